@@ -1,0 +1,1 @@
+"""The vocabulary of RunOps: one file per node type, the node model, and the ports a node needs. Imports neither runtime nor director."""

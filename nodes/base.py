@@ -1,0 +1,131 @@
+"""What every node has: the envelope, and one coroutine, ``run``.
+
+A node is a pydantic model. Its fields are the file language, its docstrings the reference, its ``run`` the meaning. A *leaf* does one
+thing and is one call in the log; a *container* owns blocks of nodes and leaves scope entries only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
+
+from nodes.part import Part
+from nodes.rules import Rule
+from nodes.template import Condition
+from nodes.values import Json
+
+if TYPE_CHECKING:
+    from nodes.ports import BlockContext, LeafContext
+
+EffectClass = Literal["read", "idempotent", "effect"]
+"""What doing a step twice would mean: nothing, the same again, or a second deed."""
+
+LEAF_SECONDS = 10.0
+"""How long one attempt of a leaf may take unless ``timeout`` says otherwise."""
+
+
+class Retry(Part):
+    """When a failed attempt is tried again. It covers errors before the deed; after the deed see ``on`` and ``confirm``."""
+
+    attempts: int = Field(default=3, ge=1, le=100)
+    """How many attempts in all."""
+    delay: float = Field(default=1.0, ge=0, le=3600)
+    """Seconds before the second attempt."""
+    backoff: float = Field(default=2.0, ge=1, le=10)
+    """What each further delay is multiplied by."""
+    on: list[str] | None = None
+    """Error codes to try again, also after the deed. Without it every error before the deed is tried again."""
+
+
+def _parse_block(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    from nodes import registry
+
+    return registry.parse_block(value)
+
+
+Block = Annotated[list[Any], WrapValidator(_parse_block, json_schema_input_type=list[Any])]
+"""A list of nodes owned by a node. Statically ``list[Node]``; parsed by the registry, which knows every type."""
+
+
+class Confirm(Part):
+    """How to learn from the site itself whether a deed happened, after a crash or a lost answer."""
+
+    nodes: Block
+    """Reads and ``goto``, run in a fresh tab of the run's browser. Their ids are seen only in here."""
+    done: Condition
+    """True when the deed happened. False is believed when it is false again ``settle`` seconds later."""
+    settle: float = Field(default=5.0, ge=0, le=600)
+    """Seconds before a *not done* is looked at again: a slow site may still be at it."""
+
+
+class Node(Part, ABC):
+    """The envelope of every node."""
+
+    container: ClassVar[bool] = False
+    effect_default: ClassVar[EffectClass] = "effect"
+    """The effect class where the file names none. *effect* where in doubt."""
+    touches_page: ClassVar[bool] = False
+    """Whether the node needs the browser."""
+
+    id: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=80)
+    """Name of the node, unique in the file; later nodes read its value by this name."""
+    type: str
+    """Node type."""
+    description: str | None = None
+    """What the node is for, in your words."""
+    when: Condition | None = None
+    """The node runs only when this is true; otherwise it has no value."""
+    on_error: Literal["fail", "continue"] = "fail"
+    """``continue``: a failure leaves the node without a value, its error in ``run.errors``, and the run goes on."""
+
+    def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
+        """The blocks that the node owns, each with the field path it stands at: ``("nodes",)``, ``("branches", 0, "nodes")``."""
+        return iter(())
+
+
+class Leaf(Node):
+    """A node that does one thing: one call in the log for each attempt."""
+
+    timeout: float | None = Field(default=None, gt=0, le=86400)
+    """Seconds that one attempt may take (10 by default)."""
+    retry: Retry | None = None
+    """When a failed attempt is tried again."""
+    verify: list[Rule] = Field(default_factory=list)
+    """Rules that must hold after the deed."""
+    effect: EffectClass | None = None
+    """What doing it twice would mean. It decides what happens after a crash."""
+    after_crash: Literal["confirm", "retry", "skip", "ask"] | None = None
+    """What to do when nobody knows whether the deed happened: ``confirm`` if there is one, else ``ask``."""
+    confirm: Confirm | None = None
+    """How to learn from the site whether the deed happened."""
+
+    @property
+    def effect_class(self) -> EffectClass:
+        """What doing the step twice would mean."""
+        return self.effect or self.effect_default
+
+    @property
+    def seconds(self) -> float:
+        """How long one attempt may take."""
+        return self.timeout or LEAF_SECONDS
+
+    def summary(self) -> str:
+        """The step as one short line for people: ``click role=button name="Pay"``. No secret stands in it: called before references are filled."""
+        return self.type
+
+    @abstractmethod
+    async def run(self, ctx: LeafContext) -> Json:
+        """Do the one thing and return the value. ``await ctx.act()`` comes just before anything outside is touched."""
+
+
+class Container(Node):
+    """A node that owns blocks. It writes no call; its scope says what was opened, decided and committed."""
+
+    container: ClassVar[bool] = True
+
+    @abstractmethod
+    async def run(self, ctx: BlockContext) -> Json:
+        """Run the blocks and return the value."""

@@ -1,0 +1,137 @@
+"""Every way of failing, as one tree: a class says *who must act*, a code says what happened.
+
+RunOpsError
+├── AuthorError      the author of the workflow file
+│   └── AssertFailed     nobody: the workflow's finding
+├── SetupError       whoever installed or configured this machine
+├── UsageError       whoever typed the command
+├── SiteError        the site (or the author, where the site has changed)
+│   └── OriginRefused    a document from an origin that the workflow does not allow
+├── LogError         the operator: the log is damaged or cannot be written
+│   └── RunHeld          another living process holds the run
+├── Paused           a person: a question or a crash decision
+├── Cancelled        nobody: the run was interrupted
+└── InternalError    us
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from nodes.values import Json
+
+Phase = Literal["before", "after"]
+"""Whether an error came before or after the deed that may have changed the site."""
+
+
+class RunOpsError(Exception):
+    """Something that a person must read: what happened, where, what is known, and the mend.
+
+    ``code`` is stable and documented; ``message`` is one sentence without a final stop; ``evidence`` holds what was seen
+    (page, nearest candidates, expected and actual values); ``mend`` is one sentence that says what to do.
+    """
+
+    who: ClassVar[str] = "internal"
+    exit: ClassVar[int] = 70
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        mend: str | None = None,
+        phase: Phase = "before",
+        evidence: dict[str, Json] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.mend = mend
+        self.phase: Phase = phase
+        self.evidence: dict[str, Json] = evidence or {}
+
+    def as_json(self) -> dict[str, Json]:
+        """The error as it stands in the log: code, who must act, message, phase, and, where there are any, evidence and mend."""
+        out: dict[str, Json] = {
+            "code": self.code,
+            "who": self.who,
+            "message": self.message,
+            "phase": self.phase,
+        }
+        if self.evidence:
+            out["evidence"] = self.evidence
+        if self.mend:
+            out["mend"] = self.mend
+        return out
+
+
+class AuthorError(RunOpsError):
+    """The workflow file asks for something that cannot be: its author must change it."""
+
+    who = "author"
+    exit = 1
+
+
+class AssertFailed(AuthorError):
+    """An ``assert`` of the workflow does not hold: the workflow's finding, never retried."""
+
+    who = "finding"
+
+
+class SetupError(RunOpsError):
+    """This machine lacks something: a browser, a key, a secret, a free port."""
+
+    who = "setup"
+    exit = 3
+
+
+class UsageError(RunOpsError):
+    """The command line, the configuration or a named file cannot be used as given."""
+
+    who = "usage"
+    exit = 2
+
+
+class SiteError(RunOpsError):
+    """The page did not behave as the workflow expects."""
+
+    who = "site"
+    exit = 1
+
+
+class OriginRefused(SiteError):
+    """The page tried to load a document from an origin that the workflow does not allow. Never caught by ``handle``."""
+
+
+class LogError(RunOpsError):
+    """The run's log is damaged, or could not be written: nothing more was done on the site."""
+
+    who = "operator"
+    exit = 2
+
+
+class RunHeld(LogError):
+    """A living process holds the run; its log is not touched."""
+
+    exit = 1
+
+
+class Paused(RunOpsError):
+    """The run waits for a person and can be resumed."""
+
+    who = "paused"
+    exit = 4
+
+
+class Cancelled(RunOpsError):
+    """The run was interrupted from outside and can be resumed."""
+
+    who = "cancelled"
+    exit = 130
+
+
+class InternalError(RunOpsError):
+    """A bug in RunOps."""
+
+    who = "internal"
+    exit = 70

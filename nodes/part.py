@@ -1,0 +1,18 @@
+"""The base of every piece of the file language."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Part(BaseModel):
+    """A piece of the file language: unknown fields are errors, values are kept strictly as written, docstrings describe fields."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        use_attribute_docstrings=True,
+        protected_namespaces=(),
+        populate_by_name=True,
+    )

@@ -1,0 +1,143 @@
+"""The node types: those of this package, and those that other packages add through the entry-point group ``runops.nodes``."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import importlib.metadata
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from nodes import (
+    browser_action,
+    browser_query,
+    context,
+    group,
+    iterate,
+    route,
+    transform,
+)
+from nodes.base import Container, Leaf, Node
+
+GROUP = "runops.nodes"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NodeType:
+    """A node type: one model, or one model for each value of the field that tells its variants apart (``action``, ``query``)."""
+
+    name: str
+    base: type[Node]
+    field: str | None
+    variants: Mapping[str, type[Node]]
+
+    @property
+    def models(self) -> list[type[Node]]:
+        """Every model of the type."""
+        return list(self.variants.values()) or [self.base]
+
+
+def _single(model: type[Node]) -> NodeType:
+    return NodeType(_literal(model, "type"), model, None, {})
+
+
+def _variants(base: type[Node], field: str, models: tuple[type[Node], ...]) -> NodeType:
+    return NodeType(
+        _literal(base, "type"),
+        base,
+        field,
+        {_literal(model, field): model for model in models},
+    )
+
+
+def _literal(model: type[Node], field: str) -> str:
+    (value,) = model.model_fields[field].annotation.__args__  # type: ignore[union-attr]
+    return value
+
+
+BUILT_IN = (
+    _variants(browser_action.BrowserAction, "action", browser_action.VARIANTS),
+    _variants(browser_query.BrowserQuery, "query", browser_query.VARIANTS),
+    _single(transform.Transform),
+    _single(iterate.Iterate),
+    _single(route.Route),
+    _single(context.Context),
+    _single(group.Group),
+)
+
+
+@functools.cache
+def node_types() -> Mapping[str, NodeType]:
+    """Every node type by name; read once in a process. A package's type must have a dotted name, such as ``acme.captcha``."""
+    types = {each.name: each for each in BUILT_IN}
+    for entry in importlib.metadata.entry_points(group=GROUP):
+        model = entry.load()
+        if "." not in entry.name or not (isinstance(model, type) and issubclass(model, Leaf | Container)):
+            raise TypeError(
+                f"entry point {entry.name!r} of {GROUP} must have a dotted name and name a Leaf or Container model"
+            )
+        types[entry.name] = NodeType(entry.name, model, None, {})
+    return types
+
+
+def near(word: str, words: Any) -> str | None:
+    """The word most like ``word``, or None where none is near."""
+    return next(iter(difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)), None)
+
+
+def parse_block(value: Any) -> list[Node]:
+    """The nodes of a block. Raises pydantic's ValidationError with every problem of every node, each located by position and field."""
+    if not isinstance(value, list):
+        raise PydanticCustomError("block", "a block is a list of nodes")
+    nodes: list[Node] = []
+    problems: list[InitErrorDetails] = []
+    for index, item in enumerate(value):
+        try:
+            nodes.append(parse_node(item))
+        except ValidationError as error:
+            problems.extend(_moved(error, index))
+        except PydanticCustomError as error:
+            problems.append({"type": error, "loc": (index,), "input": item})
+    if problems:
+        raise ValidationError.from_exception_data("block", problems)
+    return nodes
+
+
+def parse_node(value: Any) -> Node:
+    """One node, by its ``type`` and, where the type has variants, its ``action`` or ``query``."""
+    if isinstance(value, Node):
+        return value
+    if not isinstance(value, dict):
+        raise PydanticCustomError("node", "a node is a map with at least `id` and `type`")
+    kind = _pick(value, "type", node_types(), "node type")
+    if kind.field is None:
+        return kind.base.model_validate(value)
+    return _pick(value, kind.field, kind.variants, f"`{kind.name}` {kind.field}").model_validate(value)
+
+
+def _pick(value: dict[str, Any], field: str, choices: Mapping[str, Any], what: str) -> Any:
+    name = value.get(field)
+    if isinstance(name, str) and name in choices:
+        return choices[name]
+    if name is None:
+        error = PydanticCustomError("missing", "Field required")
+    else:
+        error = PydanticCustomError(
+            "choice",
+            "`{name}` is not a {what}",
+            {"name": str(name), "what": what, "choices": list(choices)},
+        )
+    raise ValidationError.from_exception_data("node", [{"type": error, "loc": (field,), "input": value}])
+
+
+def _moved(error: ValidationError, index: int) -> list[InitErrorDetails]:
+    """The problems of one node, located within its block."""
+    moved: list[InitErrorDetails] = []
+    for each in error.errors():
+        kind = PydanticCustomError(each["type"], "{text}", {"text": each["msg"], **(each.get("ctx") or {})})
+        moved.append({"type": kind, "loc": (index, *each["loc"]), "input": each["input"]})
+    return moved

@@ -1,0 +1,107 @@
+"""A target says how an element is found: by what a person would call it first, by css or xpath last."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from nodes.part import Part
+from nodes.template import Integer, Text
+
+WAYS = (
+    "role",
+    "label",
+    "placeholder",
+    "text",
+    "test_id",
+    "alt",
+    "title",
+    "css",
+    "xpath",
+    "any_of",
+)
+"""The ways of finding; a target takes exactly one of them."""
+
+ROLES = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        alert alertdialog application article banner blockquote button caption cell checkbox code
+        columnheader combobox complementary contentinfo definition deletion dialog directory document
+        emphasis feed figure form generic grid gridcell group heading img insertion link list listbox
+        listitem log main marquee math menu menubar menuitem menuitemcheckbox menuitemradio meter
+        navigation none note option paragraph presentation progressbar radio radiogroup region row
+        rowgroup rowheader scrollbar search searchbox separator slider spinbutton status strong
+        subscript superscript switch tab table tablist tabpanel term textbox time timer toolbar tooltip
+        tree treegrid treeitem
+        """,
+    )
+)
+"""The ARIA roles that Playwright's ``get_by_role`` knows."""
+
+
+def _known_role(role: str) -> str:
+    if "{{" not in role and role not in ROLES:
+        raise ValueError(f"`{role}` is not an ARIA role")
+    return role
+
+
+class Target(Part):
+    """Finds one element. Exactly one way of finding, and any of ``within``, ``has_text``, ``nth``, ``exact`` to narrow it."""
+
+    role: Annotated[Text, AfterValidator(_known_role)] | None = None
+    """ARIA role, such as ``button``, ``link``, ``row``, ``textbox``."""
+    name: Text | None = None
+    """Accessible name, with ``role``: contained, any case, unless ``exact``."""
+    label: Text | None = None
+    """Text of the field's label."""
+    placeholder: Text | None = None
+    """Placeholder text of the field."""
+    text: Text | None = None
+    """Visible text of the element."""
+    test_id: Text | None = None
+    """Value of ``data-testid``."""
+    alt: Text | None = None
+    """Alternative text of the image."""
+    title: Text | None = None
+    """Value of the ``title`` attribute."""
+    css: Text | None = None
+    """CSS selector."""
+    xpath: Text | None = None
+    """XPath expression."""
+    any_of: list[Target] | None = Field(default=None, min_length=2)
+    """Targets in order of preference: the first that matches is taken, and the log says which."""
+    within: Target | None = None
+    """The row, card or region in which the element stands."""
+    has_text: Text | None = None
+    """Text that the element contains: case-sensitive, as whole words (``100`` is not in ``1007``)."""
+    nth: Integer | None = None
+    """Which of several matches, from 0; negative counts from the end."""
+    exact: bool | None = None
+    """Whether names and texts must be the whole text, in the same case."""
+
+    @model_validator(mode="after")
+    def _one_way(cls) -> Target:
+        given = [way for way in WAYS if getattr(cls, way) is not None]
+        if not given:
+            raise ValueError(f"a target needs one way of finding: {', '.join(WAYS)}")
+        if len(given) > 1:
+            raise ValueError(f"a target takes one way of finding, and this one has {len(given)}: {', '.join(given)}")
+        if cls.name is not None and cls.role is None:
+            raise ValueError("`name` goes with `role`")
+        return cls
+
+    def __str__(self) -> str:
+        """The target as one line for people: ``role=button name="Pay" within role=row has_text="1007"``."""
+        way = next(way for way in WAYS if getattr(self, way) is not None)
+        found = " | ".join(str(each) for each in self.any_of) if self.any_of else getattr(self, way)
+        line = f"{way}={found}" if way in ("role", "css", "xpath", "any_of") else f'{way}="{found}"'
+        if self.name is not None:
+            line += f' name="{self.name}"'
+        if self.has_text is not None:
+            line += f' has_text="{self.has_text}"'
+        if self.nth is not None:
+            line += f" nth={self.nth}"
+        return f"{line} within {self.within}" if self.within else line

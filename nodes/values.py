@@ -1,0 +1,117 @@
+"""Values are JSON. Whatever a step yields is normalised before anyone reads it, so a resumed run sees what the first one saw."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import decimal
+import enum
+import json
+import math
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Json = Any
+"""None, bool, int, float, str, and lists and string-keyed maps of these. (A recursive alias costs pydantic and pyright more than it tells.)"""
+
+LARGEST_INTEGER = 2**63 - 1
+"""Larger integers become text: no reader of JSON is sure to keep them."""
+
+DEEPEST = 64
+"""How deeply a value may nest."""
+
+
+class NotJson(ValueError):
+    """The value has no JSON form; the message says what stands where."""
+
+
+def normalise(value: object) -> Json:
+    """The JSON form of ``value``.
+
+    Dates and times become ISO 8601 text, exact decimals become numbers where a float holds them exactly as written and text
+    elsewhere, integers beyond 64 bits text, bytes base64 text, enums their value, sets sorted lists, and any other iterable a list.
+    Raises NotJson for NaN, infinities, map keys that are not text, and objects of other types.
+    """
+    return _normalise(value, 0)
+
+
+def _normalise(value: object, depth: int) -> Json:
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value
+    if kind is int:
+        return value if -LARGEST_INTEGER <= value <= LARGEST_INTEGER else str(value)  # type: ignore[operator]
+    if depth > DEEPEST:
+        raise NotJson(f"a value nests deeper than {DEEPEST} levels")
+    if kind is float:
+        return _finite(value)  # type: ignore[arg-type]
+    if isinstance(value, Mapping):
+        return {_key(key): _normalise(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_normalise(item, depth + 1) for item in value]
+    return _other(value, depth)
+
+
+def _other(value: object, depth: int) -> Json:
+    if isinstance(value, enum.Enum):
+        return _normalise(value.value, depth)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bool):
+        return bool(value)
+    if isinstance(value, int):
+        return _normalise(int(value), depth)
+    if isinstance(value, float):
+        return _finite(float(value))
+    if isinstance(value, decimal.Decimal):
+        return decimal_to_json(value)
+    if isinstance(value, dt.datetime | dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, dt.timedelta):
+        return value.total_seconds()
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(bytes(value)).decode("ascii")
+    if isinstance(value, set | frozenset):
+        return sorted((_normalise(item, depth + 1) for item in value), key=repr)
+    if isinstance(value, Iterable):
+        return [_normalise(item, depth + 1) for item in value]
+    raise NotJson(f"a {type(value).__name__} is not a JSON value")
+
+
+def decimal_to_json(value: decimal.Decimal) -> Json:
+    """An integer or float where that is exactly the decimal, else its text."""
+    if not value.is_finite():
+        raise NotJson(f"{value} is not a JSON number")
+    if value == value.to_integral_value():
+        return _normalise(int(value), 0)
+    as_float = float(value)
+    return as_float if decimal.Decimal(repr(as_float)) == value else str(value)
+
+
+def _finite(value: float) -> float:
+    if math.isfinite(value):
+        return value
+    raise NotJson(f"{value} is not a JSON number")
+
+
+def _key(key: object) -> str:
+    if isinstance(key, str):
+        return str(key)
+    raise NotJson(f"a map key must be text, not {type(key).__name__}")
+
+
+def as_text(value: Json) -> str:
+    """How a value stands inside a text: text as it is, everything else as JSON writes it.
+
+    Raises NotJson for null: a text with a hole in it is never what was meant.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        raise NotJson("null has no text")
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,72 @@
+"""What the engine asks of a browser. Two modes stand behind it, ``own`` and ``shared``; one suite holds both to it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from pathlib import Path
+from typing import Protocol
+
+from nodes.errors import OriginRefused
+from nodes.ports import Page
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PageFacts:
+    """What decides about a checkpoint; counted over all tabs of the run (the tabs of ``fresh_page`` aside)."""
+
+    documents: int
+    """Documents loaded since the browser was opened (same-document navigations do not count)."""
+    pending_input: bool
+    """Whether a tab holds input on its present document that no finished effect has taken up."""
+
+
+class Browser(Protocol):
+    """A run's browser: its tabs, its signed-in state, the guard on its origins."""
+
+    reattached: bool
+    """Whether this is the very browser that the run had before: its pages as they were left."""
+
+    @property
+    def page(self) -> Page:
+        """The current tab."""
+        ...
+
+    def facts(self) -> PageFacts:
+        """Documents and pending input as of now."""
+        ...
+
+    def effect_finished(self) -> None:
+        """A deed of class *effect* finished: what was typed before it counts as taken up."""
+        ...
+
+    def bound(self, seconds: float) -> None:
+        """How long the page methods may wait from now on, until the next call of this."""
+        ...
+
+    def refusal(self) -> OriginRefused | None:
+        """The document that the guard refused since this was last asked, if any."""
+        ...
+
+    def lost_answer(self) -> str | None:
+        """The request (method and address without query) whose answer was lost since the last deed began: it may have been carried out."""
+        ...
+
+    def fresh_page(self) -> contextlib.AbstractAsyncContextManager[Page]:
+        """A tab of its own in the same browser (same cookies), closed at the end; the current tab is not touched."""
+        ...
+
+    async def save(self, path: Path) -> list[str]:
+        """Write a checkpoint (storage state with IndexedDB, sessionStorage, tabs, addresses) with mode 0600; returns the addresses of the tabs.
+
+        The file and its folder's entry are synced to the disk before this returns.
+        """
+        ...
+
+    async def restore(self, path: Path) -> None:
+        """Bring a fresh browser to the state of a checkpoint: storage first, then the tabs at their addresses."""
+        ...
+
+    async def close(self, *, keep: bool = False) -> None:
+        """End the browser and remove its profile; with ``keep`` leave it running for ``linger``. Never raises for a browser that is gone."""
+        ...

@@ -1,0 +1,96 @@
+"""What a running engine tells whoever watches: the display, the JSON stream, an embedding program. The log is the truth; events are for eyes."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal, Protocol
+
+from nodes.values import Json
+
+StepStatus = Literal["ok", "error", "tolerated", "skipped", "recorded", "recovered"]
+"""``recorded``: done before the crash and not done again; ``recovered``: done before the crash, as the site confirmed; ``skipped``: ``when`` was false."""
+
+RunStatus = Literal["passed", "failed", "paused", "interrupted"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RunStarted:
+    """The run is claimed and its log open. ``resumed`` tells a resume from a first start."""
+
+    run: str
+    workflow: str
+    resumed: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StepStarted:
+    """A node begins; for a container its scope opens. ``summary`` is one line, without secrets; ``depth`` counts from 0."""
+
+    path: str
+    type: str
+    summary: str
+    depth: int
+    container: bool
+    attempt: int = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StepWaiting:
+    """What the step waits for now: an element, a rule, the site, a person."""
+
+    path: str
+    what: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LoopTurn:
+    """A loop begins its turn ``index`` of ``length``."""
+
+    path: str
+    index: int
+    length: int
+    key: Json
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StepFinished:
+    """A node ended. ``error`` as in the log, secrets masked."""
+
+    path: str
+    status: StepStatus
+    seconds: float
+    container: bool
+    error: dict[str, Json] | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Said:
+    """A sentence for the person: what will not be redone, which browser is used, why something waits."""
+
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The run ended by itself. ``output`` and ``error`` as in the log, secrets masked; ``exit`` is the command's exit code."""
+
+    run: str
+    status: RunStatus
+    exit: int
+    seconds: float
+    output: Json = None
+    error: dict[str, Json] | None = None
+    path: str | None = None
+    tolerated: int = 0
+    question: dict[str, Json] | None = None
+
+
+Event = RunStarted | StepStarted | StepWaiting | LoopTurn | StepFinished | Said | RunEnded
+
+
+class Listener(Protocol):
+    """Receives events, in order, from the engine's own thread. It must return at once and never raise."""
+
+    def __call__(self, event: Event) -> None:
+        """One event."""
+        ...
