@@ -1,15 +1,23 @@
 #!/bin/sh
-# Makes .venv with exactly what requirements.lock names, and RunOps itself in
-# editable form. Does nothing when .venv already stands for the present lock,
-# project file, and place of the checkout.
+# Makes .venv: the packages that requirements.lock names, and RunOps itself in
+# editable form. Ends at once when .venv already stands for the present lock,
+# project file and place of the checkout.
+#
+# PYTHON names the interpreter; without it the first fit one on PATH is taken.
 set -eu
 cd "$(dirname "$0")/.."
 
+# Written last, so an interrupted setup leaves none and starts over.
 stamp=.venv/.runops-setup
 
-# A virtual environment holds absolute paths, hence the place in the state.
-state() {
+# A virtual environment holds its own absolute path: moved or copied, its
+# commands would run the old one.
+place() {
     pwd -P
+}
+
+state() {
+    place
     cksum requirements.lock pyproject.toml
 }
 
@@ -24,38 +32,48 @@ can_make_venv() {
 # A name on PATH proves little: version managers leave names there that only
 # print an error. So each candidate is run.
 find_python() {
-    seen=
-    for name in ${PYTHON:-python3.13 python3.12 python3.11 python3}; do
-        if usable "$name"; then
-            if can_make_venv "$name"; then
-                echo "$name"
-                return
-            fi
-            seen=$name
-        fi
-    done
-    if [ -n "$seen" ]; then
-        echo "setup: $seen has no venv module" >&2
-        echo "  On Debian and Ubuntu:  sudo apt install python3-venv" >&2
+    if [ -n "${PYTHON:-}" ]; then
+        set -- "$PYTHON"
     else
-        echo "setup: no Python 3.11 or later among: ${PYTHON:-python3.13 python3.12 python3.11 python3}" >&2
-        echo "  Install one, or name yours:  make setup PYTHON=/path/to/python3" >&2
+        set -- python3.13 python3.12 python3.11 python3
+    fi
+    incomplete=
+    for name; do
+        usable "$name" || continue
+        if can_make_venv "$name"; then
+            echo "$name"
+            return
+        fi
+        incomplete=$name
+    done
+    if [ -n "$incomplete" ]; then
+        echo "setup: $incomplete cannot make a virtual environment: it has no ensurepip" >&2
+        echo "  on Debian and Ubuntu:  sudo apt install python3-venv" >&2
+    else
+        echo "setup: found no Python 3.11 or later as $*" >&2
+        echo "  install one, or name yours:  make setup PYTHON=/path/to/python3" >&2
     fi
     return 3
 }
 
-if [ -f "$stamp" ] && usable .venv/bin/python && [ "$(cat "$stamp")" = "$(state)" ]; then
-    exit 0
+if [ -f "$stamp" ] && usable .venv/bin/python; then
+    if [ "$(cat "$stamp")" = "$(state)" ]; then
+        exit 0
+    fi
+    [ "$(head -n 1 "$stamp")" = "$(place)" ] && keep=yes || keep=no
+else
+    keep=no
 fi
 
-rm -f "$stamp"
-if ! { [ -x .venv/bin/pip ] && usable .venv/bin/python && .venv/bin/pip --version >/dev/null 2>&1; }; then
+if [ "$keep" = no ]; then
     python=$(find_python)
-    echo "setup: .venv with $("$python" --version 2>&1)" >&2
+    echo "setup: making .venv with $("$python" --version)" >&2
     "$python" -m venv --clear .venv
 fi
+rm -f "$stamp"
 
-echo "setup: the packages of requirements.lock" >&2
+echo "setup: installing the packages of requirements.lock" >&2
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+# Without isolation and dependencies nothing outside the lock is fetched.
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 state >"$stamp"

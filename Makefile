@@ -1,0 +1,64 @@
+# Everything that a checkout can do: `make help` lists it.
+# ARGS goes on to the program behind a target: make test ARGS="-k resume"
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+SHELL := /bin/sh
+BIN := .venv/bin
+ARGS ?=
+
+CHECKS := check-format check-lint check-types check-imports check-lock check-tree
+
+.PHONY: help setup browser demo demo-resume test bench check $(CHECKS) lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+setup: ## make .venv with exactly the locked packages
+	@scripts/setup.sh
+
+browser: setup ## make sure that there is a browser to drive
+	@$(BIN)/runops install --if-missing
+
+# `exec` leaves no shell between: Ctrl-C reaches the demo once, and its own exit code is the one seen.
+demo: setup browser ## show a run that is killed half-way and goes on
+	@exec $(BIN)/python scripts/demo.py $(ARGS)
+
+demo-resume: setup browser ## go on with the run that the demo left
+	@exec $(BIN)/python scripts/demo.py --resume $(ARGS)
+
+test: setup browser ## run the tests
+	@exec $(BIN)/python -m pytest $(ARGS)
+
+bench: setup browser ## measure
+	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
+
+check: $(CHECKS) ## run all checks of the code (with -k: also after one failed)
+
+check-format: setup
+	@$(BIN)/ruff format --check --quiet . || { echo "  make it so:  $(BIN)/ruff format ." >&2; exit 1; }
+
+check-lint: setup
+	@$(BIN)/ruff check --quiet .
+
+check-types: setup
+	@$(BIN)/basedpyright
+
+check-imports: setup
+	@$(BIN)/lint-imports
+
+check-lock: setup
+	@$(BIN)/python scripts/check_lock.py
+
+check-tree: setup
+	@$(BIN)/python scripts/check_tree.py
+
+lock: setup ## make requirements.lock again (ARGS=--upgrade: with the newest versions)
+	@$(BIN)/uv pip compile pyproject.toml --extra dev --output-file requirements.lock --quiet \
+		--universal --python-version 3.11 --generate-hashes \
+		--no-header --no-annotate --no-emit-index-url $(ARGS)
+	@$(BIN)/python scripts/check_lock.py
+
+clean: ## remove what the other targets made, but no runs
+	@rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache test-results
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,76 @@
+"""Refuses tracked files that name a place on one machine, and packages that nobody planned.
+
+A path of somebody's machine or the address of a private registry in a file works nowhere else. And since our import
+names are generic, a new one at the top may hide a module of somebody else: the names are few and listed here.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tomllib
+
+PACKAGES = {"director", "nodes", "runtime", "tests", "workflows"}
+
+# Each pattern is written so that it does not match its own text.
+FORBIDDEN = {
+    # What stands before the slash keeps out relative paths, addresses and patterns of addresses.
+    "a path of one machine": re.compile(r"(?<![\w.~*}-])/(?:(?:work|root)|(?:home|Users)/[\w.-]+)/"),
+    "the address of a package registry": re.compile(
+        r"""
+        \bpypi\.org (?! /project/ )              # the page of a project is a fine link
+        | \bpythonhosted\.org
+        | \b(?: artifactory | devpi | nexus | pypi | registry ) [\w-]* \. (?!org\b) [\w-]+ \. [a-z]
+        | https?://[^\s"']+/simple \b            # how the address of an index ends
+        | --(?:extra-)?index[-]url \b
+        """,
+        re.VERBOSE | re.IGNORECASE,
+    ),
+}
+
+
+def tracked(root: pathlib.Path) -> list[str]:
+    """Give the files that git tracks, as paths from the root with forward slashes."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True)
+    return [name for name in listed.stdout.split("\0") if name and (root / name).is_file()]
+
+
+def check_text(name: str, text: str) -> list[str]:
+    """Give what a file holds that it must not, with its line."""
+    problems: list[str] = []
+    for what, pattern in FORBIDDEN.items():
+        for found in pattern.finditer(text):
+            line = text.count("\n", 0, found.start()) + 1
+            problems.append(f"{name}:{line}: {what}: {found[0].strip()}")
+    return problems
+
+
+def check_packages(names: list[str], project: str) -> list[str]:
+    """Give the top-level packages that are not planned, and those whose imports nothing watches."""
+    watched = set(tomllib.loads(project)["tool"]["importlinter"]["root_packages"])
+    found = {name.partition("/")[0] for name in names if name.endswith(".py") and "/" in name} - {"scripts", "docs"}
+    return [
+        *(f"{package}/: not one of the packages {', '.join(sorted(PACKAGES))}" for package in sorted(found - PACKAGES)),
+        *(
+            f"pyproject.toml: tool.importlinter.root_packages lacks {package}"
+            for package in sorted((found & PACKAGES) - watched)
+        ),
+    ]
+
+
+def main() -> int:
+    """Check the files of this checkout."""
+    root = pathlib.Path(__file__).parent.parent
+    names = tracked(root)
+    problems = check_packages(names, (root / "pyproject.toml").read_text())
+    for name in names:
+        content = (root / name).read_bytes()
+        if b"\0" not in content:
+            problems += check_text(name, content.decode(errors="replace"))
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
