@@ -20,7 +20,7 @@ setup: ## make .venv with exactly the locked packages
 browser: setup ## make sure that there is a browser to drive
 	@$(BIN)/runops install --if-missing
 
-# `exec` leaves no shell between: Ctrl-C reaches the demo once, and its own exit code is the one seen.
+# `exec` leaves no shell between: Ctrl-C reaches the demo once, and make says the exit code of the demo itself.
 demo: setup browser ## show a run that is killed half-way and goes on
 	@exec $(BIN)/python scripts/demo.py $(ARGS)
 
@@ -44,8 +44,9 @@ check-lint: setup
 check-types: setup
 	@$(BIN)/basedpyright
 
+# The cache of lint-imports misses a change within the same second.
 check-imports: setup
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-cache --no-logo
 
 check-lock: setup
 	@$(BIN)/python scripts/check_lock.py

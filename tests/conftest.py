@@ -17,6 +17,4 @@ def anyio_backend() -> str:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say how to repeat the order of a run that failed, also where `-q` hides the header with its seed."""
     if terminalreporter.stats.keys() & {"failed", "error"} and config.pluginmanager.has_plugin("randomly"):
-        terminalreporter.write_line(
-            f"same order again:  pytest -p randomly --randomly-seed={config.option.randomly_seed}"
-        )
+        terminalreporter.write_line(f"same order again:  pytest --randomly-seed={config.option.randomly_seed}")
