@@ -1,0 +1,1 @@
+"""Example workflows and the demo site they run on."""

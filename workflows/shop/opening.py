@@ -1,0 +1,141 @@
+"""Opening and ending the shop: its settings, its file and port, and the signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from workflows.shop.seed import seed_orders
+from workflows.shop.server import ShopServer
+from workflows.shop.store import Store
+from workflows.shop.switches import Switch, Switchboard
+from workflows.shop.web import Shop
+
+PORT = 8765
+DEMO_PASSWORD = "correct-horse"  # noqa: S105  # of a site that guards nothing, printed in every example
+ORDERS = 12
+PAGE_SIZE = 10
+
+
+class SetupError(Exception):
+    """The shop cannot open; the message says why and what to do, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a shop is opened."""
+
+    port: int = PORT
+    """0: a free one."""
+    db: Path | None = None
+    """Its file, with the orders that it has; `None`: a temporary one."""
+    orders: int = ORDERS
+    """How many orders a new file gets."""
+    paid: int | None = None
+    """How many of them are paid from the start; `None`: a quarter."""
+    password: str = DEMO_PASSWORD
+    page_size: int = PAGE_SIZE
+    switches: tuple[Switch, ...] = ()
+    """Switches that stand from the start."""
+    quiet: bool = False
+    """Write no line per request to stderr."""
+
+
+def serve(settings: Settings, opened: Callable[[str], None]) -> int:
+    """Keep the shop open until a signal ends it; returns the exit code: 0 after SIGTERM, 130 after Ctrl-C.
+
+    Runs in the main thread. Calls `opened` with the address as soon as it answers. Raises `SetupError` if the port or
+    the file cannot be had.
+    """
+    with ExitStack() as stack:
+        path = (
+            settings.db or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="runops-shop-"))) / "shop.sqlite"
+        )
+        server = stack.enter_context(_open(settings, path))
+        try:
+            with _signals_end_it():
+                opened(server.url)
+                server.serve_forever()
+        except _Ended as ended:
+            return 0 if ended.number == signal.SIGTERM else 128 + ended.number
+    raise AssertionError("only a signal ends the shop")
+
+
+@contextmanager
+def _open(settings: Settings, path: Path) -> Generator[ShopServer, None, None]:
+    # The port first: if it is taken, another shop may be at work on this very file.
+    try:
+        server = ShopServer(settings.port, settings.quiet)
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "there is no such port"
+        mend = "end the program that uses it, or start with `--port 0` to get a free one"
+        raise SetupError(f"The shop cannot use port {settings.port} ({reason}): {mend}.") from error
+    with server:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            store = Store(path, lambda: seed_orders(settings.orders, settings.paid))
+        except (OSError, sqlite3.Error) as error:
+            raise SetupError(
+                f"The shop cannot use the file {path} ({error}): give another one with `--db`, or none."
+            ) from error
+        board = Switchboard(store)
+        for switch in settings.switches:
+            board.add(switch)
+        server.shop = Shop(store, board, settings.password, settings.page_size)
+        try:
+            yield server
+        finally:
+            server.ending = True
+            store.close()
+
+
+def announce(url: str) -> None:
+    """Say that the shop is open, in one line on stdout."""
+    sys.stdout.write(f"shop on {url}  (Ctrl-C ends it)\n")
+    sys.stdout.flush()
+
+
+class _Ended(BaseException):
+    """A signal arrived. No `Exception`: socketserver would take it for a mishap of one request."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def _signals_end_it() -> Generator[None, None, None]:
+    def end(number: int, frame: FrameType | None) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+        raise _Ended(number)
+
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    for each in before:
+        signal.signal(each, end)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def end_at_eof() -> None:
+    """End this process when its standard input closes, so that it does not outlive a test that was killed."""
+
+    def watch() -> None:
+        # Not through sys.stdin: its lock, held here, would keep the interpreter from ending.
+        while os.read(0, 1024):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,58 @@
+"""The orders with which a new shop opens: the same ones every time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+CUSTOMERS = (
+    "Ada Okafor", "Brennan & Daughters", "Chiara Rossi", "Dmitri Volkov", "Elif Öztürk", "Frank O'Brien",
+    "Greta Lindqvist", "Hana Suzuki", "Ibrahim Diallo", "Joana Ferreira", "Klaus Weber", "Lucía Gómez", "Mei-Ling Chen",
+    "Nadia Haddad", "Oskar Nowak", "Priya Raman", "Quentin Leroy", "Rosa Jiménez", "Søren Dahl", "Tomás Novák",
+    "Uma Patel", "Zoë Müller",
+)  # fmt: skip
+FIRST_DAY, DAYS = date(2026, 3, 1), 92
+MONTHS = {3: "March", 4: "April", 5: "May"}
+
+
+@dataclass(frozen=True)
+class SeedOrder:
+    """An order as it stands before anything was done in the shop."""
+
+    number: str
+    customer: str
+    ordered: str
+    """Day and month. No year: as a number in the row it could be taken for an order number."""
+    cents: int
+    paid: bool
+
+
+def seed_orders(count: int, paid: int | None = None) -> list[SeedOrder]:
+    """`count` orders: 100, then 1001, 1002 and so on; a lone order is 1001.
+
+    Order 100 is a left-over of an older numbering: whoever looks for the text "100" without minding where a number ends
+    finds 1001 too. `paid` of them, spread over the list, are paid from the start; by default every fourth.
+    """
+    numbers = ["100", *(str(1000 + place) for place in range(1, count))] if count > 1 else ["1001"][:count]
+    settled = count // 4 if paid is None else min(paid, count)
+    return [
+        SeedOrder(
+            number=number,
+            customer=CUSTOMERS[place * 5 % len(CUSTOMERS)],
+            ordered=_day(place * DAYS // count),
+            cents=_cents(place),
+            # Spread evenly, the last of every stretch: order 100 stays open unless all are paid.
+            paid=(place + 1) * settled // count > place * settled // count,
+        )
+        for place, number in enumerate(numbers)
+    ]
+
+
+def _day(days: int) -> str:
+    day = FIRST_DAY + timedelta(days)
+    return f"{day.day} {MONTHS[day.month]}"
+
+
+def _cents(place: int) -> int:
+    """Between 101.00 and 499.99, so that no total contains an order number."""
+    return 10_100 + place * 7_919 % 39_900

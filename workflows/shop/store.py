@@ -1,0 +1,250 @@
+"""Everything that the shop remembers, in one SQLite file.
+
+The ledger is the only truth about what was done: an order is paid because a payment stands in the ledger (or because it
+was paid before the shop opened), a note and a record *are* their ledger rows. Every change is committed when its method
+returns, so that a shop that is killed goes on with the same data, sessions included.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+from uuid import uuid4
+
+from workflows.shop.seed import SeedOrder
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS orders (
+    place INTEGER PRIMARY KEY, number TEXT NOT NULL UNIQUE, customer TEXT NOT NULL, ordered TEXT NOT NULL,
+    cents INTEGER NOT NULL, paid_before INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS ledger (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, request_id TEXT NOT NULL, kind TEXT NOT NULL,
+    subject TEXT NOT NULL, detail TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS ledger_subject ON ledger (kind, subject);
+CREATE TABLE IF NOT EXISTS sessions (token TEXT PRIMARY KEY, user TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+
+SELECT = """
+SELECT * FROM (
+    SELECT place, number, customer, ordered, cents,
+           paid_before OR EXISTS (SELECT 1 FROM ledger WHERE kind = 'payment' AND subject = number) AS paid
+    FROM orders
+) """
+ONE = SELECT + "WHERE number = ?"
+SOME = SELECT + "WHERE ?1 IS NULL OR paid = ?1 OR number = ?2 "
+LIST = SOME + "ORDER BY place LIMIT ?3 OFFSET ?4"
+COUNT = SOME.replace("*", "count(*)", 1)
+
+Status = Literal["open", "paid"]
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order as it stands now."""
+
+    number: str
+    customer: str
+    ordered: str
+    cents: int
+    paid: bool
+
+    @property
+    def total(self) -> str:
+        """Like `248.50`: a plain number, so that reading it needs no rule for currencies."""
+        return f"{self.cents // 100}.{self.cents % 100:02}"
+
+    @property
+    def status(self) -> Literal["paid", "unpaid"]:
+        """As the pages show it."""
+        return "paid" if self.paid else "unpaid"
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """One side effect that took place."""
+
+    id: int
+    time: str
+    """UTC, ISO 8601 with milliseconds."""
+    request_id: str
+    kind: str
+    """`payment`, `note`, `form`, `registration_draft`, `registration`, `sign_in` or `sign_out`."""
+    subject: str
+    """What it was done to: an order number, an e-mail address, a user, or empty."""
+    detail: dict[str, Any]
+
+
+class Store:
+    """The shop's memory; its methods may be called from any thread."""
+
+    def __init__(self, path: Path, seed: Callable[[], list[SeedOrder]]) -> None:
+        """Open the file at `path`; a new one is filled with the orders of `seed`, an existing one keeps its own.
+
+        Raises `sqlite3.Error` if `path` cannot be opened or is no SQLite file.
+        """
+        self._changed = threading.Condition(threading.RLock())
+        self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._db.row_factory = sqlite3.Row
+        # NORMAL in WAL mode survives the end of the process, which is all that the shop promises; FULL is slower.
+        self._db.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; {SCHEMA}")
+        if self.setting("opened") is None:
+            self._open_with(seed())
+
+    def close(self) -> None:
+        """Close the file; the store is of no use afterwards."""
+        with self._changed:
+            self._db.close()
+
+    # Orders
+
+    def orders(
+        self, status: Status | None = None, *, keep: str | None = None, page: int = 1, size: int = -1
+    ) -> tuple[list[Order], int]:
+        """One page of the orders of a status, and how many there are on all pages; a `size` of -1 is one page with all.
+
+        `keep` is the number of an order that is among them whatever its status.
+        """
+        values = (None if status is None else status == "paid", keep)
+        with self._changed:
+            total: int = self._db.execute(COUNT, values).fetchone()[0]
+            return [_order(row) for row in self._db.execute(LIST, (*values, size, (page - 1) * size))], total
+
+    def order(self, number: str) -> Order | None:
+        """The order of that number, if there is one."""
+        with self._changed:
+            row = self._db.execute(ONE, (number,)).fetchone()
+            return None if row is None else _order(row)
+
+    # The ledger
+
+    def record(
+        self, request_id: str, kind: str, subject: str = "", detail: Mapping[str, object] | None = None
+    ) -> LedgerRow:
+        """Write one side effect. Nothing is looked up first: what is asked for twice is recorded twice."""
+        with self._changed:
+            row = self._insert(request_id, kind, subject, detail or {})
+            self._changed.notify_all()
+            return row
+
+    def ledger(self, kind: str | None = None, subject: str | None = None) -> list[LedgerRow]:
+        """The rows of a kind and subject, oldest first; `None` is any."""
+        with self._changed:
+            rows = self._db.execute(
+                "SELECT * FROM ledger WHERE (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR subject = ?2) ORDER BY id",
+                (kind, subject),
+            )
+            return [_ledger_row(row) for row in rows]
+
+    def ledger_row(self, id: int, kind: str | None = None) -> LedgerRow | None:
+        """The row of that id, if there is one and it is of that kind."""
+        with self._changed:
+            row = self._db.execute(
+                "SELECT * FROM ledger WHERE id = ?1 AND (?2 IS NULL OR kind = ?2)", (id, kind)
+            ).fetchone()
+            return None if row is None else _ledger_row(row)
+
+    def wait_for_rows(
+        self, count: int, timeout: float, kind: str | None = None, subject: str | None = None
+    ) -> list[LedgerRow]:
+        """The rows of a kind and subject, as soon as there are `count` of them or after `timeout` seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self.ledger(kind, subject)) >= count, timeout)
+            return self.ledger(kind, subject)
+
+    # Sessions
+
+    def sign_in(self, request_id: str, user: str) -> str:
+        """Begin a session and record it; returns its token."""
+        token = uuid4().hex
+        with self._changed, self._transaction():
+            self._db.execute("INSERT INTO sessions VALUES (?, ?)", (token, user))
+            self._insert(request_id, "sign_in", user, {})
+        return token
+
+    def sign_out(self, request_id: str, token: str, user: str) -> None:
+        """End one session and record it."""
+        with self._changed, self._transaction():
+            self._db.execute("DELETE FROM sessions WHERE token = ?", (token,))
+            self._insert(request_id, "sign_out", user, {})
+
+    def sign_everyone_out(self) -> None:
+        """End all sessions, as a shop does that has lost them: no ledger row, nobody asked for it."""
+        with self._changed:
+            self._db.execute("DELETE FROM sessions")
+
+    def user(self, token: str) -> str | None:
+        """Who is signed in with that token."""
+        with self._changed:
+            row = self._db.execute("SELECT user FROM sessions WHERE token = ?", (token,)).fetchone()
+            return None if row is None else row["user"]
+
+    # Settings
+
+    def setting(self, name: str) -> str | None:
+        """A value that was kept under that name."""
+        with self._changed:
+            row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+            return None if row is None else row["value"]
+
+    def keep(self, name: str, value: str) -> None:
+        """Keep a value under a name; an earlier one is replaced."""
+        with self._changed:
+            self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
+
+    def _open_with(self, orders: list[SeedOrder]) -> None:
+        # One transaction, with its mark: a shop that is killed while it opens for the first time does so again.
+        with self._changed, self._transaction():
+            self._db.executemany(
+                "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    (place, order.number, order.customer, order.ordered, order.cents, order.paid)
+                    for place, order in enumerate(orders, 1)
+                ],
+            )
+            self.keep("opened", _now())
+
+    def _insert(self, request_id: str, kind: str, subject: str, detail: Mapping[str, object]) -> LedgerRow:
+        time, copy = _now(), dict(detail)
+        cursor = self._db.execute(
+            "INSERT INTO ledger (time, request_id, kind, subject, detail) VALUES (?, ?, ?, ?, ?)",
+            (time, request_id, kind, subject, json.dumps(copy, ensure_ascii=False)),
+        )
+        assert cursor.lastrowid is not None
+        return LedgerRow(cursor.lastrowid, time, request_id, kind, subject, copy)
+
+    def _transaction(self) -> _Transaction:
+        return _Transaction(self._db)
+
+
+class _Transaction:
+    """Commits at its end, rolls back if it is left by an exception."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _order(row: sqlite3.Row) -> Order:
+    return Order(row["number"], row["customer"], row["ordered"], row["cents"], bool(row["paid"]))
+
+
+def _ledger_row(row: sqlite3.Row) -> LedgerRow:
+    return LedgerRow(row["id"], row["time"], row["request_id"], row["kind"], row["subject"], json.loads(row["detail"]))
