@@ -1,0 +1,268 @@
+"""The shop as a process of its own, for tests: started on a free port, killed and started again with its data.
+
+with Shop.start(tmp_path, orders=3, paid=0) as shop:
+    shop.switch("hold", path="/orders/1001/pay", method="POST")
+    ...
+    shop.wait("held")
+    shop.kill()
+    shop.restart()
+    assert shop.ledger("payment") == []
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self
+from urllib.parse import urlencode
+
+ROOT = Path(__file__).parent.parent
+START_TIMEOUT = 20.0
+RESTART_TIMEOUT = 10.0
+PORT_TAKEN = 3
+
+SwitchKind = Literal["delay", "break", "drop", "hold", "logout"]
+Moment = Literal["before", "after"]
+
+
+@dataclass
+class Shop:
+    """A shop that runs, or that was ended and can be started again. Make one with `Shop.start`."""
+
+    folder: Path
+    """Holds its file `shop.sqlite`, and its log `shop.log`."""
+    password: str
+    """Of the user `admin`."""
+    arguments: tuple[str, ...]
+    port: int = 0
+    _process: subprocess.Popen[str] | None = field(default=None, repr=False)
+
+    @classmethod
+    def start(
+        cls,
+        folder: Path,
+        *,
+        orders: int = 12,
+        paid: int | None = None,
+        page_size: int = 10,
+        password: str = "correct-horse",
+        port: int = 0,
+    ) -> Self:
+        """Start a shop that keeps its data in `folder`, by default on a free port.
+
+        `paid` of the `orders` are paid from the start, by default a quarter (rounded down).
+        """
+        arguments = ["--orders", str(orders), "--page-size", str(page_size), "--password", password]
+        if paid is not None:
+            arguments += ["--paid", str(paid)]
+        shop = cls(folder, password, tuple(arguments), port)
+        shop.restart()
+        return shop
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    @property
+    def url(self) -> str:
+        """Like `http://127.0.0.1:41234`, without a slash at its end; the same after a restart."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def db(self) -> Path:
+        """The SQLite file."""
+        return self.folder / "shop.sqlite"
+
+    @property
+    def log(self) -> str:
+        """What the shop has written to stderr so far: a line per request."""
+        return (self.folder / "shop.log").read_text()
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs."""
+        return self._running().pid
+
+    # What took place
+
+    def ledger(self, kind: str | None = None, subject: str | None = None) -> list[dict[str, Any]]:
+        """The rows of a kind and subject, oldest first: id, time, request_id, kind, subject, detail.
+
+        Kinds: payment, note, form, registration_draft, registration, sign_in, sign_out.
+        """
+        return self.api("GET", "/_ledger" + _query(kind=kind, subject=subject))
+
+    def orders(self) -> list[dict[str, Any]]:
+        """All orders: number (a text), customer, total (a text like 248.50), status (paid, unpaid), payments (a count)."""
+        return self.api("GET", "/_orders")
+
+    # How it misbehaves
+
+    def switch(
+        self,
+        kind: SwitchKind,
+        path: str = ".*",
+        *,
+        method: Literal["GET", "POST"] | None = None,
+        times: int | None = 1,
+        skip: int = 0,
+        ms: int = 0,
+        moment: Moment = "before",
+    ) -> int:
+        """Let a switch stand for the next requests with that method whose whole path matches; returns its id.
+
+        `times` of them, after `skip` that pass; `None`: until `clear`. See `workflows.shop.switches.Switch`.
+        """
+        switch = {
+            "kind": kind,
+            "path": path,
+            "method": method,
+            "times": times,
+            "skip": skip,
+            "ms": ms,
+            "moment": moment,
+        }
+        return self.api("POST", "/_switch", switch)["id"]
+
+    def switches(self) -> list[dict[str, Any]]:
+        """The switches that still stand, with what is left of their counts."""
+        return self.api("GET", "/_switches")["switches"]
+
+    def held(self) -> list[dict[str, Any]]:
+        """The requests that are held now: id, switch, method, path, moment, since."""
+        return self.api("GET", "/_switches")["held"]
+
+    def wait(
+        self,
+        event: Literal["held", "ledger"] = "held",
+        *,
+        count: int = 1,
+        path: str | None = None,
+        kind: str | None = None,
+        subject: str | None = None,
+        timeout: int = 10,
+    ) -> list[dict[str, Any]]:
+        """Wait until `count` requests are held (with that `path`), or that many rows stand (of `kind` and `subject`).
+
+        Returns them. Raises `TimeoutError` after `timeout` seconds.
+        """
+        query = _query(event=event, count=count, path=path, kind=kind, subject=subject, timeout=timeout)
+        answer = self.api("GET", f"/_wait{query}", timeout=timeout + 10)
+        if not answer["happened"]:
+            raise TimeoutError(
+                f"after {timeout} s: {len(answer['rows'])} of {count} {event}; the shop's log:\n{self.log}"
+            )
+        return answer["rows"]
+
+    def release(self, *, go_on: bool = True) -> int:
+        """Let what is held go on, or end it there and unanswered; returns how many requests that were."""
+        return self.api("POST", "/_release", {"go_on": go_on})["released"]
+
+    def clear(self) -> None:
+        """Take all switches away and let what is held go on."""
+        self.api("DELETE", "/_switches")
+        self.release()
+
+    def mirror(self, text: str | None = None) -> None:
+        """Let `/mirror/<place>` show that text; `None`: what was last typed as a password."""
+        self.api("POST", "/_mirror", {"source": "password"} if text is None else {"source": "text", "text": text})
+
+    # The process
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL), as a crash would."""
+        process = self._running()
+        process.kill()
+        self._reap(process)
+
+    def end(self) -> int | None:
+        """End it in good order, if it runs; returns its exit code."""
+        if self._process is None:
+            return None
+        process = self._process
+        process.terminate()
+        return self._reap(process)
+
+    def restart(self) -> None:
+        """Start it again on the same port with its data; one that runs is ended first."""
+        self.end()
+        until = time.monotonic() + RESTART_TIMEOUT
+        # A free port may be lent for a moment to somebody's outgoing connection while the shop is closed.
+        while (code := self._launch()) == PORT_TAKEN and self.port and time.monotonic() < until:
+            time.sleep(0.05)
+        if code is not None:
+            raise RuntimeError(f"the shop ended with {code}:\n{self.log}")
+
+    def api(self, method: str, path: str, body: object = None, *, timeout: float = 20) -> Any:
+        """Ask the JSON interface; raises `RuntimeError` with the shop's own sentence if it refuses."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as response:
+                return json.load(response)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise RuntimeError(f"{method} {path}: {error.read().decode()}") from error
+
+    def _launch(self) -> int | None:
+        command = [
+            sys.executable,
+            "-m",
+            "workflows.shop",
+            "--port",
+            str(self.port),
+            "--db",
+            str(self.db),
+            "--until-eof",
+        ]
+        with (self.folder / "shop.log").open("a") as log:
+            process = subprocess.Popen(
+                [*command, *self.arguments],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        self._process = process
+        assert process.stdout is not None
+        ready, _, _ = select.select([process.stdout], [], [], START_TIMEOUT)
+        line = process.stdout.readline() if ready else ""
+        if not line:
+            if not ready:
+                process.kill()
+            return self._reap(process)
+        # The third word of the line is the address.
+        self.port = int(line.split()[2].rpartition(":")[2])
+        return None
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            raise RuntimeError("the shop does not run")
+        return self._process
+
+    def _reap(self, process: subprocess.Popen[str]) -> int:
+        self._process = None
+        try:
+            code = process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+        return code
+
+
+def _query(**fields: object) -> str:
+    given = {name: value for name, value in fields.items() if value is not None}
+    return f"?{urlencode(given)}" if given else ""
