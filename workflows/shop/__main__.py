@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from workflows.shop import opening
@@ -20,11 +21,11 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=opening.PORT, help="0 picks a free one (default: %(default)s)")
     parser.add_argument("--db", type=Path, help="the file that keeps everything (default: a temporary one)")
     parser.add_argument(
-        "--orders", type=int, default=opening.ORDERS, help="how many orders a new file gets (default: %(default)s)"
+        "--orders", type=_from(0), default=opening.ORDERS, help="how many orders a new file gets (default: %(default)s)"
     )
-    parser.add_argument("--paid", type=int, help="how many of them are paid from the start (default: a quarter)")
+    parser.add_argument("--paid", type=_from(0), help="how many of them are paid from the start (default: a quarter)")
     parser.add_argument(
-        "--page-size", type=int, default=opening.PAGE_SIZE, help="orders on a page (default: %(default)s)"
+        "--page-size", type=_from(1), default=opening.PAGE_SIZE, help="orders on a page (default: %(default)s)"
     )
     parser.add_argument(
         "--password", default=os.environ.get("SHOP_PASSWORD", opening.DEMO_PASSWORD), help="of the user admin"
@@ -52,6 +53,15 @@ def main() -> int:
     except opening.SetupError as error:
         sys.stderr.write(f"{error}\n")
         return 3
+
+
+def _from(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number from {least}")
+        return int(text)
+
+    return number
 
 
 def _switch(text: str) -> Switch:
