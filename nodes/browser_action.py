@@ -152,10 +152,10 @@ class Wait(BrowserAction):
     """Wait until rules hold."""
 
     @model_validator(mode="after")
-    def _something_to_wait_for(cls) -> Wait:
-        if not cls.verify:
+    def _something_to_wait_for(self) -> Wait:
+        if not self.verify:
             raise ValueError("`wait` needs `verify`: the rules to wait for")
-        return cls
+        return self
 
     def summary(self) -> str:
         """The rules."""

@@ -182,12 +182,12 @@ class Assert(BrowserQuery):
     """What must hold; each is waited for."""
 
     @model_validator(mode="after")
-    def _no_retry(cls) -> Assert:
-        if cls.retry is not None:
+    def _no_retry(self) -> Assert:
+        if self.retry is not None:
             raise ValueError(
                 "an assert is a finding and is never retried: take `retry` away, or wait longer with `timeout`"
             )
-        return cls
+        return self
 
     def summary(self) -> str:
         """The rules."""

@@ -55,16 +55,16 @@ class Rule(Part):
     """Whether ``text`` and ``title`` must be the whole text."""
 
     @model_validator(mode="after")
-    def _one_kind(cls) -> Rule:
-        given = [kind for kind in KINDS if getattr(cls, kind) is not None]
+    def _one_kind(self) -> Rule:
+        given = [kind for kind in KINDS if getattr(self, kind) is not None]
         if len(given) != 1:
             has = f"has {len(given)}: {', '.join(given)}" if given else "has none"
             raise ValueError(f"a rule is exactly one of {', '.join(KINDS)}; this one {has}")
-        if cls.target is None and given[0] in NEED_TARGET:
+        if self.target is None and given[0] in NEED_TARGET:
             raise ValueError(f"`{given[0]}` needs a `target`")
-        if cls.target is not None and given[0] not in TAKE_TARGET:
+        if self.target is not None and given[0] not in TAKE_TARGET:
             raise ValueError(f"`{given[0]}` takes no `target`")
-        return cls
+        return self
 
     @property
     def kind(self) -> str:

@@ -83,15 +83,15 @@ class Target(Part):
     """Whether names and texts must be the whole text, in the same case."""
 
     @model_validator(mode="after")
-    def _one_way(cls) -> Target:
-        given = [way for way in WAYS if getattr(cls, way) is not None]
+    def _one_way(self) -> Target:
+        given = [way for way in WAYS if getattr(self, way) is not None]
         if not given:
             raise ValueError(f"a target needs one way of finding: {', '.join(WAYS)}")
         if len(given) > 1:
             raise ValueError(f"a target takes one way of finding, and this one has {len(given)}: {', '.join(given)}")
-        if cls.name is not None and cls.role is None:
+        if self.name is not None and self.role is None:
             raise ValueError("`name` goes with `role`")
-        return cls
+        return self
 
     def __str__(self) -> str:
         """The target as one line for people: ``role=button name="Pay" within role=row has_text="1007"``."""

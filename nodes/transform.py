@@ -26,10 +26,10 @@ class Transform(Leaf):
     """Names and expressions: the value is a map."""
 
     @model_validator(mode="after")
-    def _one_way(cls) -> Transform:
-        if ("expr" in cls.model_fields_set) == ("fields" in cls.model_fields_set):
+    def _one_way(self) -> Transform:
+        if ("expr" in self.model_fields_set) == ("fields" in self.model_fields_set):
             raise ValueError("a transform takes exactly one of `expr` and `fields`")
-        return cls
+        return self
 
     def summary(self) -> str:
         """Which way, and for ``fields`` which names."""
