@@ -125,6 +125,8 @@ class Container(Node):
     """A node that owns blocks. It writes no call; its scope says what was opened, decided and committed."""
 
     container: ClassVar[bool] = True
+    unit: ClassVar[bool] = False
+    """Whether the container is a unit: its end is a commit point, and the leaves in it are none."""
 
     @abstractmethod
     async def run(self, ctx: BlockContext) -> Json:

@@ -49,6 +49,8 @@ class RunOpsError(Exception):
         self.mend = mend
         self.phase: Phase = phase
         self.evidence: dict[str, Json] = evidence or {}
+        self.path: str | None = None
+        """Path of the step that failed, once known."""
 
     def as_json(self) -> dict[str, Json]:
         """The error as it stands in the log: code, who must act, message, phase, and, where there are any, evidence and mend."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -21,6 +21,8 @@ class Group(Container):
 
     Ids inside stay visible after it. Value: ``value``, or that of its last node that ran.
     """
+
+    unit: ClassVar[bool] = True
 
     type: Literal["group"] = "group"
     nodes: Block = Field(min_length=1)

@@ -9,7 +9,7 @@ from pydantic import Field
 from nodes.base import Block, Container, Node
 from nodes.errors import AuthorError
 from nodes.ports import Item
-from nodes.template import JsonValue, ListValue, Ref, Unfit, kind_of
+from nodes.template import ListValue, Ref, Unfit, kind_of
 from nodes.values import Json
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ class Iterate(Container):
     """What tells one item from the others, such as ``"{{ order.number }}"``: a resumed run knows finished items by it, in whatever order."""
     nodes: Block = Field(min_length=1)
     """The nodes to run for each item. Their ids are seen only inside the item."""
-    collect: JsonValue = None
-    """What each item yields, in place of the value of its last node."""
 
     def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
         """Its one block."""
@@ -64,10 +62,12 @@ class Iterate(Container):
         items: list[Json] = ctx.render(self, "over")
         if self.key is None:
             return {"items": items, "keys": [None] * len(items)}
-        position_of: dict[Json, int] = {}
+        position_of: dict[str, int] = {}
+        keys: list[Json] = []
         for position, value in enumerate(items, start=1):
             key = ctx.render(self, "key", **{self.as_: value})
-            first = position_of.setdefault(key, position)
+            first = position_of.setdefault(str(key), position)
+            keys.append(key)
             if first != position:
                 raise AuthorError(
                     "key-not-unique",
@@ -75,4 +75,4 @@ class Iterate(Container):
                     mend="choose a `key` that differs for every item, or leave it out to count items by position",
                     evidence={"key": key, "positions": [first, position]},
                 )
-        return {"items": items, "keys": list(position_of)}
+        return {"items": items, "keys": keys}

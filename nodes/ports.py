@@ -172,7 +172,12 @@ class Item:
     @property
     def segment(self) -> str:
         """How the turn stands in a step path: ``[#1007]`` by key, ``[3]`` by index."""
-        return f"[{self.index}]" if self.key is None else f"[#{self.key}]"
+        if self.key is None:
+            return f"[{self.index}]"
+        key = str(self.key)
+        for mark in "%/]\n":
+            key = key.replace(mark, f"%{ord(mark):02X}")
+        return f"[#{key}]"
 
     @property
     def loop(self) -> dict[str, Json]:

@@ -29,6 +29,7 @@ class NotJson(ValueError):
 def normalise(value: object) -> Json:
     """The JSON form of ``value``.
 
+    Text loses lone surrogates (each becomes U+FFFD), which no file can hold.
     Dates and times become ISO 8601 text, exact decimals become numbers where a float holds them exactly as written and text
     elsewhere, integers beyond 64 bits text, bytes base64 text, enums their value, sets sorted lists, and any other iterable a list.
     Raises NotJson for NaN, infinities, map keys that are not text, and objects of other types.
@@ -38,7 +39,9 @@ def normalise(value: object) -> Json:
 
 def _normalise(value: object, depth: int) -> Json:
     kind = type(value)
-    if kind is str or kind is bool or value is None:
+    if kind is str:
+        return _sound(value)  # type: ignore[arg-type]
+    if kind is bool or value is None:
         return value
     if kind is int:
         return value if -LARGEST_INTEGER <= value <= LARGEST_INTEGER else str(value)  # type: ignore[operator]
@@ -57,9 +60,7 @@ def _other(value: object, depth: int) -> Json:
     if isinstance(value, enum.Enum):
         return _normalise(value.value, depth)
     if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, bool):
-        return bool(value)
+        return _sound(str.__str__(value))
     if isinstance(value, int):
         return _normalise(int(value), depth)
     if isinstance(value, float):
@@ -91,6 +92,16 @@ def decimal_to_json(value: decimal.Decimal) -> Json:
     return as_float if decimal.Decimal(repr(as_float)) == value else str(value)
 
 
+def _sound(text: str) -> str:
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
 def _finite(value: float) -> float:
     if math.isfinite(value):
         return value
@@ -99,7 +110,7 @@ def _finite(value: float) -> float:
 
 def _key(key: object) -> str:
     if isinstance(key, str):
-        return str(key)
+        return _sound(str.__str__(key))
     raise NotJson(f"a map key must be text, not {type(key).__name__}")
 
 

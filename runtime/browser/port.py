@@ -40,6 +40,10 @@ class Browser(Protocol):
         """A deed of class *effect* finished: what was typed before it counts as taken up."""
         ...
 
+    def mark_pending(self) -> None:
+        """After a re-attach: the current tab holds input that no finished effect has taken up."""
+        ...
+
     def bound(self, seconds: float) -> None:
         """How long the page methods may wait from now on, until the next call of this."""
         ...

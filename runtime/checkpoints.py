@@ -1,0 +1,58 @@
+"""When a checkpoint is due, and which checkpoint files may go.
+
+A checkpoint is taken at a commit point if since the last one a document was loaded or an effect finished, and no tab holds input that the
+site has not seen. Otherwise the earlier one stands, and what follows it is redone after a crash: what was typed is typed again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runtime import journal
+from runtime.browser import port
+
+
+class Checkpoints:
+    """Takes checkpoints for one run."""
+
+    def __init__(self, pen: journal.Journal, private: Path) -> None:
+        """Files go into ``private``."""
+        self._journal = pen
+        self._private = private
+        self._documents = 0
+        self._effect = False
+
+    def opened(self, browser: port.Browser, *, due: bool = False) -> None:
+        """Count from this browser's present state; ``due`` where nobody knows what came since the last checkpoint."""
+        self._documents = -1 if due else browser.facts().documents
+        self._effect = False
+
+    def effect_finished(self, browser: port.Browser) -> None:
+        """A deed of class *effect* finished."""
+        browser.effect_finished()
+        self._effect = True
+
+    async def commit(self, browser: port.Browser | None) -> None:
+        """Take a checkpoint if one is due."""
+        if browser is None:
+            return
+        facts = browser.facts()
+        if facts.pending_input or not (self._effect or facts.documents != self._documents):
+            return
+        after = self._journal.history.last_seq
+        file = self._private / f"checkpoint-{after}.json"
+        urls = await browser.save(file)
+        self._documents, self._effect = facts.documents, False
+        before = self._journal.history.checkpoint
+        self._journal.checkpoint(file.name, urls, after)
+        self._drop_older(before.seq if before is not None else 0)
+
+    def _drop_older(self, before: int) -> None:
+        """Remove files that no log on the disk can still name: those before the last checkpoint that is known to be synced."""
+        if before == 0 or before > self._journal.synced:
+            return
+        current = self._journal.history.checkpoint
+        keep = {current.file if current is not None else ""}
+        for file in self._private.glob("checkpoint-*.json"):
+            if file.name not in keep and int(file.stem.partition("-")[2]) < before - 1:
+                file.unlink(missing_ok=True)

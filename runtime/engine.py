@@ -1,0 +1,218 @@
+"""The engine: it walks a workflow's blocks, does what is not done yet, and writes down each step before and after.
+
+A resumed run is the same walk. A step that the log knows as done yields its recorded value; the first one that it does not know is where the
+run goes on. So there is no cursor to store, and no second way of running.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nodes.base import Container, Leaf, Node
+from nodes.errors import AuthorError, OriginRefused, RunOpsError, SiteError
+from nodes.part import Part
+from nodes.values import Json, NotJson, normalise
+from runtime import blocks, checkpoints, events, frames, history, journal, judge, resolve, steps
+from runtime.browser import port
+
+if TYPE_CHECKING:
+    from runtime import workflow
+
+BrowserFactory = Callable[[], Awaitable[port.Browser]]
+"""Opens the run's browser; called at most once, and only where a step needs it."""
+
+TOLERABLE = (AuthorError, SiteError)
+"""What ``on_error: continue`` may pass over; an origin that is not allowed never."""
+
+
+class ExecutionEngine:
+    """Runs one workflow in one conversation.
+
+    ``run`` starts it or goes on from what the journal's history holds, and returns how it ended. It is cancelled like any task: the step in
+    hand stays open in the log, and the run can be resumed. One engine is used once.
+    """
+
+    def __init__(
+        self,
+        loaded: workflow.Loaded,
+        pen: journal.Journal,
+        *,
+        inputs: Mapping[str, Json],
+        secrets: Mapping[str, str],
+        open_browser: BrowserFactory,
+        private: Path,
+        listener: events.Listener | None = None,
+    ) -> None:
+        """``inputs`` are typed already, ``secrets`` read; ``private`` is the run's private folder."""
+        self.loaded = loaded
+        self.journal = pen
+        self.private = private
+        self.secrets = secrets
+        self.browser: port.Browser | None = None
+        self.checkpoints = checkpoints.Checkpoints(pen, private)
+        self.on_redo: dict[str, str] = {}
+        """How each deed that lies behind the restored state is treated, by step path: ``confirm`` or ``redo``."""
+        self.settling = False
+        """True while the walk only looks for the step at which it must go on."""
+        self._inputs = dict(inputs)
+        self._open_browser = open_browser
+        self._listener = listener
+        self._plans: dict[int, resolve.Plan] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        """Put everything that a walk builds up back to its beginning."""
+        self.tolerated = 0
+        self.variables: dict[str, Json] = {}
+        self.facts: dict[str, Json] = {"id": self.journal.conversation.id, "errors": {}, "taken": {}, "failures": {}}
+        self.root = frames.Frame(names={"inputs": self._inputs, "vars": self.variables, "run": self.facts})
+
+    @property
+    def history(self) -> history.History:
+        """What the run has done so far."""
+        return self.journal.history
+
+    def tell(self, event: events.Event) -> None:
+        """Pass an event on to whoever watches."""
+        if self._listener is not None and not self.settling:
+            self._listener(event)
+
+    # The heart. A workflow is a block; a block is its nodes in order; a node is a leaf that does one thing, or a container that
+    # runs blocks. `_node` is the whole order of a node: already decided → when → leaf or container → on_error → commit point.
+
+    async def run(self) -> Json:
+        """Run what is left of the workflow; returns its output. Raises RunOpsError (with ``path``) for how else it can end."""
+        self._begin()
+        await self.block(self.loaded.workflow.nodes, self.root, "", unit=False)
+        output = self._output()
+        if (scope := self.history.scopes[""]).committed is None:
+            self.journal.scope("", "committed", scope.node, value=output)
+        return output
+
+    async def find_open_step(self) -> judge.Reached | None:
+        """Walk through what is recorded, doing nothing, to the first step without a value; None where a condition fails before it."""
+        self._begin()
+        self.settling = True
+        try:
+            await self.block(self.loaded.workflow.nodes, self.root, "", unit=False)
+        except judge.Reached as reached:
+            return reached
+        except RunOpsError:
+            return None
+        finally:
+            self.settling = False
+        return None
+
+    async def block(self, nodes: Sequence[Node], frame: frames.Frame, parent: str, *, unit: bool) -> Json:
+        """Run nodes in order; the value of the last one that ran. Inside a ``unit`` a leaf's end is no commit point."""
+        value: Json = None
+        for node in nodes:
+            ran, yielded = await self._node(node, frame, f"{parent}/{node.id}" if parent else node.id, unit=unit)
+            if ran:
+                value = yielded
+        return value
+
+    async def _node(self, node: Node, frame: frames.Frame, path: str, *, unit: bool) -> tuple[bool, Json]:
+        try:
+            state = self.history.scopes.get(path)
+            if state is not None and state.failed is not None:
+                return self._tolerated(node, state.failed.error or {})
+            if node.when is not None and not self._wanted(node, frame, path):
+                self.tell(events.StepFinished(path, "skipped", 0.0, node.container))
+                return False, None
+            if isinstance(node, Container):
+                value = await self._container(node, frame, path, unit=unit)
+            else:
+                value = await steps.run(self, node, frame, path)
+                if isinstance(value, steps.Tolerated):
+                    return self._tolerated(node, value.error)
+        except RunOpsError as error:
+            error.path = error.path or path
+            if not self.tolerates(node, error):
+                raise
+            recorded = self.journal.error(error)
+            if self.settling:
+                return self._tolerated(node, recorded)
+            self.journal.scope(path, "failed", node.type, error=recorded, tolerated=True)
+            return self._tolerated(node, recorded)
+        frame.bind(node.id, value)
+        if (node.unit if isinstance(node, Container) else not unit) and not self.settling:
+            await self.checkpoints.commit(self.browser)
+        return True, value
+
+    async def _container(self, node: Container, frame: frames.Frame, path: str, *, unit: bool) -> Json:
+        if path not in self.history.scopes and not self.settling:
+            self.journal.scope(path, "opened", node.type)
+        begun = time.monotonic()
+        self.tell(events.StepStarted(path, node.type, node.description or "", path.count("/"), container=True))
+        try:
+            value = self._normal(await node.run(blocks.Blocks(self, node, frame, path, unit=unit or node.unit)))
+        except RunOpsError as error:
+            self.tell(events.StepFinished(path, "error", time.monotonic() - begun, True, self.journal.error(error)))
+            raise
+        if not self.settling and self.history.scopes[path].committed is None:
+            self.journal.scope(path, "committed", node.type, value=value)
+        self.tell(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
+        return value
+
+    def _wanted(self, node: Node, frame: frames.Frame, path: str) -> bool:
+        """Whether ``when`` lets the node run; what was decided once stays decided."""
+        state = self.history.scopes.get(path)
+        decided = state.decided if state is not None else None
+        if decided is not None:
+            return decided.node != "when"
+        if self.history.done(path) is not None:
+            return True
+        wanted = self.render(node, "when", frame, path)
+        if not wanted and not self.settling:
+            self.journal.scope(path, "decided", "when", value={"when": False})
+        return wanted
+
+    def tolerates(self, node: Node, error: RunOpsError) -> bool:
+        """Whether the run goes on after this error of the node."""
+        return node.on_error == "continue" and isinstance(error, TOLERABLE) and not isinstance(error, OriginRefused)
+
+    def _tolerated(self, node: Node, error: dict[str, Json]) -> tuple[bool, Json]:
+        self.tolerated += 1
+        self.facts["errors"][node.id] = error
+        return False, None
+
+    # What blocks and steps ask of the engine.
+
+    def render(
+        self, part: Part, field: str, frame: frames.Frame, path: str, *, clock: steps.RecordedClock | None = None
+    ) -> Json:
+        """The value of a field that may hold references, fitted to it."""
+        clock = clock or steps.RecordedClock(self.history.recorded(path))
+        value = steps.render_deep(getattr(part, field), self.loaded.templates, frame, clock)
+        return resolve.coerce_field(part, field, value)
+
+    def plan(self, node: Leaf) -> resolve.Plan:
+        """The node's plan, made once."""
+        found = self._plans.get(id(node))
+        if found is None:
+            found = self._plans[id(node)] = resolve.plan(node)
+        return found
+
+    async def need_browser(self) -> port.Browser:
+        """The run's browser, opened when the first step needs it."""
+        if self.browser is None:
+            self.browser = await self._open_browser()
+            self.checkpoints.opened(self.browser)
+        return self.browser
+
+    def _output(self) -> Json:
+        try:
+            return self._normal(self.render(self.loaded.workflow, "output", self.root, ""))
+        except RunOpsError as error:
+            error.path = error.path or "output"
+            raise
+
+    def _normal(self, value: object) -> Json:
+        try:
+            return normalise(value)
+        except NotJson as error:
+            raise AuthorError("value-type", f"the value cannot be kept: {error}") from None

@@ -1,0 +1,238 @@
+"""What a run has done so far, folded from its log. Whoever wants to know something of a run asks this: the engine that resumes it, and every reader.
+
+The fold knows three things of a step: what it yielded (``done``), what a deed that must be judged left open (``open``), and what was
+done but lies behind the state that was restored (``redo``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Literal
+
+from nodes.values import Json
+from runtime import log
+
+Verdict = Literal["done", "not-done", "skipped"]
+
+
+@dataclasses.dataclass(slots=True)
+class Attempt:
+    """One call and its outcome."""
+
+    call: log.Call
+    result: log.Result | None = None
+    verdict: Verdict | None = None
+    """What was found out about a deed after its call was closed."""
+    behind: bool = False
+    """Whether it lies behind the state that was last restored, so that it no longer counts."""
+    since: int = 0
+    """The line from which on it counts: its result's, or that of the judgement that made it count again."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the step has its value from this attempt."""
+        if self.verdict is not None:
+            return self.verdict != "not-done"
+        return self.result is not None and (
+            self.result.status in ("ok", "recovered", "skipped") or bool(self.result.tolerated)
+        )
+
+    @property
+    def past_recall(self) -> bool:
+        """Whether it was found to have happened, or was passed over by decision: no restored state makes that undone."""
+        return self.verdict in ("done", "skipped") or (
+            self.result is not None and self.result.status in ("recovered", "skipped")
+        )
+
+    @property
+    def may_have_happened(self) -> bool:
+        """Whether this was a deed of class *effect* that happened or may have."""
+        if self.call.effect != "effect" or self.verdict == "not-done":
+            return False
+        if self.result is None or self.verdict is not None:
+            return True
+        if self.result.status == "error":
+            return (self.result.error or {}).get("phase") == "after"
+        return self.result.status in ("ok", "recovered")
+
+
+@dataclasses.dataclass(slots=True)
+class ScopeState:
+    """A container, or one turn of a loop."""
+
+    path: str
+    node: str
+    opened: int
+    decided: log.Scope | None = None
+    committed: log.Scope | None = None
+    failed: log.Scope | None = None
+
+
+@dataclasses.dataclass(slots=True)
+class Ending:
+    """How the run last ended by itself."""
+
+    status: str
+    exit: int
+    data: dict[str, Json]
+    at: str
+
+
+class History:
+    """The fold. ``add`` takes entries in order; everything else reads."""
+
+    def __init__(self, entries: Iterable[log.AnyEntry] = ()) -> None:
+        """Folds ``entries``, if there are any."""
+        self.header: log.RunHeader | None = None
+        self.started = ""
+        self.last_at = ""
+        self.epoch = 0
+        self.last_seq = 0
+        self.attempts: dict[str, list[Attempt]] = {}
+        self.scopes: dict[str, ScopeState] = {}
+        self.order: list[str] = []
+        """Step and scope paths of the thread ``run``, as they first appeared."""
+        self.checkpoint: log.Checkpoint | None = None
+        self.restored: log.Note | None = None
+        self.page: log.PageState | None = None
+        self.ending: Ending | None = None
+        self.question: log.Note | None = None
+        self.answer: log.Note | None = None
+        self._by_call: dict[str, Attempt] = {}
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: log.AnyEntry) -> None:
+        """Take the next entry."""
+        self.last_seq, self.last_at = entry.seq, entry.at
+        match entry:
+            case log.Scope():
+                self._scope(entry)
+            case log.Call():
+                attempt = Attempt(entry)
+                self._by_call[entry.call] = attempt
+                self._seen(entry.path, entry.thread)
+                self.attempts.setdefault(entry.path, []).append(attempt)
+            case log.Result():
+                attempt = self._by_call[entry.call]
+                attempt.result, attempt.since = entry, entry.seq
+                if entry.page is not None:
+                    self.page = entry.page
+            case log.Checkpoint():
+                self.checkpoint = entry
+            case log.Note():
+                self._note(entry)
+
+    def _seen(self, path: str, thread: str) -> None:
+        if thread == log.RUN_THREAD and path not in self.attempts and path not in self.scopes:
+            self.order.append(path)
+
+    def _scope(self, entry: log.Scope) -> None:
+        if entry.run is not None:
+            self.header, self.started = entry.run, entry.at
+        self._seen(entry.path, entry.thread)
+        if entry.event == "opened":
+            known = self.scopes.get(entry.path)
+            if known is None:
+                self.scopes[entry.path] = ScopeState(entry.path, entry.node, entry.seq)
+            else:
+                known.opened = entry.seq
+            return
+        scope = self.scopes.setdefault(entry.path, ScopeState(entry.path, entry.node, entry.seq))
+        setattr(scope, entry.event, entry)
+
+    def _note(self, entry: log.Note) -> None:
+        match entry.name:
+            case "claimed":
+                self.epoch = int(entry.data["epoch"])
+                self.ending = None
+            case "restored":
+                self.restored = entry
+                if entry.data["mode"] == "checkpoint":
+                    self._put_behind(int(entry.data["after"]))
+            case "judged":
+                attempt = self._by_call[str(entry.data["call"])]
+                attempt.verdict = entry.data["verdict"]
+                if attempt.verdict != "not-done":
+                    attempt.behind, attempt.since = False, entry.seq
+            case "paused":
+                self.question, self.answer = entry, None
+            case "decided":
+                self.answer = entry
+            case "ended":
+                self.ending = Ending(entry.data["status"], int(entry.data["exit"]), entry.data, entry.at)
+                if self.ending.status != "paused":
+                    self.question = None
+            case "tail-cut":
+                pass
+
+    def _put_behind(self, line: int) -> None:
+        """What came after the restored state no longer counts; deeds among it are judged before anything is done again."""
+        for attempts in self.attempts.values():
+            for attempt in attempts:
+                if attempt.since > line and attempt.call.thread == log.RUN_THREAD and not attempt.past_recall:
+                    attempt.behind = True
+        for scope in self.scopes.values():
+            for event in ("decided", "committed", "failed"):
+                entry: log.Scope | None = getattr(scope, event)
+                if entry is not None and entry.seq > line:
+                    setattr(scope, event, None)
+
+    def done(self, path: str) -> Attempt | None:
+        """The attempt from which the step at ``path`` has its value, if it has one that counts."""
+        attempts = self.attempts.get(path)
+        if not attempts:
+            return None
+        last = attempts[-1]
+        return last if last.settled and not last.behind else None
+
+    def last(self, path: str) -> Attempt | None:
+        """The last attempt of the step at ``path``."""
+        attempts = self.attempts.get(path)
+        return attempts[-1] if attempts else None
+
+    def all_attempts(self) -> list[Attempt]:
+        """Every attempt of every step, in the order of their calls."""
+        return list(self._by_call.values())
+
+    def open_calls(self) -> list[Attempt]:
+        """Calls without a result, in order: what a crash left."""
+        return [attempt for attempt in self._by_call.values() if attempt.result is None]
+
+    def behind(self, line: int) -> list[Attempt]:
+        """The deeds of class *effect* that happened or may have, and lie behind a state restored to ``line``."""
+        lasts = (attempts[-1] for attempts in self.attempts.values())
+        return [
+            attempt
+            for attempt in lasts
+            if attempt.result is not None
+            and attempt.call.thread == log.RUN_THREAD
+            and (attempt.since > line or attempt.behind)
+            and attempt.may_have_happened
+            and not attempt.past_recall
+        ]
+
+    def page_changed_since(self, line: int) -> bool:
+        """Whether a deed on the page came after ``line``."""
+        lasts = (attempts[-1] for attempts in self.attempts.values())
+        return any(
+            attempt.call.seq > line
+            and attempt.call.effect != "read"
+            and attempt.call.node == "browser_action"
+            and not attempt.behind
+            for attempt in lasts
+        )
+
+    def recorded(self, path: str) -> list[str]:
+        """What ``now()`` and ``uuid()`` gave the step or scope before, so that it sees the same again."""
+        scope = self.scopes.get(path)
+        if scope is not None and scope.decided is not None and scope.decided.recorded:
+            return scope.decided.recorded
+        last = self.last(path)
+        return last.call.recorded or [] if last is not None else []
+
+    @property
+    def status(self) -> str:
+        """``passed``, ``failed``, ``paused``, ``interrupted``, or ``open``: alive, or dead without a word."""
+        return self.ending.status if self.ending else "open"

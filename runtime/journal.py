@@ -1,0 +1,121 @@
+"""The engine's pen: every entry goes through here, is masked, put into blobs where it is large, written, and folded into the history."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pydantic_core
+
+from nodes.errors import RunOpsError
+from nodes.values import Json
+from runtime import history as history_module
+from runtime import log, secrets, store
+
+LARGE = 4096
+"""Bytes of JSON from which on a value stands in a blob."""
+
+
+class Journal:
+    """Writes a conversation and keeps its fold."""
+
+    def __init__(
+        self,
+        conversation: store.Conversation,
+        history: history_module.History,
+        masker: secrets.Masker,
+        blobs: store.Store,
+    ) -> None:
+        """``history`` is the fold of what the conversation already holds."""
+        self.conversation = conversation
+        self.history = history
+        self.masker = masker
+        self._store = blobs
+        self.blobs: set[str] = set()
+        """Hashes of the blobs that were written."""
+        self.synced = 0
+        """The last line that is known to be on the disk."""
+
+    def call(self, call: log.Call, *, barrier: bool) -> log.Call:
+        """Write a call; with ``barrier`` it is on the disk when this returns."""
+        fields = self._value(call.args, call.path)
+        written = self._append(call.model_copy(update={"args": fields.get("value"), "blob": fields.get("blob")}))
+        if barrier:
+            self.barrier()
+        return written
+
+    def result(self, call: log.Call, status: log.Status, *, value: Json = None, **fields: Any) -> log.Result:
+        """Write the outcome of ``call``. ``value`` is normalised already."""
+        if fields.get("error") is not None:
+            fields["error"] = self.masker.json(fields["error"])
+        return self._append(
+            log.Result(thread=call.thread, call=call.call, status=status, **fields, **self._value(value, call.path))
+        )
+
+    def scope(self, path: str, event: Any, node: str, *, value: Json = None, **fields: Any) -> log.Scope:
+        """Write what a container opened, decided or committed."""
+        return self._append(log.Scope(path=path, event=event, node=node, **fields, **self._value(value, path)))
+
+    def checkpoint(self, file: str, urls: list[str], after: int) -> log.Checkpoint:
+        """Write that a checkpoint was taken; ``after`` is the last line whose consequences it holds."""
+        return self._append(log.Checkpoint(file=file, urls=[self.masker.text(url) for url in urls], after=after))
+
+    def note(self, name: log.NoteName, **data: Json) -> log.Note:
+        """Write a note."""
+        return self._append(log.Note(name=name, data=self.masker.json(data)))
+
+    def barrier(self) -> None:
+        """Everything written is on the disk when this returns."""
+        self.conversation.barrier()
+        self.synced = self.history.last_seq
+
+    def value_of(self, entry: log.Result | log.Scope | log.Call) -> Json:
+        """The value of an entry, from its blob where it stands in one."""
+        return value_of(entry, self._store)
+
+    def error(self, error: RunOpsError) -> dict[str, Json]:
+        """The error as the log holds it, secrets masked."""
+        return self.masker.json(error.as_json())
+
+    def files(self) -> list[Path]:
+        """The files that this journal wrote, where the store keeps files."""
+        if not isinstance(self._store, store.FileStore):
+            return []
+        return [
+            self._store.conversation_file(self.conversation.id),
+            *(self._store.blob_file(each) for each in sorted(self.blobs)),
+        ]
+
+    def put_text(self, text: str, path: str) -> log.Blob:
+        """Keep a text as a blob."""
+        return self._blob(self.masker.text(text).encode(), path)
+
+    def _append(self, entry: Any) -> Any:
+        written = self.conversation.append(entry)
+        self.history.add(written)
+        return written
+
+    def _value(self, value: Json, path: str) -> dict[str, Any]:
+        if value is None or value is True or value is False:
+            return {"value": value}
+        masked = self.masker.json(value)
+        fields: dict[str, Any] = {} if masked is value or masked == value else {"masked": True}
+        if isinstance(masked, str | list | dict) and len(masked) > 0:
+            small = isinstance(masked, str) and len(masked) < LARGE // 6
+            data = b"" if small else pydantic_core.to_json(masked)
+            if len(data) > LARGE:
+                return {**fields, "blob": self._blob(data, path)}
+        return {**fields, "value": masked}
+
+    def _blob(self, data: bytes, path: str) -> log.Blob:
+        blob = self.conversation.put_blob(data, path)
+        self.blobs.add(blob.sha256)
+        return blob
+
+
+def value_of(entry: log.Result | log.Scope | log.Call, blobs: store.Store) -> Json:
+    """The value of an entry, from its blob where it stands in one."""
+    if entry.blob is not None:
+        return json.loads(blobs.blob(entry.blob.sha256))
+    return entry.args if isinstance(entry, log.Call) else entry.value

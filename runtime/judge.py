@@ -1,0 +1,237 @@
+"""Did the deed happen? After a crash, a lost answer or a restored state, a deed of class *effect* is **done**, **not done** or **unknown**.
+
+``verify`` holding on the surviving page says *done*, if it did not hold just before the deed; it can never say *not done*. ``confirm`` asks the
+site itself, in a fresh tab, and can say either; *not done* is believed when the whole block says so again ``settle`` seconds later. An error
+on the way is *unknown*. Unknown pauses the run, unless the author wrote ``after_crash: retry`` or ``skip``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from nodes.base import Leaf
+from nodes.errors import AuthorError, Paused, RunOpsError, SetupError, SiteError
+from nodes.ports import Page
+from nodes.rules import Rule
+from runtime import events, frames, history, log, steps
+
+if TYPE_CHECKING:
+    from runtime.engine import ExecutionEngine
+
+LOST = frozenset({"answer-lost", "timeout", "page-crashed", "browser-gone"})
+"""Errors after which nobody here knows whether the deed happened. After the others the site has answered, and not as the author wants."""
+
+Found = Literal["done", "not-done", "skipped", "unknown"]
+
+
+class Reached(Exception):
+    """The settling walk has come to the first step that has no value."""
+
+    def __init__(self, node: Leaf, frame: frames.Frame, path: str, before: history.Attempt | None) -> None:
+        """``frame`` is what the step's references see."""
+        super().__init__(path)
+        self.node = node
+        self.frame = frame
+        self.path = path
+        self.before = before
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Judgement:
+    """What was found, and how it is known."""
+
+    found: Found
+    how: str
+
+
+def demand_expr(rule: Rule) -> None:
+    """Raise SiteError ``rule-failed`` where the condition of an ``expr`` rule is false."""
+    if not rule.expr:
+        raise SiteError(
+            "rule-failed", "the condition of `expr` is false", phase="after", evidence={"rule": "expr", "seen": False}
+        )
+
+
+async def all_hold(rules: Sequence[Rule], page: Page) -> bool:
+    """Whether every rule holds now."""
+    for rule in rules:
+        if not (rule.expr if rule.kind == "expr" else await page.holds(rule)):
+            return False
+    return True
+
+
+async def after_error(
+    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, call: log.Call, error: RunOpsError
+) -> Literal["done", "not-done", "failed"]:
+    """A deed was begun and went wrong in this very process. ``failed``: the site answered, and not as the author wants.
+
+    Raises Paused where nobody knows, and then the call stays open.
+    """
+    if node.confirm is None and error.code not in LOST:
+        return "failed"
+    judgement = await _find_out(engine, node, frame, path, call)
+    if judgement.found == "done":
+        return "done"
+    if judgement.found == "not-done":
+        return "not-done"
+    if judgement.found == "skipped":
+        engine.tell(events.Said(f"{path}: passed over, as `after_crash: skip` asks"))
+        return "done"
+    raise unknown(path, call, judgement, error)
+
+
+async def redone(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, before: history.Attempt) -> Found:
+    """A deed that lies behind the restored state, about to be done again: on the author's word, or as ``confirm`` says."""
+    if engine.on_redo.get(path) == "redo":
+        return "not-done"
+    judgement = await _find_out(engine, node, frame, path, before.call)
+    if judgement.found == "unknown":
+        raise unknown(path, before.call, judgement, None)
+    engine.journal.note("judged", call=before.call.call, verdict=judgement.found, how=judgement.how)
+    return "done" if judgement.found == "skipped" else judgement.found
+
+
+async def settle(engine: ExecutionEngine, reached: Reached, *, attached: bool) -> None:
+    """Close the call that the crash left open, or judge the deed that failed after it may have happened. Raises Paused where nobody knows."""
+    before = reached.before
+    if before is None or before.settled:
+        return
+    call, is_open = before.call, before.result is None
+    if not before.may_have_happened:
+        if is_open:
+            engine.journal.result(call, "interrupted")
+        return
+    judgement = await _surviving(engine, reached, call) if attached else None
+    judgement = judgement or await _find_out(engine, reached.node, reached.frame, reached.path, call)
+    if judgement.found == "unknown":
+        raise unknown(reached.path, call, judgement, None)
+    say = {"done": "had happened", "not-done": "had not happened", "skipped": "is passed over"}[judgement.found]
+    engine.tell(events.Said(f"{reached.path}: the {call.action or call.node} {say} ({judgement.how})"))
+    if not is_open:
+        engine.journal.note("judged", call=call.call, verdict=judgement.found, how=judgement.how)
+    elif judgement.found == "not-done":
+        engine.journal.result(call, "interrupted")
+    else:
+        url = engine.browser.page.url if engine.browser is not None and judgement.found == "done" else None
+        engine.journal.result(call, "recovered" if judgement.found == "done" else "skipped", value=url)
+    if judgement.found == "done" and engine.browser is not None:
+        engine.checkpoints.effect_finished(engine.browser)
+
+
+async def _surviving(engine: ExecutionEngine, reached: Reached, call: log.Call) -> Judgement | None:
+    """What ``verify`` says on the page as the crash left it: done, or nothing."""
+    if call.held_before is not False or engine.browser is None:
+        return None
+    engine.browser.bound(reached.node.seconds)
+    step = steps.Step(engine, reached.node, reached.frame, reached.path, call.attempt)
+    try:
+        if await all_hold(step.rules(), engine.browser.page):
+            return Judgement("done", "`verify` holds on the surviving page")
+    except (SiteError, AuthorError):
+        return None
+    return None
+
+
+async def _find_out(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, call: log.Call) -> Judgement:
+    judgement = Judgement("unknown", "the node has no `confirm`")
+    if node.confirm is not None and node.after_crash in (None, "confirm"):
+        judgement = await _confirm(engine, node, frame, path, call)
+    if judgement.found == "unknown" and node.after_crash == "retry":
+        return Judgement("not-done", "`after_crash: retry` says to do it again")
+    if judgement.found == "unknown" and node.after_crash == "skip":
+        return Judgement("skipped", "`after_crash: skip` says to go on without it")
+    return judgement
+
+
+async def _confirm(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, call: log.Call) -> Judgement:
+    confirm = node.confirm
+    assert confirm is not None
+    engine.tell(events.StepWaiting(path, "confirm: asking the site whether it happened"))
+    try:
+        if await _look(engine, node, frame, path, call):
+            return Judgement("done", "`confirm` says so")
+        engine.tell(
+            events.StepWaiting(path, f"confirm: asking again in {confirm.settle:g} s, in case the site is slow")
+        )
+        await asyncio.sleep(confirm.settle)
+        if await _look(engine, node, frame, path, call):
+            return Judgement("done", "`confirm` says so, at the second look")
+    except (SiteError, AuthorError, SetupError) as error:
+        return Judgement("unknown", f"`confirm` failed: {error.message}")
+    return Judgement("not-done", f"`confirm` says so, twice in {confirm.settle:g} s")
+
+
+async def _look(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, call: log.Call) -> bool:
+    """Run the whole block once, in a fresh tab and a thread of its own."""
+    assert node.confirm is not None
+    inner = frames.Frame(frame)
+    browser = await engine.need_browser()
+    async with browser.fresh_page() as page:
+        for each in node.confirm.nodes:
+            if each.when is not None and not engine.render(each, "when", inner, path):
+                continue
+            assert isinstance(each, Leaf)
+            place = f"{path}/confirm/{each.id}"
+            last = engine.history.last(place)
+            step = steps.Step(engine, each, inner, place, last.call.attempt + 1 if last else 1, f"confirm:{call.call}")
+            try:
+                inner.bind(each.id, await step.attempt(page))
+            except RunOpsError as error:
+                step.failed(error)
+                raise
+        return engine.render(node.confirm, "done", inner, path)
+
+
+def unknown(path: str, call: log.Call, judgement: Judgement, error: RunOpsError | None) -> Paused:
+    """The pause that asks a person whether the deed happened."""
+    paused = Paused(
+        "outcome-unknown",
+        f"nobody knows whether the {call.action or call.node} happened: {judgement.how}",
+        mend="look at the site, then say `done`, `not-done` or `skip`",
+        phase="after",
+        evidence={"call": call.call, "error": error.as_json() if error is not None else None, "args": call.args},
+    )
+    paused.path = path
+    return paused
+
+
+def ask_before_redo(engine: ExecutionEngine, deeds: list[history.Attempt]) -> None:
+    """Settle how each deed behind the restored state is treated; raises Paused where a person must say so first."""
+    if not deeds:
+        return
+    policies = {attempt.call.path: _on_redo(engine, attempt) for attempt in deeds}
+    all_confirm = all(_node_of(engine, attempt).confirm is not None for attempt in deeds)
+    engine.on_redo = {path: policy or ("confirm" if all_confirm else "ask") for path, policy in policies.items()}
+    asked = [
+        attempt
+        for attempt in deeds
+        if engine.on_redo[attempt.call.path] == "ask"
+        or (engine.on_redo[attempt.call.path] == "confirm" and _node_of(engine, attempt).confirm is None)
+    ]
+    if asked:
+        names = ", ".join(attempt.call.path for attempt in deeds)
+        paused = Paused(
+            "redo-unconfirmed",
+            f"the browser is gone, and what follows the last checkpoint would be done again; that holds deeds already done: {names}",
+            mend="say `done` to pass over them, or `not-done` to do them again",
+            phase="after",
+            evidence={"calls": [attempt.call.call for attempt in asked]},
+        )
+        paused.path = asked[0].call.path
+        raise paused
+
+
+def _node_of(engine: ExecutionEngine, attempt: history.Attempt) -> Leaf:
+    node, _parents = engine.loaded.index[attempt.call.path.rpartition("/")[2]]
+    assert isinstance(node, Leaf)
+    return node
+
+
+def _on_redo(engine: ExecutionEngine, attempt: history.Attempt) -> str | None:
+    """``on_redo`` of the innermost container that has one, else of the file."""
+    _node, parents = engine.loaded.index[attempt.call.path.rpartition("/")[2]]
+    policies = [getattr(parent, "on_redo", None) for parent in reversed(parents)]
+    return next((policy for policy in policies if policy is not None), engine.loaded.workflow.on_redo)

@@ -1,0 +1,193 @@
+"""The entries of a conversation, and their form as lines. ``docs/log-format.md`` is the specification."""
+
+from __future__ import annotations
+
+import datetime as dt
+import zlib
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from nodes.errors import LogError
+from nodes.values import Json
+
+FORMAT = 1
+RUN_THREAD = "run"
+SUM = b',"sum":"'
+SUM_LENGTH = len(SUM) + len('00000000"}')
+
+
+class Piece(BaseModel):
+    """A part of an entry."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+class Blob(Piece):
+    """A large value that stands outside the log, by the hash of its bytes."""
+
+    sha256: str
+    bytes: int
+    preview: str
+    path: str
+
+
+class RunHeader(Piece):
+    """What a run was started with. Secrets stand as names only."""
+
+    workflow: str
+    file: str
+    text: Blob
+    inputs: dict[str, Json]
+    secrets: list[str]
+    origins: list[str]
+    browser: dict[str, Json]
+    versions: dict[str, str]
+
+
+class PageState(Piece):
+    """What a step left on the pages."""
+
+    documents: int
+    pending: bool
+
+
+class Entry(Piece):
+    """What every line has. ``seq`` and ``at`` are given by the log when it is appended."""
+
+    v: Literal[1] = FORMAT
+    seq: int = 0
+    at: str = ""
+    thread: str = RUN_THREAD
+
+
+class Scope(Entry):
+    """A container, one turn of a loop, or the run itself: opened, decided, committed, failed."""
+
+    kind: Literal["scope"] = "scope"
+    path: str
+    event: Literal["opened", "decided", "committed", "failed"]
+    node: str
+    value: Json = None
+    blob: Blob | None = None
+    masked: Literal[True] | None = None
+    recorded: list[str] | None = None
+    error: dict[str, Json] | None = None
+    tolerated: Literal[True] | None = None
+    run: RunHeader | None = None
+
+
+class Call(Entry):
+    """One attempt of a leaf, written just before the deed."""
+
+    kind: Literal["call"] = "call"
+    call: str = ""
+    path: str
+    node: str
+    action: str | None = None
+    attempt: int
+    effect: Literal["read", "idempotent", "effect"]
+    args: Json = None
+    blob: Blob | None = None
+    held_before: bool | None = None
+    matched: list[str] | None = None
+    recorded: list[str] | None = None
+    fingerprint: str
+
+
+Status = Literal["ok", "error", "recovered", "interrupted", "skipped"]
+
+
+class Result(Entry):
+    """The outcome of one call."""
+
+    kind: Literal["result"] = "result"
+    call: str
+    status: Status
+    value: Json = None
+    blob: Blob | None = None
+    masked: Literal[True] | None = None
+    error: dict[str, Json] | None = None
+    tolerated: Literal[True] | None = None
+    seconds: float | None = None
+    page: PageState | None = None
+
+
+class Checkpoint(Entry):
+    """Browser state to rebuild from; it holds the consequences of every line up to ``after``."""
+
+    kind: Literal["checkpoint"] = "checkpoint"
+    file: str
+    urls: list[str]
+    after: int
+
+
+NoteName = Literal["claimed", "tail-cut", "restored", "judged", "paused", "decided", "ended"]
+
+
+class Note(Entry):
+    """Something that is neither call nor scope: who owns the run, what was restored, judged, asked, answered; how it ended."""
+
+    kind: Literal["note"] = "note"
+    name: NoteName
+    data: dict[str, Json]
+
+
+AnyEntry = Scope | Call | Result | Checkpoint | Note
+_ADAPTER: TypeAdapter[AnyEntry] = TypeAdapter(Annotated[AnyEntry, Field(discriminator="kind")])
+
+
+def now() -> str:
+    """The present moment, as entries tell it: UTC, ISO 8601, milliseconds."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def encode(entry: AnyEntry) -> bytes:
+    """The entry's line, with its checksum and the newline. Fields that are null are left out."""
+    return seal(entry.__pydantic_serializer__.to_json(entry, exclude_none=True)[:-1])
+
+
+def seal(unsealed: bytes) -> bytes:
+    """A line from its bytes without checksum and closing brace."""
+    return b'%b%b%08x"}\n' % (unsealed, SUM, zlib.crc32(unsealed))
+
+
+class BadLine(ValueError):
+    """A line that is not what was written; the message says in what way."""
+
+
+def decode(line: bytes) -> AnyEntry:
+    """The entry of a line (with or without its newline). Raises BadLine, and LogError ``log-too-new`` for a later format version."""
+    line = line.rstrip(b"\n")
+    unsealed, sealed = line[:-SUM_LENGTH], line[-SUM_LENGTH:]
+    if not sealed.startswith(SUM) or not sealed.endswith(b'"}'):
+        raise BadLine("it has no checksum")
+    if sealed[len(SUM) : -2] != b"%08x" % zlib.crc32(unsealed):
+        raise BadLine("its checksum does not fit")
+    try:
+        return _ADAPTER.validate_json(unsealed + b"}")
+    except ValidationError as error:
+        refuse_later_version(unsealed + b"}")
+        first: Any = error.errors()[0]
+        raise BadLine(f"it is not an entry: {'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from None
+
+
+def refuse_later_version(line: bytes) -> None:
+    """Raise LogError ``log-too-new`` where the line was written by a later format version."""
+    try:
+        version = _VERSION.validate_json(line).v
+    except ValidationError:
+        return
+    if version > FORMAT:
+        raise LogError(
+            "log-too-new",
+            f"the log has format version {version}, and this RunOps reads versions up to {FORMAT}",
+            mend="use the RunOps that wrote it, or a later one",
+        )
+
+
+class _Versioned(BaseModel):
+    v: int
+
+
+_VERSION = TypeAdapter(_Versioned)

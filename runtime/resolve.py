@@ -1,0 +1,141 @@
+"""From a node of the file to a node with values: every reference of a leaf, rendered and fitted to its field.
+
+Which fields hold references is found once per node; a step then costs one render for each of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+from nodes.base import Confirm, Leaf, Node
+from nodes.errors import AuthorError
+from nodes.part import Part
+from nodes.template import Coerce, Ref, Template, Unfit, to_json
+from nodes.values import Json
+
+ENVELOPE = frozenset(
+    {"id", "type", "description", "when", "on_error", "timeout", "retry", "effect", "after_crash", "confirm"}
+)
+"""Fields of a leaf that are not among the arguments of its call."""
+
+
+class Clock(Protocol):
+    """Where ``now()`` and ``uuid()`` come from."""
+
+    def now(self) -> str: ...  # noqa: D102
+
+    def uuid(self) -> str: ...  # noqa: D102
+
+
+class Compiled(Protocol):
+    """A compiled template."""
+
+    def render(self, values: Mapping[str, Json], clock: Clock) -> Json: ...  # noqa: D102
+
+
+Place = tuple[str | int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hole:
+    """One template in a node: where it stands and what fits there."""
+
+    place: Place
+    named: Place
+    """The place by the names of the file: ``as`` where the model says ``as_``."""
+    text: Template
+    coerce: Coerce
+    secret: bool
+
+    @property
+    def field(self) -> str:
+        """The place as people write it: ``target.within.has_text``."""
+        return ".".join(str(part) for part in self.named)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """What resolving a leaf takes."""
+
+    node: Leaf
+    holes: tuple[Hole, ...]
+    args: dict[str, Json]
+    """The node's arguments as they stand in the file."""
+
+
+def plan(node: Leaf) -> Plan:
+    """The plan of a leaf."""
+    holes = tuple(_holes(node, (), (), ENVELOPE))
+    args = node.model_dump(mode="json", exclude_unset=True, by_alias=True, exclude=set(ENVELOPE))
+    return Plan(node, holes, args)
+
+
+def _holes(part: Part, place: Place, named: Place, skip: frozenset[str] = frozenset()) -> Iterator[Hole]:
+    for name in part.model_fields_set - skip:
+        value = getattr(part, name)
+        alias = type(part).model_fields[name].alias or name
+        if not isinstance(value, Node | Confirm):
+            yield from _holes_in(value, (*place, name), (*named, alias), _ref_of(type(part), name))
+
+
+def _holes_in(value: Any, place: Place, named: Place, ref: Ref | None) -> Iterator[Hole]:
+    if isinstance(value, Template):
+        yield Hole(place, named, value, ref.coerce if ref else to_json, bool(ref and ref.secret))
+    elif isinstance(value, Part) and not isinstance(value, Node):
+        yield from _holes(value, place, named)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _holes_in(item, (*place, key), (*named, key), ref)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _holes_in(item, (*place, index), (*named, index), ref)
+
+
+_REFS: dict[tuple[type[BaseModel], str], Ref | None] = {}
+
+
+def _ref_of(model: type[BaseModel], name: str) -> Ref | None:
+    key = (model, name)
+    if key not in _REFS:
+        field = model.model_fields[name]
+        _REFS[key] = next((each for each in field.metadata if isinstance(each, Ref)), None) or _ref_in(field.annotation)
+    return _REFS[key]
+
+
+def _ref_in(annotation: Any) -> Ref | None:
+    for each in getattr(annotation, "__metadata__", ()):
+        if isinstance(each, Ref):
+            return each
+    found = (_ref_in(argument) for argument in typing.get_args(annotation))
+    return next((each for each in found if each is not None), None)
+
+
+def coerce_field(part: Part, field: str, value: Json) -> Json:
+    """``value`` fitted to a field; raises AuthorError ``value-misfit``."""
+    ref = _ref_of(type(part), field)
+    return fit(value, ref.coerce if ref else to_json, field.removesuffix("_"))
+
+
+def fit(value: Json, coerce: Coerce, field: str) -> Json:
+    """``value`` coerced; raises AuthorError ``value-misfit`` naming the field."""
+    try:
+        return coerce(value)
+    except Unfit as unfit:
+        raise AuthorError("value-misfit", f"`{field}` {unfit}", evidence={"field": field}) from None
+
+
+def put(part: Any, place: Place, value: Any) -> Any:
+    """``part`` with ``value`` at ``place``; the original is not changed."""
+    head, rest = place[0], place[1:]
+    if isinstance(part, BaseModel):
+        name = typing.cast("str", head)
+        inner = put(getattr(part, name), rest, value) if rest else value
+        return part.model_copy(update={name: inner})
+    copy = list(part) if isinstance(part, list) else dict(part)
+    copy[head] = put(part[head], rest, value) if rest else value
+    return copy

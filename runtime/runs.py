@@ -1,0 +1,146 @@
+"""The runs of a workspace: finding one, reading its history, and answering a crash decision."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Literal
+
+from nodes.errors import LogError, Paused, UsageError
+from nodes.values import Json
+from runtime import history, journal, log, secrets, settings, store, version
+
+Verdict = Literal["done", "not-done", "skip"]
+RunState = Literal["running", "passed", "failed", "paused", "interrupted", "died", "damaged"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One line of ``runops runs``."""
+
+    id: str
+    workflow: str
+    state: RunState
+    started: str
+    ended: str
+    steps: int
+    """Leaf steps that have their value."""
+    problem: str | None = None
+    """For a damaged log: what is wrong, with file and line."""
+
+
+def list_runs(chosen: settings.Settings) -> list[RunSummary]:
+    """Every run, oldest first. A damaged one is listed as such; a file that holds no entry yet is left out."""
+    kept = store.FileStore(chosen.home)
+    summaries: list[RunSummary] = []
+    for run in kept.ids():
+        try:
+            reading = kept.read(run)
+        except LogError as error:
+            summaries.append(RunSummary(run, "?", "damaged", "", "", 0, error.message))
+            continue
+        past = history.History(reading.entries)
+        if past.header is not None:
+            steps = sum(1 for path in past.order if past.done(path) is not None)
+            state = state_of(past, held=reading.held)
+            summaries.append(RunSummary(run, past.header.workflow, state, past.started, past.last_at, steps))
+    return summaries
+
+
+def state_of(past: history.History, *, held: bool) -> RunState:
+    """What the run is doing, or how it ended; ``died``: it ended without a word."""
+    if past.ending is not None:
+        return past.ending.status
+    return "running" if held else "died"
+
+
+def find(chosen: settings.Settings, name: str) -> str:
+    """The id of the run that ``name`` means: the id, a part of it that no other has, or ``last``. Raises UsageError ``unknown-run``."""
+    ids = store.FileStore(chosen.home).ids()
+    if name == "last" and ids:
+        return ids[-1]
+    wanted = name.upper()
+    found = [run for run in ids if run == wanted] or [
+        run for run in ids if run.startswith(wanted) or run.endswith(wanted)
+    ]
+    if len(found) == 1:
+        return found[0]
+    if not ids:
+        raise UsageError("unknown-run", f"there are no runs in {chosen.home}", mend="start one: `runops run FILE`")
+    what = (
+        f"no run is called {name!r}" if not found else f"{len(found)} runs are called {name!r}: {', '.join(found[:5])}"
+    )
+    raise UsageError("unknown-run", what, mend="`runops runs` lists the runs")
+
+
+def load_history(chosen: settings.Settings, run: str) -> tuple[history.History, store.Reading]:
+    """The fold of a run's log as it stands now, and the reading it was made from; also of a living run. Writes nothing."""
+    reading = store.FileStore(chosen.home).read(run)
+    past = history.History(reading.entries)
+    if past.header is None:
+        raise UsageError("unknown-run", f"run {run} died before its first entry was written", mend="start it again")
+    return past, reading
+
+
+def claim(kept: store.Store, run: str, masker: secrets.Masker) -> journal.Journal:
+    """Own the run: its lock, its history, a note that says who holds it. Raises RunHeld and LogError."""
+    conversation, entries = kept.claim(run)
+    try:
+        past = history.History(entries)
+        pen = journal.Journal(conversation, past, masker, kept)
+        pen.note("claimed", **store.me(), epoch=past.epoch + 1, version=version.VERSION)
+    except BaseException:
+        conversation.close()
+        raise
+    return pen
+
+
+def decide(chosen: settings.Settings, run: str, verdict: Verdict) -> history.History:
+    """Write a person's answer to the question that the run waits with. Raises UsageError ``nothing-to-decide`` where it asks none."""
+    past, _reading = load_history(chosen, run)
+    if past.question is None or past.answer is not None or past.status != "paused":
+        state = "is answered already" if past.answer is not None else f"is {past.status}"
+        raise UsageError(
+            "nothing-to-decide",
+            f"run {run} waits for no decision: it {state}",
+            mend=f"go on with `runops resume {run}`",
+        )
+    pen = claim(store.FileStore(chosen.home), run, secrets.Masker({}))
+    try:
+        question = past.question.data
+        calls: list[str] = question["evidence"].get("calls") or [question["evidence"]["call"]]
+        pen.note("decided", calls=list[Json](calls), verdict=verdict)
+        for attempt in [attempt for attempt in pen.history.all_attempts() if attempt.call.call in calls]:
+            _write_verdict(pen, attempt, verdict)
+        pen.note("ended", status="paused", exit=4)
+        pen.barrier()
+    finally:
+        pen.conversation.close()
+    return pen.history
+
+
+def _write_verdict(pen: journal.Journal, attempt: history.Attempt, verdict: Verdict) -> None:
+    if attempt.result is None:
+        status: log.Status = {"done": "recovered", "not-done": "interrupted", "skip": "skipped"}[verdict]  # type: ignore[assignment]
+        pen.result(attempt.call, status)
+    else:
+        found = "skipped" if verdict == "skip" else verdict
+        pen.note("judged", call=attempt.call.call, verdict=found, how="a person said so")
+
+
+def question_of(past: history.History, run: str) -> Paused | None:
+    """The question that the run waits with, as the error that a command shows; None where it waits for nothing."""
+    if past.question is None or past.answer is not None:
+        return None
+    data = past.question.data
+    paused = Paused(
+        data["reason"], data["message"], mend=data.get("mend"), phase="after", evidence=data.get("evidence")
+    )
+    paused.path = data.get("path")
+    return paused
+
+
+def workflow_file(past: history.History) -> Path:
+    """The file that the run was started from."""
+    assert past.header is not None
+    return Path(past.header.file)

@@ -1,0 +1,82 @@
+"""Secrets flow one way: into fields marked for them. Everything that a run writes goes through a Masker, and is scanned at the end."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from nodes.values import Json
+
+MASK = "[hidden]"
+SHORTEST = 6
+"""A shorter secret would be found, and masked, in innocent text."""
+
+
+def forms(secret: str) -> set[str]:
+    """The secret as it may stand in what a run writes: plain, URL-encoded, base64 at each alignment, JSON- and HTML-escaped."""
+    found = {secret, html.escape(secret), html.escape(secret, quote=False)}
+    for ascii_only in (True, False):
+        once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+        found |= {once, json.dumps(once)[1:-1]}
+    for quoted in (urllib.parse.quote(secret, safe=""), urllib.parse.quote(secret), urllib.parse.quote_plus(secret)):
+        found |= {quoted, re.sub(r"%[0-9A-F]{2}", lambda match: match.group().lower(), quoted)}
+    found |= set(_base64_forms(secret.encode()))
+    return {form for form in found if form}
+
+
+def _base64_forms(secret: bytes) -> Iterator[str]:
+    """The characters of a base64 text that the secret alone decides, for each of the three places it can start at."""
+    for offset in range(3):
+        padded = b"\0" * offset + secret
+        first = (offset * 8 + 5) // 6
+        last = len(padded) * 8 // 6
+        for alphabet in (base64.b64encode, base64.urlsafe_b64encode):
+            yield alphabet(padded).decode()[first:last]
+
+
+class Masker:
+    """Puts MASK in the place of every form of every secret."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        """``secrets`` maps names to values; an empty value masks nothing."""
+        every = sorted({form for value in secrets.values() if value for form in forms(value)}, key=len, reverse=True)
+        self._text = re.compile("|".join(re.escape(form) for form in every)) if every else None
+        self._bytes = re.compile(b"|".join(re.escape(form.encode()) for form in every)) if every else None
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to mask."""
+        return self._text is None
+
+    def touches(self, data: bytes) -> bool:
+        """Whether any form of a secret stands in ``data``."""
+        return self._bytes is not None and self._bytes.search(data) is not None
+
+    def text(self, text: str) -> str:
+        """``text`` with every secret masked."""
+        return text if self._text is None else self._text.sub(MASK, text)
+
+    def json(self, value: Json) -> Json:
+        """``value`` with every secret masked in texts and keys; the same object where nothing was."""
+        if self._text is None:
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            masked = [self.json(item) for item in value]
+            return masked if masked != value else value
+        if isinstance(value, dict):
+            masked_map = {self.text(key): self.json(item) for key, item in value.items()}
+            return masked_map if masked_map != value else value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return MASK if self.touches(json.dumps(value).encode()) else value
+        return value
+
+    def files_with_secrets(self, files: list[Path]) -> list[Path]:
+        """Those of ``files`` in which any form of a secret stands."""
+        return [file for file in files if self.touches(file.read_bytes())]

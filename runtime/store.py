@@ -1,0 +1,385 @@
+"""Where conversations are kept. The file store is below; ``Store`` and ``Conversation`` are what the engine knows."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import os
+import platform
+import re
+import secrets
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+from typing_extensions import override
+
+from nodes.errors import LogError, RunHeld, UsageError
+from nodes.values import Json
+from runtime import log
+
+CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+ID = re.compile(rf"^[{CROCKFORD}]{{26}}$")
+
+
+def new_id() -> str:
+    """A new conversation id: a ULID, so ids sort by time."""
+    number = (time.time_ns() // 1_000_000 << 80) | secrets.randbits(80)
+    return "".join(CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+class Conversation(Protocol):
+    """An open log that this process owns."""
+
+    id: str
+
+    def append(self, entry: log.AnyEntry) -> log.AnyEntry:
+        """Write the entry; returns it with its ``seq``, ``at`` and, for a call, its id. It survives the process when this returns.
+
+        Raises LogError ``log-write-failed``; from then on every append does.
+        """
+        ...
+
+    def barrier(self) -> None:
+        """Everything appended is on the disk when this returns. Raises like append."""
+        ...
+
+    def put_blob(self, data: bytes, path: str) -> log.Blob:
+        """Keep a large value under its hash; it is on the disk when this returns."""
+        ...
+
+    def close(self) -> None:
+        """Give the log up; another process may claim it."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reading:
+    """A log as a reader finds it."""
+
+    id: str
+    entries: list[log.AnyEntry]
+    torn: int
+    """Bytes of a torn last line."""
+    held: bool
+    """Whether a living process owns the log."""
+
+
+class Store(Protocol):
+    """Keeps conversations and blobs."""
+
+    def create(self, conversation: str) -> Conversation:
+        """A new, empty conversation, owned by this process."""
+        ...
+
+    def claim(self, conversation: str) -> tuple[Conversation, list[log.AnyEntry]]:
+        """Own an existing conversation, and its entries. A torn last line is cut and noted.
+
+        Raises RunHeld, LogError ``log-damaged`` (file and line), UsageError ``unknown-run``.
+        """
+        ...
+
+    def read(self, conversation: str) -> Reading:
+        """The entries as they stand now, also of a living run; writes nothing. Raises like claim, but never RunHeld."""
+        ...
+
+    def ids(self) -> list[str]:
+        """Every conversation, oldest first."""
+        ...
+
+    def blob(self, sha256: str) -> bytes:
+        """A blob's bytes. Raises LogError ``blob-missing`` where they are not there or not those of the hash."""
+        ...
+
+    def private(self, conversation: str) -> Path:
+        """The conversation's private folder (0700), made where it is missing."""
+        ...
+
+
+class FileStore(Store):
+    """Conversations as files in ``.runops/``."""
+
+    def __init__(self, home: Path) -> None:
+        """``home`` is made where it is missing, for its owner only, and ignored by git."""
+        self.home = home
+        with _disk(home):
+            for folder in (home, home / "conversations", home / "blobs", home / "private"):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            ignore = home / ".gitignore"
+            if not ignore.exists():
+                ignore.write_text("*\n")
+
+    @override
+    def create(self, conversation: str) -> Conversation:
+        path = self._file(conversation)
+        with _disk(path):
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _sync_folder(path.parent)
+        return _OpenFile(self, conversation, handle, seq=0)
+
+    @override
+    def claim(self, conversation: str) -> tuple[Conversation, list[log.AnyEntry]]:
+        path = self._existing(conversation)
+        with _disk(path):
+            handle = os.open(path, os.O_RDWR | os.O_APPEND)
+        if not _lock(handle):
+            os.close(handle)
+            raise _held(self.read(conversation))
+        try:
+            entries, torn = _parse(path, path.read_bytes())
+            owned = _OpenFile(self, conversation, handle, seq=len(entries))
+            if torn:
+                with _disk(path):
+                    os.ftruncate(handle, os.fstat(handle).st_size - torn)
+                entries.append(owned.append(log.Note(name="tail-cut", data={"bytes": torn})))
+        except BaseException:
+            os.close(handle)
+            raise
+        return owned, entries
+
+    @override
+    def read(self, conversation: str) -> Reading:
+        path = self._existing(conversation)
+        with _disk(path):
+            data = path.read_bytes()
+        entries, torn = _parse(path, data)
+        return Reading(conversation, entries, torn, _is_held(path))
+
+    @override
+    def ids(self) -> list[str]:
+        return sorted(path.stem for path in (self.home / "conversations").glob("*.jsonl") if ID.match(path.stem))
+
+    @override
+    def blob(self, sha256: str) -> bytes:
+        path = self.blob_file(sha256)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise LogError("blob-missing", f"a value of the run is missing: {path}", mend="put the file back") from None
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise LogError(
+                "blob-missing", f"a value of the run was changed: {path}", mend="put the file back as it was"
+            )
+        return data
+
+    def blob_file(self, sha256: str) -> Path:
+        """Where the blob of this hash stands."""
+        return self.home / "blobs" / sha256[:2] / sha256
+
+    def conversation_file(self, conversation: str) -> Path:
+        """Where the conversation's log stands."""
+        return self._file(conversation)
+
+    @override
+    def private(self, conversation: str) -> Path:
+        folder = self.home / "private" / conversation
+        with _disk(folder):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        return folder
+
+    def _file(self, conversation: str) -> Path:
+        return self.home / "conversations" / f"{conversation}.jsonl"
+
+    def _existing(self, conversation: str) -> Path:
+        path = self._file(conversation)
+        if not ID.match(conversation) or not path.exists():
+            raise UsageError(
+                "unknown-run", f"there is no run {conversation} in {self.home}", mend="`runops runs` lists the runs"
+            )
+        return path
+
+
+class _OpenFile(Conversation):
+    """A log file with its lock."""
+
+    def __init__(self, store: FileStore, conversation: str, handle: int, seq: int) -> None:
+        self.id = conversation
+        self._store = store
+        self._path = store.conversation_file(conversation)
+        self._handle = handle
+        self._seq = seq
+        self._failed: OSError | None = None
+        self._unsynced = False
+
+    @override
+    def append(self, entry: log.AnyEntry) -> log.AnyEntry:
+        given: dict[str, Json] = {"seq": self._seq + 1, "at": log.now()}
+        if isinstance(entry, log.Call):
+            given["call"] = f"c{self._seq + 1}"
+        written = entry.model_copy(update=given)
+        line = log.encode(written)
+        self._write(line)
+        self._seq += 1
+        self._unsynced = True
+        return written
+
+    def _write(self, line: bytes) -> None:
+        with self._trusted():
+            done = os.write(self._handle, line)
+            while done < len(line):
+                done += os.write(self._handle, line[done:])
+
+    @override
+    def barrier(self) -> None:
+        if self._unsynced:
+            with self._trusted():
+                _sync(self._handle)
+            self._unsynced = False
+
+    @override
+    def put_blob(self, data: bytes, path: str) -> log.Blob:
+        sha256 = hashlib.sha256(data).hexdigest()
+        file = self._store.blob_file(sha256)
+        with self._trusted():
+            if not file.exists():
+                file.parent.mkdir(mode=0o700, exist_ok=True)
+                write_synced(file, data)
+        preview = data[:200].decode(errors="ignore")
+        return log.Blob(sha256=sha256, bytes=len(data), preview=preview, path=f"@state/{self.id}/{path}")
+
+    @override
+    def close(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    @contextlib.contextmanager
+    def _trusted(self) -> Iterator[None]:
+        """After one failed write or sync the handle is not trusted again: nobody knows what reached the disk."""
+        if self._failed is not None:
+            raise _write_failed(self._path, self._failed)
+        try:
+            yield
+        except OSError as error:
+            self._failed = error
+            raise _write_failed(self._path, error) from None
+
+
+def write_synced(file: Path, data: bytes) -> None:
+    """Write ``data`` so that the file either has all of it or is not there: temporary name, sync, rename, sync of the folder. Mode 0600."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(file)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(file.parent)
+
+
+def me() -> dict[str, Json]:
+    """What tells this process from every other: pid, start time, boot, host."""
+    return {
+        "pid": os.getpid(),
+        "started": round(psutil.Process().create_time(), 2),
+        "boot": round(psutil.boot_time()),
+        "host": socket.gethostname(),
+    }
+
+
+def _sync(handle: int) -> None:
+    if platform.system() == "Darwin":
+        fcntl.fcntl(handle, fcntl.F_FULLFSYNC)  # type: ignore[attr-defined]
+    else:
+        os.fdatasync(handle)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Take the lock. A reader that looks whether it is held takes it for an instant, so one refusal is not believed."""
+    for _ in range(20):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        else:
+            return True
+    return False
+
+
+def _is_held(path: Path) -> bool:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _held(reading: Reading) -> RunHeld:
+    claims = [entry for entry in reading.entries if isinstance(entry, log.Note) and entry.name == "claimed"]
+    holder = claims[-1].data if claims else {}
+    since = claims[-1].at if claims else "just now"
+    return RunHeld(
+        "run-held",
+        f"run {reading.id} is held by process {holder.get('pid', '?')} on {holder.get('host', 'this machine')} since {since}",
+        mend="wait until it ends, or interrupt it (Ctrl-C in its terminal, or SIGTERM)",
+        evidence=dict(holder),
+    )
+
+
+def _parse(path: Path, data: bytes) -> tuple[list[log.AnyEntry], int]:
+    """The entries, and how many bytes of a torn last line follow them."""
+    lines = data.split(b"\n")
+    unfinished = lines.pop()
+    entries: list[log.AnyEntry] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            entry = log.decode(line)
+            if entry.seq != number:
+                raise log.BadLine(f"it says line {entry.seq}")
+        except log.BadLine as error:
+            if number == len(lines) and not unfinished and number > 1:
+                return entries, len(line) + 1
+            raise _damaged(path, number, str(error)) from None
+        entries.append(entry)
+    if not entries and not unfinished:
+        return [], 0
+    if not entries:
+        raise _damaged(path, 1, "it was cut before its end")
+    return entries, len(unfinished)
+
+
+def _damaged(path: Path, line: int, why: str) -> LogError:
+    return LogError(
+        "log-damaged",
+        f"{path}:{line}: this line of the log is damaged: {why}",
+        mend="put the file back from a copy; nothing was changed, and other runs are not concerned",
+        evidence={"file": str(path), "line": line},
+    )
+
+
+def _write_failed(path: Path, error: OSError) -> LogError:
+    return LogError(
+        "log-write-failed",
+        f"the log could not be written: {error.strerror or error} ({path})",
+        mend="free some space (or mend the disk), then resume the run: nothing was done on the site after this",
+        evidence={"file": str(path), "errno": error.errno},
+    )
+
+
+@contextlib.contextmanager
+def _disk(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _write_failed(path, error) from None
