@@ -1,0 +1,171 @@
+"""From what Playwright raises to the errors of RunOps: a stable code, what was seen, and whether the deed may have reached the page.
+
+No message of Playwright's is passed on: its call log quotes the values that were typed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from playwright.async_api import Error
+
+from nodes.errors import AuthorError, Phase, RunOpsError, SiteError
+from nodes.values import Json
+
+Kind = Literal[
+    "missing", "ambiguous", "not actionable", "wrong element", "bad target", "gone", "crashed", "navigated", "other"
+]
+
+_PERFORMED = re.compile(r"^\s*(?:-\s*)?(?:\d+ × )?performing .* action", re.MULTILINE)
+_RESOLVED = re.compile(r"locator resolved to (?P<element><.*)")
+_COVERED = re.compile(r"(?P<element><.*>.*) intercepts pointer events")
+
+# What the call log says about an element that cannot take the deed, most telling first. The last of them in the log counts.
+_STATES = (
+    (re.compile(r"intercepts pointer events"), "covered", "it is covered by another element"),
+    (re.compile(r"element is not visible"), "hidden", "it is hidden"),
+    (re.compile(r"element is not enabled"), "disabled", "it is disabled"),
+    (re.compile(r"element is not editable"), "read-only", "it is read-only"),
+    (re.compile(r"element is not stable"), "moving", "it does not stop moving"),
+    (re.compile(r"element is outside of the viewport"), "outside", "it lies outside the page"),
+    (re.compile(r"element was detached|not attached|not connected"), "detached", "it was taken out of the page"),
+    (re.compile(r"did not find some options"), "no such option", "it has no such option"),
+    (
+        re.compile(r"options? .*not enabled|option being selected is not enabled"),
+        "option disabled",
+        "the option is disabled",
+    ),
+)
+
+_WRONG_ELEMENT = (
+    (
+        re.compile(r"Cannot type text into input\[type=(\w+)\]"),
+        "wrong value",
+        "a field of type {} does not take this text",
+    ),
+    (re.compile(r"Malformed value"), "wrong value", "the field does not take this text"),
+    (re.compile(r"Input of type \"?(\w+)\"? cannot be filled"), "wrong element", "a field of type {} cannot be filled"),
+    (
+        re.compile(r"is not an? (?:HTML)?<?(?:input|select)|is not a <select>|not a select|Not a checkbox"),
+        "wrong element",
+        "it is no such field",
+    ),
+    (re.compile(r"did not change its state"), "unchanged", "the page did not let its state change"),
+    (re.compile(r"Cannot uncheck radio"), "wrong element", "a radio button cannot be unchecked"),
+)
+
+_NET = re.compile(r"net::(ERR_[A-Z0-9_]+)")
+
+NEVER_SENT = frozenset(
+    {
+        "ERR_NAME_NOT_RESOLVED",
+        "ERR_CONNECTION_REFUSED",
+        "ERR_ADDRESS_UNREACHABLE",
+        "ERR_INTERNET_DISCONNECTED",
+        "ERR_UNSAFE_PORT",
+        "ERR_INVALID_URL",
+        "ERR_UNKNOWN_URL_SCHEME",
+        "ERR_PROXY_CONNECTION_FAILED",
+    }
+)
+"""Network errors that a first request can only meet before it reaches the site."""
+
+
+def network_error(error: Error) -> str | None:
+    """Chromium's name of the network error, such as ``ERR_CONNECTION_REFUSED``."""
+    match = _NET.search(error.message)
+    return match.group(1) if match else None
+
+
+def kind_of(error: Error) -> Kind:
+    """What went wrong, told from the message alone; ``other`` where it says nothing known."""
+    message = error.message
+    head = message.split("Call log:", 1)[0]
+    if "Target crashed" in head or "Page crashed" in head:
+        return "crashed"
+    if "has been closed" in head or "Connection closed" in head or "Browser closed" in head:
+        return "gone"
+    if "strict mode violation" in head:
+        return "ambiguous"
+    if (
+        "while parsing" in head
+        or "is not a valid selector" in head
+        or "not a valid XPath" in head
+        or "Unknown engine" in head
+    ):
+        return "bad target"
+    if "Execution context was destroyed" in head or "because of a navigation" in head or "Cannot find context" in head:
+        return "navigated"
+    if any(each.search(head) for each, _problem, _words in _WRONG_ELEMENT):
+        return "wrong element"
+    if "Timeout" in head:
+        return "not actionable" if _RESOLVED.search(message) else "missing"
+    return "other"
+
+
+def performed(error: Error) -> bool:
+    """Whether the deed may have reached the page. An error without a call log leaves that open, so it may have."""
+    _head, mark, log = error.message.partition("Call log:")
+    return not mark or bool(_PERFORMED.search(log))
+
+
+def obstacle(error: Error) -> tuple[str, str, str | None]:
+    """Why an element that is there could not take the deed: one word, the words for people, and the element in the way or itself."""
+    message = error.message
+    head = message.split("Call log:", 1)[0]
+    for expression, problem, words in _WRONG_ELEMENT:
+        if match := expression.search(head):
+            return problem, words.format(*match.groups()), _element(message)
+    last: tuple[int, str, str] | None = None
+    for expression, problem, words in _STATES:
+        for match in expression.finditer(message):
+            if last is None or match.start() > last[0]:
+                last = (match.start(), problem, words)
+    if last is None:
+        return "busy", "it was not ready in time", _element(message)
+    if last[1] == "covered":
+        covering = [match.group("element") for match in _COVERED.finditer(message)]
+        return last[1], last[2], short(covering[-1]) if covering else None
+    return last[1], last[2], _element(message)
+
+
+def _element(message: str) -> str | None:
+    found = [match.group("element") for match in _RESOLVED.finditer(message)]
+    return short(found[-1]) if found else None
+
+
+def short(text: str, length: int = 120) -> str:
+    """One line of at most ``length`` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def bad_target(target: object, error: Error) -> AuthorError:
+    """The css or xpath of a target cannot be parsed."""
+    head = error.message.split("Call log:", 1)[0].strip()
+    said = short(head.split(": ", 1)[-1], 200)
+    return AuthorError("bad-target", f"{target} cannot be read: {said}", mend="correct the css or xpath")
+
+
+def gone(error: Error, url: str, phase: Phase) -> RunOpsError:
+    """The tab, or the whole browser, is no more."""
+    crashed = kind_of(error) == "crashed"
+    return SiteError(
+        "page-crashed",
+        "the page crashed" if crashed else "the tab or its browser was closed",
+        mend="type runops resume to go on from the last checkpoint",
+        phase=phase,
+        evidence={"url": url},
+    )
+
+
+def no_address(url: str, seen: str, phase: Phase, evidence: dict[str, Json]) -> SiteError:
+    """A document could not be loaded."""
+    return SiteError(
+        "navigation-failed",
+        f"{url} could not be loaded: {seen}",
+        mend="look whether the site is up and the address right",
+        phase=phase,
+        evidence=evidence,
+    )

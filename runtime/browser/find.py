@@ -1,0 +1,100 @@
+"""Which browser is driven: the one that is named, else Playwright's own download, else a Chrome or Chromium on PATH."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from nodes.errors import SetupError
+
+VARIABLE = "RUNOPS_BROWSER"
+
+NAMES = ("google-chrome", "google-chrome-stable", "chrome", "chromium", "chromium-browser")
+"""What Chrome and Chromium are called on PATH."""
+
+_APPLICATIONS = (
+    "Google Chrome.app/Contents/MacOS/Google Chrome",
+    "Chromium.app/Contents/MacOS/Chromium",
+)
+
+_DOWNLOADED = (
+    "chrome-linux*/chrome",
+    "chrome-mac*/*.app/Contents/MacOS/*",
+    "chrome-win*/chrome.exe",
+    "chrome-headless-shell-*/chrome-headless-shell*",
+    "chrome-linux*/headless_shell",
+)
+
+MEND = "runops install"
+
+
+def find(named: str | Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
+    """The browser's executable. ``named`` is the setting; without it ``RUNOPS_BROWSER`` counts.
+
+    Raises SetupError ``browser-not-found`` where there is none, or where the named one cannot be run.
+    """
+    wish = str(named or environ.get(VARIABLE) or "")
+    if wish:
+        path = shutil.which(wish, path=environ.get("PATH")) or ""
+        if not path:
+            raise SetupError(
+                "browser-not-found",
+                f"{wish}, the browser that is set, cannot be run",
+                mend=f"set {VARIABLE} to the path of Chrome or Chromium, or unset it and type: {MEND}",
+            )
+        return Path(path)
+    for path in _candidates(environ):
+        return path
+    raise SetupError("browser-not-found", "no browser was found: neither Chrome nor Chromium", mend=f"type: {MEND}")
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+    yield from downloads(environ)
+    for name in NAMES:
+        if found := shutil.which(name, path=environ.get("PATH")):
+            yield Path(found)
+    if sys.platform == "darwin":
+        for application in _APPLICATIONS:
+            path = Path("/Applications") / application
+            if os.access(path, os.X_OK):
+                yield path
+
+
+def downloads(environ: Mapping[str, str] = os.environ) -> list[Path]:
+    """Chromium as Playwright's installer left it, the full browser before the headless shell, newest first; found without starting Playwright."""
+    folder = _download_folder(environ)
+    if folder is None:
+        return []
+    found: list[tuple[bool, int, Path]] = []
+    for each in folder.glob("chromium*-*"):
+        kind, _dash, revision = each.name.rpartition("-")
+        if kind not in ("chromium", "chromium_headless_shell") or not revision.isdigit():
+            continue
+        # A download that was cut off has no such mark.
+        if not (each / "INSTALLATION_COMPLETE").exists():
+            continue
+        executables = (path for glob in _DOWNLOADED for path in sorted(each.glob(glob)))
+        executable = next((path for path in executables if path.is_file() and os.access(path, os.X_OK)), None)
+        if executable is not None:
+            found.append((kind == "chromium", int(revision), executable))
+    return [path for _full, _revision, path in sorted(found, reverse=True)]
+
+
+def _download_folder(environ: Mapping[str, str]) -> Path | None:
+    named = environ.get("PLAYWRIGHT_BROWSERS_PATH")
+    if named == "0":
+        spec = importlib.util.find_spec("playwright")
+        origin = spec.origin if spec is not None else None
+        return Path(origin).parent / "driver" / "package" / ".local-browsers" if origin else None
+    if named:
+        return Path(named)
+    home = Path(environ.get("HOME") or Path.home())
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "ms-playwright"
+    if sys.platform == "win32":
+        return Path(environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "ms-playwright"
+    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "ms-playwright"

@@ -1,0 +1,69 @@
+"""From a target to Playwright's locator."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+
+from playwright.async_api import Locator, Page
+
+from nodes.targets import Target
+from runtime.browser import matching
+
+
+def locator(page: Page, target: Target) -> Locator:
+    """The locator of a settled target: one without ``any_of`` and without ``nth`` below -1 (see ``settled``)."""
+    return narrow(_found(page if target.within is None else locator(page, target.within), target), target)
+
+
+def narrow(found: Locator, target: Target) -> Locator:
+    """``found`` with the target's ``has_text`` and ``nth`` applied."""
+    if target.has_text is not None:
+        text = matching.pattern(target.has_text, exact=bool(target.exact))
+        found = found.locator(f"{matching.ENGINE_NAME}={urllib.parse.quote(text, safe='')}")
+    return found if target.nth is None else found.nth(target.nth)
+
+
+def _found(root: Page | Locator, target: Target) -> Locator:
+    exact = target.exact
+    if target.role is not None:
+        # Playwright types the role as a literal of all roles; the target's validator knows the same list.
+        return root.get_by_role(target.role, name=target.name, exact=exact)  # pyright: ignore[reportArgumentType]
+    if target.label is not None:
+        return root.get_by_label(target.label, exact=exact)
+    if target.placeholder is not None:
+        return root.get_by_placeholder(target.placeholder, exact=exact)
+    if target.text is not None:
+        return root.get_by_text(target.text, exact=exact)
+    if target.test_id is not None:
+        return root.get_by_test_id(target.test_id)
+    if target.alt is not None:
+        return root.get_by_alt_text(target.alt, exact=exact)
+    if target.title is not None:
+        return root.get_by_title(target.title, exact=exact)
+    # Prefixed, so Playwright cannot take what is written for one of its other selector languages.
+    return root.locator(f"css={target.css}" if target.css is not None else f"xpath={target.xpath}")
+
+
+def settled(target: Target) -> bool:
+    """Whether the target names one thing: no ``any_of`` left to choose from, no ``nth`` to be counted from the end."""
+    if target.any_of is not None or (target.nth is not None and target.nth < -1):
+        return False
+    return target.within is None or settled(target.within)
+
+
+def alternative(target: Target, choice: Target) -> Target:
+    """``choice`` (one of ``target.any_of``) with what narrows ``target``; what the choice states itself wins."""
+    narrowing = {
+        name: getattr(target, name)
+        for name in ("within", "has_text", "nth", "exact")
+        if getattr(target, name) is not None and getattr(choice, name) is None
+    }
+    return choice.model_copy(update=narrowing)
+
+
+def glob(pattern: str) -> re.Pattern[str]:
+    """A rule's ``url`` as a regular expression for the whole address: ``**`` is anything, ``*`` anything but a slash, the rest literal."""
+    parts = re.split(r"(\*\*|\*)", pattern)
+    stars = {"**": ".*", "*": "[^/]*"}
+    return re.compile("".join(stars.get(part, re.escape(part)) for part in parts), re.DOTALL)

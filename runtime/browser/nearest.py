@@ -1,0 +1,81 @@
+"""What a page has instead: when no element matches, the accessible roles and names that are spelled most alike."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from playwright.async_api import Locator, Page
+
+from nodes.targets import Target
+from runtime.browser.failures import short
+
+MOST = 5
+
+# A line of Playwright's accessibility snapshot: `- button "Sign in" [disabled]`; the name may also be a `/pattern/`, which we leave out.
+_LINE = re.compile(r'^\s*-\s+(?P<role>[a-z]+)\s+"(?P<name>(?:[^"\\]|\\.)*)"')
+
+_TEST_IDS = "() => Array.from(document.querySelectorAll('[data-testid]'), (each) => each.getAttribute('data-testid'))"
+
+_DESCRIBE = r"""
+(elements, most) => elements.slice(0, most).map((element) => {
+  const line = (text, length) => {
+    const folded = (text ?? '').replace(/\s+/g, ' ').trim();
+    return folded.length > length ? folded.slice(0, length - 1) + '…' : folded;
+  };
+  const tag = element.tagName.toLowerCase();
+  const marks = ['id', 'name', 'type', 'role', 'aria-label', 'data-testid', 'href']
+    .filter((name) => element.getAttribute(name)).map((name) => ` ${name}="${line(element.getAttribute(name), 40)}"`);
+  const around = element.closest('tr, li, [role=row], [role=listitem], article, fieldset, form, dialog, section');
+  const text = line(element.innerText, 40);
+  const near = around && around !== element ? line(around.innerText, 60) : '';
+  return `<${tag}${marks.join('')}>${text}` + (near && near !== text ? ` in "${near}"` : '');
+})
+"""
+
+
+def wish(target: Target) -> str:
+    """The text by which the target would be known on the page; empty for css, xpath and a bare role."""
+    return next(
+        (
+            text
+            for text in (target.name, target.label, target.placeholder, target.text, target.alt, target.title)
+            if text
+        ),
+        "",
+    )
+
+
+def parse(snapshot: str) -> list[tuple[str, str]]:
+    """Role and name of every named element of an accessibility snapshot, in order."""
+    found = (_LINE.match(line) for line in snapshot.splitlines())
+    return [(match["role"], re.sub(r"\\(.)", r"\1", match["name"])) for match in found if match]
+
+
+def ranked(target: Target, elements: list[tuple[str, str]]) -> list[str]:
+    """At most five of ``elements`` as one-line targets, the most alike first; those of the wanted role are preferred."""
+    text = wish(target).casefold()
+    scores: dict[str, float] = {}
+    for role, name in elements:
+        alike = difflib.SequenceMatcher(None, text, name.casefold()).ratio() if text else 0.0
+        score = alike + (0.25 if role == target.role else 0.0)
+        if score >= (0.5 if text else 0.25):
+            line = f'role={role} name="{short(name, 60)}"'
+            scores[line] = max(score, scores.get(line, 0.0))
+    return sorted(scores, key=lambda line: -scores[line])[:MOST]
+
+
+async def candidates(page: Page, target: Target) -> list[str]:
+    """What the page has that is most alike to the target, as one-line targets, at most five."""
+    if target.test_id is not None:
+        known: list[str] = await page.evaluate(_TEST_IDS)
+        alike = difflib.get_close_matches(target.test_id, dict.fromkeys(known), n=MOST, cutoff=0.5)
+        return [f'test_id="{short(each, 60)}"' for each in alike]
+    if not wish(target) and target.role is None:
+        return []
+    return ranked(target, parse(await page.locator("body").aria_snapshot()))
+
+
+async def described(found: Locator) -> list[str]:
+    """The elements that match, one line each, with the text of the row or card around them; at most five."""
+    return await found.evaluate_all(_DESCRIBE, MOST)

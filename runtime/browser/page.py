@@ -1,0 +1,431 @@
+"""The tab as a node sees it: ``nodes.ports.Page`` over Playwright.
+
+Whatever goes well costs one round trip: no counting before acting, no look before a look. What went wrong is found out afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from playwright.async_api import Error, Locator, Page
+
+from nodes.errors import OriginRefused, Phase, RunOpsError, SiteError
+from nodes.ports import Deed, FieldSource
+from nodes.rules import Rule
+from nodes.targets import Target
+from runtime.browser import failures, locators, matching, nearest, rules
+from runtime.browser.patience import Patience
+
+Answer = TypeVar("Answer")
+
+PAUSES = (0.01, 0.02, 0.05)
+"""Seconds between looks; the last one again and again."""
+
+EVIDENCE_SECONDS = 1.0
+"""How long evidence may be gathered once a deed has failed."""
+
+_ROWS = (
+    "(rows, fields) => {"
+    + matching.SEEN
+    + """
+  return rows.map((row, number) => fields.map(({css, attribute, nth}, index) => {
+    const all = css === null ? [row] : Array.from(row.querySelectorAll(css));
+    if (nth === null && all.length > 1) return {ambiguous: all.length, number, index};
+    const element = all.at(nth ?? 0);
+    if (!element) return null;
+    return attribute === null ? folded(seen(element)) : element.getAttribute(attribute);
+  }));
+}"""
+)
+
+
+class Circumstances(Protocol):
+    """What all tabs of a run share."""
+
+    @property
+    def patience(self) -> Patience:
+        """How long anything may take."""
+        ...
+
+    def refusal(self) -> OriginRefused | None:
+        """The document that the guard refused, told once."""
+        ...
+
+    def begin(self) -> None:
+        """A deed begins: answers lost before it are forgotten. Raises where documents are no longer guarded."""
+        ...
+
+
+class Tab:
+    """One tab. Implements ``nodes.ports.Page``."""
+
+    def __init__(self, page: Page, run: Circumstances) -> None:
+        self.page = page
+        self._run = run
+        self._patience = run.patience
+        self.documents = 0
+        """Documents loaded into the tab, its first blank one aside."""
+        self.pending_input = False
+        """Whether the present document holds input that no finished effect has taken up."""
+        # The public event `framenavigated` does not tell a new document from a change of the fragment.
+        emitter = page.main_frame._impl_obj._event_emitter  # pyright: ignore[reportPrivateUsage]
+        emitter.on("navigated", self._navigated)
+
+    def _navigated(self, event: dict[str, Any]) -> None:
+        if event["newDocument"] is None or event["error"]:
+            return
+        self.pending_input = False
+        if event["url"] != "about:blank":
+            self.documents += 1
+
+    @property
+    def url(self) -> str:
+        """Address of the tab's document."""
+        return self.page.url
+
+    async def title(self) -> str:
+        """Title of the tab's document."""
+        return await self._read(None, self.page.title)
+
+    async def goto(self, url: str) -> str:
+        """Load ``url`` until its load event, and return the final address."""
+        self._run.begin()
+        try:
+            await self.page.goto(url, timeout=self._patience.milliseconds())
+        except Error as error:
+            raise self._not_loaded(error, url) from None
+        return self.page.url
+
+    def _not_loaded(self, error: Error, url: str) -> RunOpsError:
+        if refused := self._run.refusal():
+            return refused
+        kind = failures.kind_of(error)
+        if kind in ("gone", "crashed"):
+            return failures.gone(error, self.page.url, "after")
+        if "Timeout" in error.message:
+            return SiteError(
+                "timeout",
+                f"{url} was not loaded in time (waited {self._patience.waited():g} s)",
+                mend="give the step a larger `timeout`, or look what the page is still loading",
+                phase="after",
+                evidence={"url": url, "waited": self._patience.waited()},
+            )
+        seen = failures.network_error(error)
+        phase: Phase = "before" if seen in failures.NEVER_SENT else "after"
+        said = seen or failures.short(error.message.split("Call log:", 1)[0].removeprefix("Page.goto: "), 200)
+        return failures.no_address(url, said, phase, {"url": url, "seen": said})
+
+    async def locate(self, target: Target) -> Target:
+        """The target with every ``any_of`` replaced by the one that matches first."""
+        return target if locators.settled(target) else await self._settle(target)
+
+    async def _settle(self, target: Target) -> Target:
+        """Wait until the target can be settled."""
+
+        async def attempt() -> Target | None:
+            return await self._settled_now(target)
+
+        settled = await self._until(attempt)
+        if settled is None:
+            raise await self._missing(target)
+        return settled
+
+    async def _settled_now(self, target: Target) -> Target | None:
+        """The settled target as the page is now; None where no alternative matches."""
+        if locators.settled(target):
+            return target
+        if target.any_of is not None:
+            for choice in target.any_of:
+                settled = await self._settled_now(locators.alternative(target, choice))
+                if settled is not None and await self._count(settled):
+                    return settled
+            return None
+        if target.within is not None and not locators.settled(target.within):
+            within = await self._settled_now(target.within)
+            return within and await self._settled_now(target.model_copy(update={"within": within}))
+        assert target.nth is not None
+        everything = target.model_copy(update={"nth": None})
+        nth = await self._count(everything) + target.nth
+        return target.model_copy(update={"nth": nth}) if nth >= 0 else None
+
+    async def _count(self, target: Target) -> int:
+        return await locators.locator(self.page, target).count()
+
+    async def _found(self, target: Target) -> tuple[Target, Locator]:
+        if not locators.settled(target):
+            target = await self._settle(target)
+        return target, locators.locator(self.page, target)
+
+    async def ready(self, target: Target, deed: Deed) -> None:
+        """Wait until exactly one element matches and could take the deed, without doing it."""
+        target, found = await self._found(target)
+        try:
+            if deed == "click":
+                await found.click(trial=True, timeout=self._patience.milliseconds())
+            elif deed == "check":
+                await found.check(trial=True, timeout=self._patience.milliseconds())
+            else:
+                await self._fillable(target, found)
+        except Error as error:
+            raise await self._failed(error, target, "before") from None
+
+    async def _fillable(self, target: Target, found: Locator) -> None:
+        await found.wait_for(timeout=self._patience.milliseconds())
+        while not await found.is_enabled(timeout=self._patience.milliseconds()):
+            if self._patience.over():
+                raise self._not_actionable(target, "disabled", "it is disabled", None, "before")
+            await asyncio.sleep(PAUSES[-1])
+
+    async def click(self, target: Target) -> None:
+        """Click the element."""
+        await self._do(target, lambda found, timeout: found.click(timeout=timeout))
+
+    async def fill(self, target: Target, text: str) -> None:
+        """Put ``text`` in the place of what the field holds."""
+        await self._do(target, lambda found, timeout: found.fill(text, timeout=timeout))
+
+    async def check(self, target: Target, checked: bool) -> None:
+        """Set the box or radio button."""
+        await self._do(target, lambda found, timeout: found.set_checked(checked, timeout=timeout))
+
+    async def select(self, target: Target, options: Sequence[str]) -> list[str]:
+        """Choose options by label or value; returns the values chosen."""
+        chosen = list(options)
+        return await self._do(target, lambda found, timeout: found.select_option(chosen, timeout=timeout))
+
+    async def _do(self, target: Target, deed: Callable[[Locator, float], Awaitable[Answer]]) -> Answer:
+        """Do a deed. From its beginning the document counts as holding input: a deed that fails may still have typed something."""
+        target, found = await self._found(target)
+        self._run.begin()
+        self.pending_input = True
+        try:
+            return await deed(found, self._patience.milliseconds())
+        except Error as error:
+            phase: Phase = "after" if failures.performed(error) else "before"
+            raise await self._failed(error, target, phase) from None
+
+    async def text(self, target: Target) -> str:
+        """Visible text of the element, white space folded."""
+        target, found = await self._found(target)
+        try:
+            text = await found.inner_text(timeout=self._patience.milliseconds())
+        except Error as error:
+            if "not an HTMLElement" not in error.message:
+                raise await self._failed(error, target, "before") from None
+            # A drawing (SVG) has a text, but no inner text.
+            text = await self._read(target, found.text_content) or ""
+        return matching.folded(text)
+
+    async def value(self, target: Target) -> str:
+        """What the field holds."""
+        target, found = await self._found(target)
+        try:
+            return await found.input_value(timeout=self._patience.milliseconds())
+        except Error as error:
+            raise await self._failed(error, target, "before") from None
+
+    async def count(self, target: Target) -> int:
+        """How many elements match now."""
+
+        async def look() -> int:
+            settled = await self._settled_now(target)
+            return 0 if settled is None else await self._count(settled)
+
+        return await self._read(target, look)
+
+    async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:
+        """For each element that matches, the text of each field; waits until ``least`` elements match."""
+        wanted = [{"css": field.css, "attribute": field.attribute, "nth": field.nth} for field in fields]
+        seen = 0
+
+        async def look() -> list[list[Any]] | None:
+            nonlocal seen
+            settled = await self._settled_now(target)
+            rows: list[list[Any]] = []
+            if settled is not None:
+                rows = await locators.locator(self.page, settled).evaluate_all(_ROWS, wanted)
+            seen = len(rows)
+            return rows if seen >= least else None
+
+        rows = await self._until(look, target)
+        if rows is None:
+            raise await self._missing(target, wanted=least, seen=seen)
+        for row in rows:
+            for cell in row:
+                if isinstance(cell, dict):
+                    raise _field_ambiguous(fields, cell)
+        return rows
+
+    async def wait_for(self, rule: Rule) -> None:
+        """Wait until the rule holds."""
+        last = rules.Look(False, None, None)
+
+        async def look() -> bool | None:
+            nonlocal last
+            last = await self._look(rule)
+            return last.holds or None
+
+        # A condition over values does not change by waiting.
+        held = await (look() if rule.kind == "expr" else self._until(look, _subject(rule)))
+        if not held:
+            raise await self._rule_failed(rule, last)
+
+    async def holds(self, rule: Rule) -> bool:
+        """Whether the rule holds now; it does not where its target is missing or matches more than once."""
+        return (await self._read(_subject(rule), lambda: self._look(rule))).holds
+
+    async def _look(self, rule: Rule) -> rules.Look:
+        subject = _subject(rule)
+        if subject is None or locators.settled(subject):
+            return await rules.look(self.page, rule, subject)
+        settled = await self._settled_now(subject)
+        if settled is None:
+            missing_is_right = rule.kind == "hidden" or (rule.kind == "count" and rule.count == 0)
+            return rules.Look(missing_is_right, None, None, 0)
+        return await rules.look(self.page, rule, settled)
+
+    async def _until(self, look: Callable[[], Awaitable[Answer | None]], target: Target | None = None) -> Answer | None:
+        """Look until there is an answer; None when the time is up."""
+        pauses = iter(PAUSES)
+        while True:
+            answer = await self._read(target, look)
+            if answer is not None or self._patience.over():
+                return answer
+            if refused := self._run.refusal():
+                raise refused
+            await asyncio.sleep(min(next(pauses, PAUSES[-1]), self._patience.left()))
+
+    async def _read(self, target: Target | None, look: Callable[[], Awaitable[Answer]]) -> Answer:
+        """One look, again where a navigation took the document away under it. A page that does not answer runs into ``timeout``."""
+        while True:
+            try:
+                async with asyncio.timeout(max(self._patience.left(), EVIDENCE_SECONDS)):
+                    return await look()
+            except TimeoutError:
+                raise self._silent() from None
+            except Error as error:
+                if failures.kind_of(error) != "navigated" or self._patience.over():
+                    raise await self._failed(error, target, "before") from None
+            await asyncio.sleep(PAUSES[0])
+
+    # From here on: what went wrong.
+
+    async def _failed(self, error: Error, target: Target | None, phase: Phase) -> RunOpsError:
+        if refused := self._run.refusal():
+            return refused
+        kind = failures.kind_of(error)
+        if kind in ("gone", "crashed"):
+            return failures.gone(error, self.page.url, phase)
+        if target is None or kind in ("other", "navigated"):
+            return self._silent(
+                phase, failures.short(error.message.split("Call log:", 1)[0], 200) if target is None else None
+            )
+        if kind == "bad target":
+            return failures.bad_target(target, error)
+        if kind == "ambiguous":
+            return await self._ambiguous(target, phase)
+        if kind == "missing":
+            return await self._missing(target)
+        problem, words, element = failures.obstacle(error)
+        return self._not_actionable(target, problem, words, element, phase)
+
+    def _silent(self, phase: Phase = "before", said: str | None = None) -> SiteError:
+        return SiteError(
+            "timeout",
+            "the page does not answer" + (f": {said}" if said else ""),
+            mend="look whether a script or a dialog of the page blocks it",
+            phase=phase,
+            evidence={"page": self.page.url, "waited": self._patience.waited()},
+        )
+
+    def _not_actionable(self, target: Target, problem: str, words: str, element: str | None, phase: Phase) -> SiteError:
+        return SiteError(
+            "target-not-actionable",
+            f"{target} is there, but {words}",
+            mend="wait for the state you need with `verify` on the step before, or point at another element",
+            phase=phase,
+            evidence={
+                "problem": problem,
+                "element": element,
+                "page": self.page.url,
+                "waited": self._patience.waited(),
+            },
+        )
+
+    async def _ambiguous(self, target: Target, phase: Phase = "before") -> SiteError:
+        found = locators.locator(self.page, target)
+        candidates = await self._evidence(lambda: nearest.described(found), [])
+        count = await self._evidence(found.count, len(candidates))
+        return SiteError(
+            "target-ambiguous",
+            f"{count} elements match {target}",
+            mend="narrow the target with `within`, `has_text` or `exact`, or choose one with `nth`",
+            phase=phase,
+            evidence={"count": count, "candidates": candidates, "page": self.page.url},
+        )
+
+    async def _missing(self, target: Target, *, wanted: int = 1, seen: int = 0) -> SiteError:
+        waited = self._patience.waited()
+        lacking = await self._evidence(lambda: self._lacking(target), target)
+        what = "no element matches" if not seen else f"only {seen} of at least {wanted} elements match"
+        return SiteError(
+            "target-not-found",
+            f"{what} {lacking}  (waited {waited:g} s)",
+            mend="look at the page, and correct the target or what comes before it",
+            evidence={
+                "page": self.page.url,
+                "title": await self._evidence(self.page.title, ""),
+                "waited": waited,
+                "nearest": await self._evidence(lambda: nearest.candidates(self.page, lacking), []),
+            },
+        )
+
+    async def _lacking(self, target: Target) -> Target:
+        """The outermost part of the target that matches nothing: often the row is missing, not the button in it."""
+        if target.within is not None:
+            outer = await self._lacking(target.within)
+            if await self._settled_now(outer) is None or not await self.count(outer):
+                return outer
+        return target
+
+    async def _rule_failed(self, rule: Rule, look: rules.Look) -> RunOpsError:
+        subject = _subject(rule)
+        if subject is not None and look.matches > 1 and rule.kind != "count":
+            settled = await self._evidence(lambda: self._settled_now(subject), None)
+            return await self._ambiguous(settled or subject, "after")
+        evidence: dict[str, Any] = {
+            "rule": str(rule),
+            "wanted": look.wanted,
+            "seen": look.seen,
+            "page": self.page.url,
+            "waited": self._patience.waited(),
+        }
+        seen = f"seen: {look.seen!r}"
+        if subject is not None and look.matches == 0 and rule.kind != "count":
+            seen = f"no element matches {subject}"
+            evidence["nearest"] = await self._evidence(lambda: nearest.candidates(self.page, subject), [])
+        return SiteError("rule-failed", f"{rule} does not hold; {seen}", phase="after", evidence=evidence)
+
+    async def _evidence(self, gather: Callable[[], Awaitable[Answer]], otherwise: Answer) -> Answer:
+        """What can be learned in a moment; evidence must not hide the error that it is for."""
+        try:
+            async with asyncio.timeout(EVIDENCE_SECONDS):
+                return await gather()
+        except (Error, TimeoutError, RunOpsError):
+            return otherwise
+
+
+def _subject(rule: Rule) -> Target | None:
+    return rule.visible or rule.hidden or rule.target
+
+
+def _field_ambiguous(fields: Sequence[FieldSource], cell: dict[str, int]) -> SiteError:
+    css, row = fields[cell["index"]].css, cell["number"] + 1
+    return SiteError(
+        "field-ambiguous",
+        f"{css} matches {cell['ambiguous']} times in row {row}",
+        mend="make the css of the field more exact, or choose one with `nth`",
+        evidence={"css": css, "row": row, "count": cell["ambiguous"]},
+    )

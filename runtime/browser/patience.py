@@ -1,0 +1,35 @@
+"""How long the browser may be waited for: one deadline for all that a step's attempt does."""
+
+from __future__ import annotations
+
+import time
+
+FOREVER = 86400.0
+
+
+class Patience:
+    """A deadline that the engine sets and every page method keeps to."""
+
+    def __init__(self) -> None:
+        self.bound(FOREVER)
+
+    def bound(self, seconds: float) -> None:
+        """Start anew: ``seconds`` from now."""
+        self._began = time.monotonic()
+        self._ends = self._began + seconds
+
+    def left(self) -> float:
+        """Seconds left, 0 when there are none."""
+        return max(0.0, self._ends - time.monotonic())
+
+    def milliseconds(self) -> float:
+        """What is left as Playwright takes it; at least 1, because 0 would mean for ever."""
+        return max(1.0, (self._ends - time.monotonic()) * 1000)
+
+    def over(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() >= self._ends
+
+    def waited(self) -> float:
+        """Seconds since the deadline was set."""
+        return round(time.monotonic() - self._began, 1)

@@ -1,0 +1,119 @@
+"""A run's browser, whichever mode stands behind it: its tabs, what they have loaded, and what was lost."""
+
+from __future__ import annotations
+
+import contextlib
+import urllib.parse
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+from playwright.async_api import BrowserContext, Error, Page, Request
+
+from nodes.errors import OriginRefused
+from runtime.browser.page import Tab
+from runtime.browser.patience import Patience
+from runtime.browser.port import PageFacts
+
+_NOT_LOST = frozenset({"net::ERR_ABORTED", "net::ERR_BLOCKED_BY_CLIENT"})
+"""Requests that the page or a newer navigation gave up, and those that the guard refused."""
+
+
+class Session:
+    """Implements ``runtime.browser.port.Browser`` over a Playwright browser context."""
+
+    def __init__(
+        self, context: BrowserContext, end: Callable[[bool], Awaitable[None]], *, reattached: bool = False
+    ) -> None:
+        self.reattached = reattached
+        self.patience = Patience()
+        self._context = context
+        self._end = end
+        self._tabs: dict[Page, Tab] = {}
+        self._closed_documents = 0
+        self._lost: str | None = None
+        self._current: Tab
+        for page in context.pages:
+            self._add(page)
+        context.on("page", self._add)
+        context.on("requestfailed", self._failed)
+
+    async def open(self) -> None:
+        """Make sure that there is a current tab."""
+        if not self._tabs:
+            self._add(await self._context.new_page())
+        self._current = next(iter(self._tabs.values()))
+
+    def _add(self, page: Page) -> None:
+        if page in self._tabs:
+            return
+        self._tabs[page] = Tab(page, self)
+        page.once("close", self._closed)
+
+    def _closed(self, page: Page) -> None:
+        tab = self._tabs.pop(page, None)
+        if tab is not None:
+            self._closed_documents += tab.documents
+
+    def _failed(self, request: Request) -> None:
+        if request.failure in _NOT_LOST:
+            return
+        of_main_frame = request.is_navigation_request() and request.frame.parent_frame is None
+        if of_main_frame or request.method not in ("GET", "HEAD"):
+            self._lost = f"{request.method} {_without_query(request.url)}"
+
+    @property
+    def page(self) -> Tab:
+        """The current tab."""
+        return self._current
+
+    def facts(self) -> PageFacts:
+        """Documents and pending input as of now."""
+        tabs = self._tabs.values()
+        return PageFacts(
+            documents=self._closed_documents + sum(tab.documents for tab in tabs),
+            pending_input=any(tab.pending_input for tab in tabs),
+        )
+
+    def effect_finished(self) -> None:
+        """A deed of class *effect* finished: what was typed before it counts as taken up."""
+        for tab in self._tabs.values():
+            tab.pending_input = False
+
+    def mark_pending(self) -> None:
+        """Every tab holds input: what the engine says of a browser that it found again and that had some."""
+        for tab in self._tabs.values():
+            tab.pending_input = True
+
+    def bound(self, seconds: float) -> None:
+        """How long the page methods may wait from now on."""
+        self.patience.bound(seconds)
+
+    def refusal(self) -> OriginRefused | None:
+        """The document that the guard refused since this was last asked."""
+        return None
+
+    def begin(self) -> None:
+        """A deed begins."""
+        self._lost = None
+
+    def lost_answer(self) -> str | None:
+        """The request whose answer was lost since the last deed began."""
+        return self._lost
+
+    @contextlib.asynccontextmanager
+    async def fresh_page(self) -> AsyncGenerator[Tab]:
+        """A tab of its own, closed at the end."""
+        page = await self._context.new_page()
+        self._tabs.pop(page, None)
+        try:
+            yield Tab(page, self)
+        finally:
+            with contextlib.suppress(Error):
+                await page.close()
+
+    async def close(self, *, keep: bool = False) -> None:
+        """End the browser."""
+        await self._end(keep)
+
+
+def _without_query(url: str) -> str:
+    return urllib.parse.urlsplit(url)._replace(query="", fragment="").geturl()
