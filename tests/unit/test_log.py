@@ -1,0 +1,248 @@
+"""The log: entries as lines, and files that survive what can happen to them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodes.errors import LogError, RunHeld, UsageError
+from nodes.values import normalise
+from runtime import history, log, store
+
+GOLDEN = Path(__file__).parent / "golden" / "log-1.jsonl"
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+).map(normalise)
+paths = st.text(st.characters(codec="utf-8"), max_size=30)
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> log.AnyEntry:
+    """Any entry but a result, whose call must stand before it."""
+    match draw(st.sampled_from(["scope", "call", "checkpoint", "note"])):
+        case "scope":
+            event = draw(st.sampled_from(["opened", "decided", "committed"]))
+            return log.Scope(path=draw(paths), event=event, node="group", value=draw(values))
+        case "call":
+            effect = draw(st.sampled_from(["read", "idempotent", "effect"]))
+            return log.Call(path=draw(paths), node="transform", attempt=1, effect=effect, args=draw(values), fingerprint="f")
+        case "checkpoint":
+            return log.Checkpoint(file="checkpoint-1.json", urls=draw(st.lists(paths, max_size=2)), after=1)
+        case _:
+            return log.Note(name="restored", data={"mode": "attached", "more": draw(values)})
+
+
+def fill(kept: store.FileStore, run: str, given: list[log.AnyEntry]) -> list[log.AnyEntry]:
+    """A conversation with these entries, closed again."""
+    conversation = kept.create(run)
+    try:
+        return [conversation.append(entry) for entry in given]
+    finally:
+        conversation.close()
+
+
+@given(given_entries=st.lists(entries(), min_size=1, max_size=6))
+def test_any_appends_read_back(given_entries: list[log.AnyEntry], tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whatever is appended is read back as it was, in order, with line numbers from 1."""
+    kept, run = store.FileStore(tmp_path_factory.mktemp("home")), store.new_id()
+    written = fill(kept, run, given_entries)
+    assert kept.read(run).entries == written
+    assert [entry.seq for entry in written] == list(range(1, len(given_entries) + 1))
+
+
+@given(given_entries=st.lists(entries(), min_size=2, max_size=5), data=st.data())
+@settings(max_examples=60)
+def test_any_cut_of_the_tail_recovers(
+    given_entries: list[log.AnyEntry], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A log cut anywhere behind its first line yields every whole line before the cut, and can be gone on with."""
+    kept, run = store.FileStore(tmp_path_factory.mktemp("home")), store.new_id()
+    written = fill(kept, run, given_entries)
+    file = kept.conversation_file(run)
+    whole = file.read_bytes()
+    first = whole.index(b"\n") + 1
+    cut = data.draw(st.integers(first, len(whole)))
+    file.write_bytes(whole[:cut])
+    left = whole[:cut].count(b"\n")
+    assert kept.read(run).entries == written[:left]
+    conversation, recovered = kept.claim(run)
+    conversation.append(log.Note(name="claimed", data={"epoch": 2}))
+    conversation.close()
+    assert recovered[:left] == written[:left]
+    torn = cut - (whole[:cut].rindex(b"\n") + 1)
+    assert [entry.data for entry in recovered[left:] if isinstance(entry, log.Note)] == ([{"bytes": torn}] if torn else [])
+    assert len(kept.read(run).entries) == left + 1 + bool(torn)
+
+
+def test_a_flipped_byte_refuses_that_run_by_its_line_and_no_other(tmp_path: Path) -> None:
+    """Damage before the last line names the file and the line; the run beside it is read as ever."""
+    kept = store.FileStore(tmp_path)
+    hurt, whole = store.new_id(), store.new_id()
+    notes: list[log.AnyEntry] = [log.Note(name="restored", data={"mode": "attached", "n": n}) for n in range(3)]
+    fill(kept, hurt, notes)
+    fill(kept, whole, notes)
+    file = kept.conversation_file(hurt)
+    lines = file.read_bytes().split(b"\n")
+    lines[1] = lines[1].replace(b'"n":1', b'"n":7')
+    file.write_bytes(b"\n".join(lines))
+    for attempt in (kept.read, kept.claim):
+        with pytest.raises(LogError) as caught:
+            attempt(hurt)
+        assert caught.value.code == "log-damaged"
+        assert f"{file}:2:" in caught.value.message
+    assert file.read_bytes() == b"\n".join(lines)
+    assert len(kept.read(whole).entries) == 3
+
+
+def test_a_later_format_is_refused_by_name(tmp_path: Path) -> None:
+    """A log of a later version says which version it has and which can be read."""
+    kept, run = store.FileStore(tmp_path), store.new_id()
+    fill(kept, run, [log.Note(name="restored", data={})])
+    later = log.seal(b'{"v":2,"seq":1,"at":"x","thread":"run","kind":"dream"')
+    kept.conversation_file(run).write_bytes(later)
+    with pytest.raises(LogError, match="format version 2, and this RunOps reads versions up to 1") as caught:
+        kept.read(run)
+    assert caught.value.code == "log-too-new"
+
+
+def test_one_owner_at_a_time(tmp_path: Path) -> None:
+    """A run that a living process holds is refused with its pid and since when; reading it is free."""
+    kept, run = store.FileStore(tmp_path), store.new_id()
+    conversation = kept.create(run)
+    conversation.append(log.Note(name="claimed", data={**store.me(), "epoch": 1}))
+    with pytest.raises(RunHeld, match=f"held by process {os.getpid()} .* since 20"):
+        kept.claim(run)
+    assert kept.read(run).held
+    conversation.close()
+    assert not kept.read(run).held
+    again, _ = kept.claim(run)
+    again.close()
+
+
+def test_after_a_failed_write_the_handle_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that fails stops every later append and barrier, also when the disk would take them again."""
+    kept, run = store.FileStore(tmp_path), store.new_id()
+    conversation = kept.create(run)
+    conversation.append(log.Note(name="restored", data={}))
+
+    def full(_handle: int, _line: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store.os, "write", full)
+        with pytest.raises(LogError, match="No space left on device"):
+            conversation.append(log.Note(name="restored", data={}))
+    for attempt in (lambda: conversation.append(log.Note(name="restored", data={})), conversation.barrier):
+        with pytest.raises(LogError) as caught:
+            attempt()
+        assert caught.value.code == "log-write-failed"
+    conversation.close()
+    assert len(kept.read(run).entries) == 1
+
+
+def test_blobs_are_named_by_what_is_in_them(tmp_path: Path) -> None:
+    """A blob reads back by its hash; one that was changed or lost is refused by name."""
+    kept, run = store.FileStore(tmp_path), store.new_id()
+    conversation = kept.create(run)
+    blob = conversation.put_blob(b"large", "orders")
+    conversation.close()
+    assert kept.blob(blob.sha256) == b"large"
+    assert blob.path == f"@state/{run}/orders"
+    kept.blob_file(blob.sha256).write_bytes(b"other")
+    with pytest.raises(LogError, match="was changed"):
+        kept.blob(blob.sha256)
+    kept.blob_file(blob.sha256).unlink()
+    with pytest.raises(LogError, match="is missing"):
+        kept.blob(blob.sha256)
+
+
+def test_an_unknown_run_is_the_askers_mistake(tmp_path: Path) -> None:
+    """A run that is not there, or no id at all, is a usage error and makes no file."""
+    kept = store.FileStore(tmp_path)
+    for name in (store.new_id(), "../../etc/passwd"):
+        with pytest.raises(UsageError):
+            kept.claim(name)
+    assert kept.ids() == []
+
+
+def test_the_home_is_private(tmp_path: Path) -> None:
+    """Folders are for their owner only, files too, and git ignores them all."""
+    kept, run = store.FileStore(tmp_path / ".runops"), store.new_id()
+    fill(kept, run, [log.Note(name="restored", data={})])
+    assert [oct(path.stat().st_mode & 0o777) for path in (kept.home, kept.private(run))] == ["0o700", "0o700"]
+    assert oct(kept.conversation_file(run).stat().st_mode & 0o777) == "0o600"
+    assert (kept.home / ".gitignore").read_text() == "*\n"
+
+
+def golden_entries() -> list[log.AnyEntry]:
+    """One entry of every kind, with every field, as the specification has them."""
+    blob = log.Blob(sha256="0" * 64, bytes=5000, preview="version: 1", path="@state/01/workflow.yaml")
+    header = log.RunHeader(
+        workflow="Pay",
+        file="pay.yaml",
+        text=blob,
+        inputs={"base_url": "http://127.0.0.1:8765"},
+        secrets=["SHOP_PASSWORD"],
+        origins=["http://127.0.0.1:8765"],
+        browser={"mode": "own"},
+        versions={"runops": "0.1.0"},
+    )
+    error: dict[str, Any] = {"code": "target-not-found", "who": "site", "message": "no element matches", "phase": "before"}
+    made: list[log.AnyEntry] = [
+        log.Scope(path="", event="opened", node="run", run=header),
+        log.Note(name="claimed", data={"pid": 1, "started": 1.5, "boot": 2, "host": "ci", "epoch": 1, "version": "0.1.0"}),
+        log.Call(
+            call="c3",
+            path="each[#1007]/pay",
+            node="browser_action",
+            action="click",
+            attempt=1,
+            effect="effect",
+            args={"target": {"role": "button"}, "value": "{{ secrets.SHOP_PASSWORD }}", "nothing": None},
+            held_before=False,
+            matched=["role=button"],
+            recorded=["2026-01-01T00:00:00Z"],
+            fingerprint="f" * 64,
+        ),
+        log.Result(call="c3", status="error", error=error, tolerated=True, seconds=0.5, page=log.PageState(documents=1, pending=True)),
+        log.Scope(path="each", event="decided", node="iterate", value={"items": [1], "keys": [None]}, recorded=["x"], masked=True),
+        log.Scope(path="each", event="failed", node="iterate", error=error, tolerated=True),
+        log.Scope(path="each", event="committed", node="iterate", blob=blob),
+        log.Checkpoint(file="checkpoint-7.json", urls=["http://127.0.0.1:8765/"], after=7),
+        log.Note(name="ended", data={"status": "failed", "exit": 1, "error": error, "path": "each"}),
+    ]
+    return [entry.model_copy(update={"seq": n, "at": "2026-01-01T00:00:00.000Z"}) for n, entry in enumerate(made, start=1)]
+
+
+def test_the_golden_log_is_written_and_read_the_same() -> None:
+    """Format 1 stays what it is: the golden file holds exactly these lines, and reads back as these entries."""
+    written = b"".join(log.encode(entry) for entry in golden_entries())
+    assert GOLDEN.read_bytes() == written
+    assert [log.decode(line) for line in GOLDEN.read_bytes().splitlines()] == golden_entries()
+
+
+def test_the_golden_log_agrees_with_its_page() -> None:
+    """Every field of every line of the golden log stands in docs/log-format.md."""
+    page = (Path(__file__).parents[2] / "docs" / "log-format.md").read_text()
+    for line in GOLDEN.read_text().splitlines():
+        for field in json.loads(line):
+            assert f"`{field}`" in page or f"`{field}`/" in page or f"/`{field}`" in page, field
+
+
+def test_folding_in_pieces_is_folding_at_once() -> None:
+    """A history fed entry by entry knows the same as one made from the whole log."""
+    at_once, in_pieces = history.History(golden_entries()), history.History()
+    for entry in golden_entries():
+        in_pieces.add(entry)
+    assert in_pieces.order == at_once.order == ["", "each[#1007]/pay", "each"]
+    assert in_pieces.status == at_once.status == "failed"
+    assert [attempt.result for attempt in in_pieces.all_attempts()] == [attempt.result for attempt in at_once.all_attempts()]
