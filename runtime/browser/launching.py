@@ -1,0 +1,53 @@
+"""The way in: a run's browser, opened anew or found again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from runtime.browser import find, own
+from runtime.browser.options import BrowserOptions, Mode
+from runtime.browser.session import Session
+
+
+class Chosen(Protocol):
+    """What the settings say about browsers."""
+
+    @property
+    def browser(self) -> Path | None:
+        """The executable, where one is set."""
+        ...
+
+    @property
+    def browser_mode(self) -> Mode | None:
+        """The mode, where one is set; else the workflow's, else ``own``."""
+        ...
+
+    @property
+    def headed(self) -> bool:
+        """Whether the browser shows its window."""
+        ...
+
+    @property
+    def linger(self) -> float:
+        """Seconds for which a browser waits for its next engine."""
+        ...
+
+
+async def open_browser(
+    options: BrowserOptions | None, *, origins: Sequence[str], private: Path, chosen: Chosen
+) -> Session:
+    """A fresh browser for a run.
+
+    ``origins`` are those whose documents may load; ``private`` is the run's private folder. Raises SetupError where no browser is found or
+    none can be started.
+    """
+    return await own.open_own(find.find(chosen.browser), private, headed=chosen.headed)
+
+
+async def reattach(
+    options: BrowserOptions | None, *, origins: Sequence[str], private: Path, chosen: Chosen
+) -> Session | None:
+    """The run's own browser, if it still lives: its pages as they were left."""
+    return None
