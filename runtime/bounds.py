@@ -1,0 +1,173 @@
+"""How large what an expression makes may become. An expression computes on values, and a short one can ask for all memory."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from nodes.template import kind_of
+from nodes.values import DEEPEST, Json, NotJson, normalise
+
+LARGEST_TEXT = 1 << 20
+"""Characters of a text that an expression makes."""
+
+LARGEST_LIST = 100_000
+"""Items of a list or map that an expression makes."""
+
+LARGEST_NUMBER = 1024
+"""Bits of a whole number that an expression makes."""
+
+HEAVIEST = 8 << 20
+"""Characters and items, all told, of a value that an expression makes."""
+
+
+class Unusable(ValueError):
+    """A value does not suit what an expression does with it; the message is written for the author."""
+
+
+def check_text(length: int) -> int:
+    """``length`` again. Raises Unusable where a text would be longer than LARGEST_TEXT."""
+    if length > LARGEST_TEXT:
+        raise Unusable(f"the result would have more than {LARGEST_TEXT} characters")
+    return length
+
+
+def check_items(count: int) -> int:
+    """``count`` again. Raises Unusable where a list would be longer than LARGEST_LIST."""
+    if count > LARGEST_LIST:
+        raise Unusable(f"the result would have more than {LARGEST_LIST} items")
+    return count
+
+
+def check_weight(value: object) -> None:
+    """Raises Unusable where a value is heavier than HEAVIEST; what is shared counts as often as it would be written."""
+    _weigh(value, HEAVIEST, 0)
+
+
+def _weigh(value: object, left: int, depth: int) -> int:
+    """What is left of the allowance."""
+    if isinstance(value, str):
+        left -= len(value) + 1
+    elif isinstance(value, Mapping):
+        left -= sum(len(key) if isinstance(key, str) else 1 for key in value)
+        for item in value.values():
+            left = _weigh(item, left, _deeper(depth))
+    elif isinstance(value, list | tuple):
+        left -= 1
+        for item in value:
+            left = _weigh(item, left, _deeper(depth))
+    else:
+        left -= 1
+    if left < 0:
+        raise Unusable(f"the result would have more than {HEAVIEST} characters and items")
+    return left
+
+
+def _deeper(depth: int) -> int:
+    if depth > DEEPEST:
+        raise Unusable(f"the result nests deeper than {DEEPEST} levels")
+    return depth + 1
+
+
+def gathered(items: Iterable[Any]) -> list[Any]:
+    """The items as a list, stopping before it becomes too long or too heavy."""
+    found: list[Any] = []
+    left = HEAVIEST
+    for item in items:
+        left = _weigh(item, left, 1)
+        check_items(len(found) + 1)
+        found.append(item)
+    return found
+
+
+def settle(result: object, *, weigh: bool) -> Json:
+    """A filter's result as plain data: iterators become lists, marked-up strings text. Raises Unusable where it is too large."""
+    if isinstance(result, str):
+        check_text(len(result))
+        return str.__str__(result)
+    if isinstance(result, bool) or result is None:
+        return result
+    if isinstance(result, int):
+        return check_number(result)
+    if isinstance(result, list | tuple | Mapping):
+        if weigh:
+            check_items(len(result))
+            check_weight(result)
+        return result
+    if isinstance(result, Iterable) and not hasattr(result, "_fail_with_undefined_error"):
+        return gathered(result)
+    return result
+
+
+def check_number(value: int) -> int:
+    """``value`` again. Raises Unusable where it has more than LARGEST_NUMBER bits."""
+    if value.bit_length() > LARGEST_NUMBER:
+        raise Unusable("the result is too large a number")
+    return value
+
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    sign: getattr(operator, name)
+    for sign, name in {
+        "+": "add",
+        "-": "sub",
+        "*": "mul",
+        "/": "truediv",
+        "//": "floordiv",
+        "%": "mod",
+        "**": "pow",
+    }.items()
+}
+
+
+def operate(sign: str, left: Any, right: Any) -> Any:
+    """``left sign right``. Numbers take every operator, texts and lists ``+``, and ``*`` with a whole number."""
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return _calculate(sign, left, right)
+    if sign == "+" and isinstance(left, str) and isinstance(right, str):
+        check_text(len(left) + len(right))
+    elif sign == "+" and isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        check_items(len(left) + len(right))
+        return [*left, *right]
+    elif sign == "*" and isinstance(right, int) and isinstance(left, str | list):
+        _check_repeated(left, right)
+    elif sign == "*" and isinstance(left, int) and isinstance(right, str | list):
+        _check_repeated(right, left)
+    else:
+        hint = (
+            " (`~` joins anything to a text)" if sign == "+" and isinstance(left, str) != isinstance(right, str) else ""
+        )
+        raise Unusable(f"`{sign}` does not work on {shown(left)} and {shown(right)}{hint}")
+    return OPERATORS[sign](left, right)
+
+
+def _check_repeated(value: str | list[Any], times: int) -> None:
+    (check_text if isinstance(value, str) else check_items)(len(value) * max(times, 0))
+
+
+def _calculate(sign: str, left: float, right: float) -> Any:
+    whole = isinstance(left, int) and isinstance(right, int)
+    if sign == "**" and whole and left.bit_length() * abs(right) > LARGEST_NUMBER:  # type: ignore[union-attr]
+        raise Unusable("the result is too large a number")
+    try:
+        result = OPERATORS[sign](left, right)
+    except ZeroDivisionError:
+        raise Unusable("division by zero") from None
+    except OverflowError:
+        raise Unusable("the result is too large a number") from None
+    if isinstance(result, complex):
+        raise Unusable("the result is not a real number")
+    return check_number(result) if isinstance(result, int) else result
+
+
+def shown(value: object) -> str:
+    """A value in a message: numbers and short texts as they are, else the kind. Nothing is cut: half a secret could not be masked."""
+    if isinstance(value, bool | int | float):
+        return str(value) if len(str(value)) <= 40 else "a number"
+    if isinstance(value, str) and len(value) <= 60:
+        return f'the text "{value}"'
+    try:
+        return kind_of(normalise(value))
+    except NotJson:
+        return "a value that is not JSON"

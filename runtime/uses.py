@@ -1,0 +1,195 @@
+"""Which names an expression reads, and what is known to hold where it reads them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from jinja2 import nodes
+
+Chain = tuple[str | int, ...]
+"""A name and the keys that follow it: ``order.lines[0].sku`` is ``("order", "lines", 0, "sku")``."""
+
+Fact = tuple[str | int, ...]
+"""Something that holds at a place: ``("defined", *chain)``, ``("undefined", *chain)``, ``("taken", route, branch)``, and for
+any other condition ``("holds", its normal form)``."""
+
+NOTHING: frozenset[Fact] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Use:
+    """One reading of a name."""
+
+    chain: Chain
+    offsets: tuple[int, ...]
+    """Where each part of the chain stands in the text."""
+    tolerant: bool
+    """Whether a missing value is no error here: directly under ``default``, ``is defined`` or ``is undefined``."""
+    facts: frozenset[Fact]
+    """What holds when it is read, by the expression itself."""
+
+    @property
+    def root(self) -> str:
+        """The name itself."""
+        return str(self.chain[0])
+
+    @property
+    def offset(self) -> int:
+        """Where the name stands in the text."""
+        return self.offsets[0]
+
+    @property
+    def guarded(self) -> bool:
+        """Whether the expression itself takes care that the name may have no value."""
+        return self.sure_of(self.chain[:1])
+
+    def sure_of(self, chain: Chain, facts: frozenset[Fact] = NOTHING) -> bool:
+        """Whether ``chain`` (a beginning of this one) has a value here, or its absence is no error, given further ``facts``."""
+        return self.tolerant or ("defined", *chain) in self.facts or ("defined", *chain) in facts
+
+
+def uses(tree: nodes.Expr, base: int) -> list[Use]:
+    """Every reading of a name in an expression that begins at offset ``base`` of its text, in order of place."""
+    return sorted(_uses(tree, base, NOTHING), key=lambda use: use.offsets)
+
+
+def _uses(tree: nodes.Node, base: int, facts: frozenset[Fact], *, tolerant: bool = False) -> Iterator[Use]:
+    found, places, rest = chain_of(tree)
+    if found:
+        yield Use(found, tuple(base + place for place in places), tolerant and not rest, facts)
+        for each in rest:
+            yield from _uses(each, base, facts)
+    elif isinstance(tree, nodes.And | nodes.Or):
+        yield from _uses(tree.left, base, facts)
+        yield from _uses(tree.right, base, facts | facts_of(tree.left, truth=isinstance(tree, nodes.And)))
+    elif isinstance(tree, nodes.CondExpr) and tree.expr2 is not None:
+        yield from _uses(tree.test, base, facts)
+        yield from _uses(tree.expr1, base, facts | facts_of(tree.test, truth=True))
+        yield from _uses(tree.expr2, base, facts | facts_of(tree.test, truth=False))
+    elif isinstance(tree, nodes.Call):
+        return
+    else:
+        for child in tree.iter_child_nodes():
+            takes_missing = _takes_missing(tree) and isinstance(tree, nodes.Filter | nodes.Test) and child is tree.node
+            yield from _uses(child, base, facts, tolerant=takes_missing)
+
+
+def _takes_missing(tree: nodes.Node) -> bool:
+    if isinstance(tree, nodes.Filter):
+        return tree.name in ("default", "d")
+    return isinstance(tree, nodes.Test) and tree.name in ("defined", "undefined")
+
+
+def chain_of(tree: nodes.Node | None) -> tuple[Chain, tuple[int, ...], list[nodes.Node]]:
+    """The longest chain of known keys from a name, the place of each part, and what stands in computed keys after it.
+
+    ``order.lines[i].sku`` is ``("order", "lines")`` and the expression ``i``. The chain is empty where none begins here.
+    """
+    parts: list[tuple[str | int | None, int]] = []
+    computed: list[nodes.Node] = []
+    while True:
+        if isinstance(tree, nodes.Getattr):
+            parts.append((tree.attr, tree.lineno + 1))
+        elif (
+            isinstance(tree, nodes.Getitem)
+            and isinstance(tree.arg, nodes.Const)
+            and isinstance(tree.arg.value, str | int)
+        ):
+            parts.append((tree.arg.value, tree.arg.lineno))
+        elif isinstance(tree, nodes.Getitem):
+            parts.append((None, tree.lineno))
+            computed.append(tree.arg)
+        else:
+            break
+        tree = tree.node
+    if not isinstance(tree, nodes.Name):
+        return (), (), []
+    known: list[tuple[str | int, int]] = [(tree.name, tree.lineno)]
+    for key, place in reversed(parts):
+        if key is None:
+            break
+        known.append((key, place))
+    return tuple(key for key, _ in known), tuple(place for _, place in known), computed
+
+
+def facts_of(tree: nodes.Node, *, truth: bool) -> frozenset[Fact]:
+    """What is known to hold once the condition ``tree`` has turned out to be ``truth``."""
+    if isinstance(tree, nodes.Not):
+        return facts_of(tree.node, truth=not truth) | _holds(tree, truth)
+    if isinstance(tree, nodes.And | nodes.Or):
+        both = facts_of(tree.left, truth=truth), facts_of(tree.right, truth=truth)
+        if isinstance(tree, nodes.And) == truth:
+            return both[0] | both[1] | _holds(tree, truth)
+        return (both[0] & both[1]) | _holds(tree, truth) | _evaluated(tree.left)
+    return _defined_by(tree, truth) | _evaluated(tree) | _holds(tree, truth) | _taken(tree, truth)
+
+
+def _holds(tree: nodes.Node, truth: bool) -> frozenset[Fact]:
+    """The condition itself, in a form that does not depend on how it is laid out; nothing where it may change from look to look."""
+    if tree.find(nodes.Call) is not None:
+        return NOTHING
+    form = repr(tree) if truth else f"Not(node={tree!r})"
+    return frozenset({("holds", form)})
+
+
+def _evaluated(tree: nodes.Node) -> frozenset[Fact]:
+    """What has a value because the condition could be evaluated at all."""
+    if isinstance(tree, nodes.And | nodes.Or):
+        return _evaluated(tree.left)
+    if isinstance(tree, nodes.CondExpr):
+        return _evaluated(tree.test)
+    found, _places, rest = chain_of(tree)
+    if found:
+        return _prefixes(found).union(*(_evaluated(each) for each in rest))
+    if _takes_missing(tree):
+        return NOTHING
+    return NOTHING.union(*(_evaluated(child) for child in tree.iter_child_nodes()))
+
+
+def _prefixes(chain: Chain) -> frozenset[Fact]:
+    return frozenset(("defined", *chain[:length]) for length in range(1, len(chain) + 1))
+
+
+def _defined_by(tree: nodes.Node, truth: bool) -> frozenset[Fact]:
+    if isinstance(tree, nodes.Test) and tree.name in ("defined", "undefined"):
+        found, _places, rest = chain_of(tree.node)
+        if found and not rest:
+            return _prefixes(found) if (tree.name == "defined") == truth else frozenset({("undefined", *found)})
+    elif isinstance(tree, nodes.Filter) and truth:
+        found, fallback = _with_default(tree)
+        if found and not fallback:
+            return _prefixes(found)
+    elif isinstance(tree, nodes.Compare) and len(tree.ops) == 1 and isinstance(tree.ops[0].expr, nodes.Const):
+        found, fallback = _with_default(tree.expr)
+        same = fallback == tree.ops[0].expr.value
+        if found and (
+            (tree.ops[0].op == "eq" and truth and not same) or (tree.ops[0].op == "ne" and not truth and not same)
+        ):
+            return _prefixes(found)
+    return NOTHING
+
+
+def _with_default(tree: nodes.Node) -> tuple[Chain, object]:
+    """``x`` and ``c`` of ``x | default(c)``, where ``c`` is written out."""
+    if isinstance(tree, nodes.Filter) and tree.name in ("default", "d") and not tree.kwargs:
+        found, _places, rest = chain_of(tree.node)
+        if not rest and not tree.args:
+            return found, ""
+        if not rest and len(tree.args) == 1 and isinstance(tree.args[0], nodes.Const):
+            return found, tree.args[0].value
+    return (), None
+
+
+def _taken(tree: nodes.Node, truth: bool) -> frozenset[Fact]:
+    if not isinstance(tree, nodes.Compare) or len(tree.ops) != 1 or tree.ops[0].op != ("eq" if truth else "ne"):
+        return NOTHING
+    sides = (tree.expr, tree.ops[0].expr)
+    for side, other in (sides, sides[::-1]):
+        inner = side.node if isinstance(side, nodes.Filter) and side.name in ("default", "d") else side
+        found, _places, rest = chain_of(inner)
+        if found[:2] != ("run", "taken") or len(found) != 3 or rest:
+            continue
+        if isinstance(other, nodes.Const) and isinstance(other.value, str):
+            return frozenset({("taken", found[2], other.value)})
+    return NOTHING
