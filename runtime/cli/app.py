@@ -1,0 +1,215 @@
+"""Finds the command, runs it, and turns however it ended into words and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from nodes.errors import RunOpsError, SetupError, UsageError
+from runtime.cli import console, signals, table
+from runtime.display.stream import drain
+
+BUG = 70
+
+EPILOG = """Exit codes: 0 passed, 1 failed, 2 wrong usage or workflow file, 3 setup missing, 4 paused, 70 a bug in RunOps, 130 interrupted. A run that was killed, interrupted or paused goes on with `runops resume`."""
+
+
+class Single(TyperCommand):
+    """A command at work: a signal unwinds it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Call the function."""
+        with signals.handled_by(signals.unwind):
+            return super().invoke(ctx)
+
+
+class Lazy(TyperGroup):
+    """The commands of the table; each is imported when it is called, and not before."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names."""
+        return [command.name for command in table.every()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand:
+        """Import the command. Raises UsageError ``unknown-command`` with the nearest name."""
+        command = table.find(cmd_name)
+        if command is None:
+            names = self.list_commands(ctx)
+            near = difflib.get_close_matches(cmd_name, names, 1)
+            raise UsageError(
+                "unknown-command",
+                f"there is no command `{cmd_name}`",
+                mend=f"did you mean `runops {near[0]}`?" if near else f"commands: {', '.join(names)}",
+            )
+        return built(command)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List them from the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(command.name, command.help) for command in table.every()])
+
+
+def built(command: table.Command) -> TyperCommand:
+    """The command as typer runs it."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    try:
+        function = command.load()
+    except (ImportError, AttributeError) as error:
+        if command in table.OWN:
+            raise
+        raise SetupError(
+            "command-broken",
+            f"the command `{command.name}` of an installed package cannot be loaded: {error}",
+            mend="mend or remove the package that offers it",
+        ) from error
+    app.command(command.name, cls=Single, help=function.__doc__ or command.help, context_settings=CONTEXT)(function)
+    single = typer.main.get_command(app)
+    assert isinstance(single, TyperCommand)
+    return single
+
+
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib import metadata  # costs 20 ms
+
+        console.result(f"runops {metadata.version('runops')}")
+        raise typer.Exit
+
+
+def group() -> TyperGroup:
+    """``runops`` as typer runs it."""
+    app = typer.Typer(cls=Lazy, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+    @app.callback(epilog=EPILOG, context_settings=CONTEXT)
+    def runops(
+        version: Annotated[
+            bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        ] = False,
+    ) -> None:
+        """Run browser-automation workflows headlessly. A run that dies can go on where it stood."""
+
+    return typer.main.get_group(app)
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line; returns the exit code. Whatever goes wrong is said, never raised."""
+    for stream in (sys.stdout, sys.stderr):
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="backslashreplace")  # a terminal that lacks a letter still gets the line
+    try:
+        code = _invoke(arguments or ["--help"])
+        with console.writing():
+            sys.stdout.flush()
+    except (Exception, SystemExit, KeyboardInterrupt, signals.Interrupted) as error:  # noqa: BLE001 — the last one to catch anything
+        code = _ended_by(error, arguments)
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+    return code
+
+
+def _invoke(arguments: list[str]) -> int:
+    command = group()
+    try:
+        with command.make_context("runops", arguments) as context:
+            command.invoke(context)
+    except typer.Exit as done:
+        return done.exit_code
+    return 0
+
+
+def _ended_by(error: BaseException, arguments: list[str]) -> int:
+    """Say what ended the command; returns the exit code."""
+    match error:
+        case RunOpsError():
+            return _failed(error, arguments)
+        case typer.TyperException():
+            message = error.format_message()
+            return _failed(UsageError("usage", f"{message[0].lower()}{message[1:].rstrip('.')}"), arguments)
+        case signals.Interrupted():
+            console.say("interrupted")
+            return error.exit
+        case KeyboardInterrupt() | typer.Abort():
+            console.say("interrupted")
+            return 130
+        case SystemExit():
+            return error.code if isinstance(error.code, int) else int(error.code is not None)
+        case BrokenPipeError() if console.gone(sys.stdout) or console.gone(sys.stderr):
+            drain(sys.stdout)
+            return 0
+        case OSError() if console.disk_full(error):
+            return _failed(console.not_written(error), arguments)
+        case _:
+            return _bug(error)
+
+
+def _failed(error: RunOpsError, arguments: list[str]) -> int:
+    console.say(console.failure(error, console.next_command(error, arguments)))
+    if "--json" in arguments:
+        with contextlib.suppress(RunOpsError):
+            console.result(console.as_json(status="error", exit=error.exit, error=error.as_json()))
+    return error.exit
+
+
+def _bug(error: BaseException) -> int:
+    """A failure that nobody foresaw: one paragraph for the person, the traceback for us."""
+    text = _masked("".join(traceback.format_exception(error)))
+    if os.environ.get("RUNOPS_TRACEBACK"):
+        console.say(text)
+        where = "Its traceback stands above."
+    elif file := _kept(text):
+        where = f"Its traceback is in {file}; with RUNOPS_TRACEBACK=1 it is printed instead."
+    else:
+        where = "Set RUNOPS_TRACEBACK=1 and give the command again to see its traceback."
+    what = console.shortened(console.one_line(_masked(f"{type(error).__name__}: {error}")))
+    console.say(
+        f"{console.paint('error[bug]', console.BOLD, console.RED)}: this is a bug in RunOps, not in your workflow: {what}\n"
+        f"  {where} Please report it, with the command that you gave.\n"
+        "  A run that was going on can be resumed: runops resume last"
+    )
+    return BUG
+
+
+def _masked(text: str) -> str:
+    """``text`` without the secrets that this process has read."""
+    settings = sys.modules.get("runtime.settings")
+    if settings is None:
+        return text
+    from runtime.secrets import Masker
+
+    return Masker(settings.seen_secrets).text(text)
+
+
+def _kept(text: str) -> Path | None:
+    """The file, for its owner only, into which the traceback was written."""
+    name = f"bug-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
+    for folder in _folders():
+        try:
+            handle = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+        except OSError:
+            continue
+        return folder / name
+    return None
+
+
+def _folders() -> list[Path]:
+    folders = [Path(tempfile.gettempdir())]
+    with contextlib.suppress(Exception):
+        from runtime import settings
+
+        folders.insert(0, settings.load().home)
+    return folders

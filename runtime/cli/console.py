@@ -1,0 +1,155 @@
+"""What a command says: its result on stdout, everything else on stderr, and every failure in one form.
+
+A failure says what happened, where, what is known, the mend, and the next command to type.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import select
+import sys
+from collections.abc import Generator, Mapping
+from typing import TextIO
+
+from nodes.errors import RunHeld, RunOpsError, SetupError, UsageError
+from nodes.values import Json
+from runtime.display.stream import Talk, coloured, drain
+from runtime.display.text import harmless, one_line, value_text
+
+VERSION = 1
+"""Of every JSON object that a command prints."""
+
+FIRST = ("page", "url", "title", "nearest", "wanted", "seen")
+"""Evidence that is told before other evidence."""
+
+LONGEST = 300
+"""Characters of one piece of evidence; ``--json`` and the log have the whole."""
+
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def talk() -> Talk:
+    """Stderr, which never fails a command."""
+    return Talk(sys.stderr)
+
+
+def say(text: str = "") -> None:
+    """Tell the person something; it is no part of the result."""
+    talk().line(text)
+
+
+def result(text: str) -> None:
+    """Print the command's result, or a part of it.
+
+    A reader who has gone away (``| head``) is no failure. Raises SetupError ``output-not-written`` where the disk is full.
+    """
+    with writing():
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def writing() -> Generator[None]:
+    """What goes wrong inside goes wrong on stdout."""
+    try:
+        yield
+    except BrokenPipeError:
+        drain(sys.stdout)
+    except OSError as error:
+        if not disk_full(error):
+            raise
+        raise not_written(error) from None
+
+
+def disk_full(error: OSError) -> bool:
+    """Whether a stream could not be written because there is no room (a file would be named)."""
+    return error.errno in _DISK and error.filename is None
+
+
+def not_written(error: OSError) -> SetupError:
+    """What to say when stdout stands on a full disk."""
+    drain(sys.stdout)
+    return SetupError(
+        "output-not-written",
+        f"the output could not be written: {error.strerror}",
+        mend="make room, then give the command again",
+    )
+
+
+def gone(stream: TextIO) -> bool:
+    """Whether the reader behind the stream has gone away."""
+    try:
+        poll = select.poll()
+        poll.register(stream.fileno(), 0)
+        return any(seen & (select.POLLERR | select.POLLHUP) for _, seen in poll.poll(0))
+    except (OSError, ValueError):
+        return True
+
+
+def columns() -> int | None:
+    """How wide the terminal behind stdout is; None where there is none."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    except (OSError, ValueError):
+        return None
+
+
+def as_json(**fields: Json) -> str:
+    """One JSON object, with its version first."""
+    return json.dumps({"version": VERSION, **fields}, ensure_ascii=False, indent=2)
+
+
+def paint(text: str, *codes: int, stream: TextIO | None = None) -> str:
+    """``text`` in a colour, where ``stream`` (stderr) is a terminal that knows colours and ``NO_COLOR`` is not set."""
+    wanted = coloured(Talk(stream if stream is not None else sys.stderr))
+    return f"\x1b[{';'.join(map(str, codes))}m{text}\x1b[0m" if wanted else text
+
+
+BOLD, RED, YELLOW = 1, 31, 33
+
+
+def failure(error: RunOpsError, next_command: str | None = None) -> str:
+    """An error that ended a command, as a block of lines."""
+    render = getattr(error, "render", None)
+    if callable(render):  # a whole file's diagnostics have a form of their own
+        lines = [str(render())]
+    else:
+        place = f" {one_line(error.path)}:" if error.path else ""
+        lines = [f"{paint(f'error[{error.code}]', BOLD, RED)}:{place} {harmless(error.message)}"]
+        lines += facts(error.evidence)
+        if error.mend:
+            lines.append(f"  = {harmless(error.mend)}")
+    if next_command and next_command not in (error.mend or ""):
+        lines.append(f"  next: {next_command}")
+    return "\n".join(lines)
+
+
+def facts(evidence: Mapping[str, Json], more: Mapping[str, str] | None = None) -> list[str]:
+    """Names and values below each other: what was seen, the first things first, then ``more``."""
+    names = sorted(evidence, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    rows = [(name, shortened(value_text(evidence[name]))) for name in names if evidence[name] not in (None, "", [], {})]
+    rows += (more or {}).items()
+    wide = max((len(name) for name, _ in rows), default=0)
+    return [f"  {one_line(name):<{wide}}  {text}" for name, text in rows]
+
+
+def shortened(text: str) -> str:
+    """At most ``LONGEST`` characters of ``text``."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def next_command(error: RunOpsError, arguments: list[str]) -> str | None:
+    """What to type after an error that ended the command given by ``arguments``."""
+    command = arguments[0] if arguments and not arguments[0].startswith("-") else None
+    if isinstance(error, RunHeld):
+        return "runops runs"
+    if error.code.startswith("browser-not-found") or error.code == "no-browser":
+        return "runops install"
+    if error.code == "unknown-run":
+        return "runops runs"
+    if isinstance(error, UsageError):
+        return f"runops {command} --help" if command and error.code != "unknown-command" else "runops --help"
+    return None

@@ -1,0 +1,57 @@
+"""Ctrl-C and its kin: what a signal does at each moment of a command's life. Never a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Generator
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What ends a command. A hang-up is a request to end as any other, except under ``nohup``."""
+
+Handler = Callable[[int, FrameType | None], None]
+
+
+class Interrupted(BaseException):
+    """A signal came while a command was at work; ``exit`` is the exit code."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit = exit_code(number)
+
+
+def exit_code(number: int) -> int:
+    """130 for Ctrl-C, 143 for a request to end."""
+    return 130 if number == signal.SIGINT else 143
+
+
+def install(handler: Handler) -> None:
+    """Let ``handler`` take every signal from now on."""
+    for number in SIGNALS:
+        if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+            continue
+        signal.signal(number, handler)
+
+
+def leave_at_once(number: int, _frame: FrameType | None) -> None:
+    """While nothing has begun that would need an end: go, before an import half done can complain."""
+    os._exit(exit_code(number))
+
+
+def unwind(number: int, _frame: FrameType | None) -> None:
+    """While a command works: let its ``finally`` blocks run."""
+    raise Interrupted(number)
+
+
+@contextlib.contextmanager
+def handled_by(handler: Handler) -> Generator[None]:
+    """``handler`` takes the signals inside the block."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    install(handler)
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

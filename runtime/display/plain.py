@@ -1,0 +1,91 @@
+"""A line for each step, for pipes, CI and terminals that cannot move their cursor."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from nodes.values import Json
+from runtime import events
+from runtime.display.base import Display
+from runtime.display.progress import Progress, Step
+from runtime.display.stream import Talk
+from runtime.display.text import count, duration, one_line
+
+PATIENCE = 10.0
+"""Seconds in a step between two lines that say what it waits for."""
+
+
+class Plain(Display):
+    """Lines that stay: one when a step ends, and one every ten seconds in a step that takes long."""
+
+    interval = 1.0
+
+    def __init__(self, talk: Talk, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock`` tells seconds; only differences count."""
+        super().__init__()
+        self.talk = talk
+        self.progress = Progress(clock)
+        self._recorded = 0
+        self._error_shown: dict[str, Json] | None = None
+        self._told_at = clock()
+
+    def __call__(self, event: events.Event) -> None:
+        """Print what the event is worth."""
+        current = self.progress.running(event.path) if isinstance(event, events.StepFinished) else None
+        self.progress(event)
+        match event:
+            case events.RunStarted():
+                self._line("resume" if event.resumed else "run", event.run, event.workflow)
+            case events.StepStarted():
+                self._told_at = self.progress.clock()
+                if event.attempt > 1:
+                    self._line("again", event.path, event.summary, f"attempt {event.attempt}")
+            case events.StepFinished():
+                self._told_at = self.progress.clock()
+                self._finished(event, current)
+            case events.Said():
+                self._line("--", event.text)
+            case events.RunEnded():
+                self._flush_recorded()
+            case events.StepWaiting() | events.LoopTurn():
+                pass
+
+    def tick(self) -> None:
+        """Say what a long step waits for."""
+        now = self.progress.clock()
+        if now - self._told_at < PATIENCE or self.progress.ended is not None:
+            return
+        self._told_at = now
+        step = self.progress.current
+        if step is self.progress.root:
+            self._line(
+                "..", "no step runs yet" if not step.children else "between steps", duration(now - self.progress.since)
+            )
+        else:
+            waits = step.waiting and f"waiting: {step.waiting}"
+            self._line("..", step.path, self.progress.place(), step.summary, waits, duration(now - step.since))
+
+    def end(self) -> None:
+        """Print what was held back."""
+        self._flush_recorded()
+
+    def _finished(self, event: events.StepFinished, step: Step | None) -> None:
+        if event.status == "recorded":
+            self._recorded += not event.container
+            return
+        # An error goes up through every container; the line of the step that had it says it all.
+        if event.container and (event.status == "ok" or (event.error and event.error == self._error_shown)):
+            return
+        self._error_shown = event.error
+        told = str(event.error.get("message", "")) if event.error else ""
+        self._line(event.status, event.path, step.summary if step is not None else "", told, duration(event.seconds))
+
+    def _flush_recorded(self) -> None:
+        if self._recorded:
+            done, self._recorded = self._recorded, 0
+            self._line("recorded", f"{count(done, 'step')} done before, not done again")
+
+    def _line(self, *parts: str) -> None:
+        self._flush_recorded()
+        self.talk.line("  ".join(one_line(part) for part in parts if part))

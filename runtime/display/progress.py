@@ -1,0 +1,165 @@
+"""What is known of a running workflow, folded from its events: a tree in which whatever is over is only counted."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from nodes.values import Json
+from runtime import events
+
+KEPT = 60
+"""How many finished steps of a block are kept by name; no screen shows more of them."""
+
+
+@dataclasses.dataclass(slots=True)
+class Step:
+    """A node that runs or ran."""
+
+    path: str
+    label: str
+    summary: str
+    container: bool
+    since: float
+    """When it began, by the clock of the progress."""
+    attempt: int = 1
+    status: events.StepStatus | None = None
+    """None while it runs."""
+    seconds: float = 0.0
+    error: dict[str, Json] | None = None
+    waiting: str = ""
+    turn: events.LoopTurn | None = None
+    """For a loop, the turn it is in."""
+    children: list[Step] = dataclasses.field(default_factory=list["Step"])
+    """Of a container that runs: what it began, the newest last."""
+    forgotten: Counter[events.StepStatus] = dataclasses.field(default_factory=Counter[events.StepStatus])
+    """Finished leaves below it that are not among ``children`` any more, by status."""
+
+    def tally(self) -> Counter[events.StepStatus]:
+        """Finished leaves below it, by status."""
+        total = Counter(self.forgotten)
+        for child in self.children:
+            if child.container:
+                total.update(child.tally())
+            elif child.status is not None:
+                total[child.status] += 1
+        return total
+
+    def forget(self, keep: int = 0) -> None:
+        """Turn all children but the last ``keep`` into numbers."""
+        gone = self.children[: len(self.children) - keep]
+        if gone:
+            self.forgotten = Step("", "", "", True, 0.0, children=gone, forgotten=self.forgotten).tally()
+            del self.children[: len(gone)]
+
+
+class Progress:
+    """The fold. A display feeds it every event and draws what it holds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock`` tells seconds; only differences count."""
+        self.clock = clock
+        self.since = clock()
+        self.run = ""
+        self.workflow = ""
+        self.resumed = False
+        self.ended: events.RunEnded | None = None
+        self.root = Step("", "", "", True, self.since)
+        self.open: list[Step] = [self.root]
+        """The running steps from the root inwards."""
+
+    def __call__(self, event: events.Event) -> None:
+        """Take the next event."""
+        match event:
+            case events.StepStarted():
+                self._started(event)
+            case events.StepFinished():
+                self._finished(event)
+            case events.StepWaiting():
+                step = self.running(event.path) or self._reopened(event.path)
+                if step is not None:
+                    step.waiting = event.what
+            case events.LoopTurn():
+                loop = self.running(event.path)
+                if loop is not None:
+                    self._close_below(loop)
+                    loop.forget()
+                    loop.turn = event
+            case events.RunStarted():
+                self.run, self.workflow, self.resumed = event.run, event.workflow, event.resumed
+            case events.RunEnded():
+                self.ended = event
+            case events.Said():
+                pass
+
+    @property
+    def current(self) -> Step:
+        """The innermost running step; the root where none runs."""
+        return self.open[-1]
+
+    def running(self, path: str) -> Step | None:
+        """The running step at ``path``."""
+        return next((step for step in reversed(self.open) if step.path == path), None)
+
+    def place(self) -> str:
+        """The place in the loops around the current step: ``37/200``, outermost first."""
+        return " ".join(f"{step.turn.index}/{step.turn.length}" for step in self.open if step.turn is not None)
+
+    def _started(self, event: events.StepStarted) -> None:
+        again = self.running(event.path) or self._reopened(event.path)
+        if again is not None:
+            again.attempt, again.waiting, again.summary = event.attempt, "", event.summary
+            return
+        parent = self._owner_of(event.path)
+        self._close_below(parent)
+        step = Step(event.path, label_of(event.path), event.summary, event.container, self.clock(), event.attempt)
+        parent.children.append(step)
+        if len(parent.children) > 2 * KEPT:
+            parent.forget(KEPT)
+        self.open.append(step)
+
+    def _finished(self, event: events.StepFinished) -> None:
+        step = self.running(event.path)
+        if step is None:
+            parent = self._owner_of(event.path)
+            step = Step(event.path, label_of(event.path), "", event.container, self.clock())
+            parent.children.append(step)
+        else:
+            self._close_below(step)
+            self.open.pop()
+        step.status, step.seconds, step.error, step.waiting = event.status, event.seconds, event.error, ""
+        if step.container:
+            step.forget()
+
+    def _reopened(self, path: str) -> Step | None:
+        """The step at ``path`` if it just failed and is tried again: it counts as running, also while it waits for its next attempt."""
+        siblings = self._owner_of(path).children
+        if not siblings or siblings[-1].path != path or siblings[-1].status != "error":
+            return None
+        step = siblings[-1]
+        step.status = step.error = None
+        self.open.append(step)
+        return step
+
+    def _owner_of(self, path: str) -> Step:
+        """The innermost running container around ``path``; step paths hold keys of any text, so they are compared, never split."""
+        for step in reversed(self.open[1:]):
+            if (
+                step.container
+                and path.startswith(step.path)
+                and path[len(step.path) : len(step.path) + 1] in ("/", "[")
+            ):
+                return step
+        return self.root
+
+    def _close_below(self, step: Step) -> None:
+        while self.open[-1] is not step:
+            left = self.open.pop()
+            left.forget()
+
+
+def label_of(path: str) -> str:
+    """The node's own id: the last part of its path."""
+    return path.rsplit("/", 1)[-1]

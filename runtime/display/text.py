@@ -1,0 +1,83 @@
+"""Text for a terminal: made harmless, measured in columns, cut to fit."""
+
+from __future__ import annotations
+
+import re
+
+from rich.cells import cell_len, split_graphemes
+
+from nodes.values import Json, as_text
+
+_SPACES = re.compile(r"[\s\u2028\u2029]+")
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, marks that turn the direction of writing, and halves of characters."""
+
+_WIDTHLESS = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
+"""Terminals do not agree on how wide text with these is, so it goes without them."""
+
+ELLIPSIS = "…"
+
+
+def one_line(text: str) -> str:
+    """``text`` on one line: white space folded, and nothing left in it that a terminal would obey instead of show."""
+    if not text.isprintable():
+        text = _UNSAFE.sub("\ufffd", _WIDTHLESS.sub("", _SPACES.sub(" ", text)))
+    return text.strip()
+
+
+def harmless(text: str) -> str:
+    """``text`` with its lines kept, and nothing in it that a terminal would obey instead of show."""
+    return "\n".join(_UNSAFE.sub("\ufffd", line.expandtabs(4)) for line in text.split("\n"))
+
+
+def width_of(text: str) -> int:
+    """How many columns ``text`` takes."""
+    return cell_len(text)
+
+
+def cut(text: str, width: int) -> str:
+    """``text`` in at most ``width`` columns, with an ellipsis where something was left out."""
+    if cell_len(text) <= width:
+        return text
+    if width <= 0:
+        return ""
+    room, end = width - cell_len(ELLIPSIS), 0
+    for _, stop, columns in split_graphemes(text)[0]:
+        if columns > room:
+            break
+        room -= columns
+        end = stop
+    return text[:end] + ELLIPSIS
+
+
+def fit(left: str, right: str, width: int) -> str:
+    """``left``, two spaces and ``right`` in at most ``width`` columns; ``left`` is what gives way."""
+    if not right:
+        return cut(left, width)
+    room = width - cell_len(right) - 2
+    return f"{cut(left, room)}  {right}" if room > 0 else cut(right, width)
+
+
+def duration(seconds: float) -> str:
+    """A time for people: ``0.3 s``, ``42 s``, ``3 min 05 s``, ``1 h 02 min``."""
+    if seconds < 9.95:
+        return f"{max(seconds, 0.0):.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def count(number: int, noun: str) -> str:
+    """``1 step``, ``3 steps``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def value_text(value: Json) -> str:
+    """A value of evidence on one line: maps as ``name=value``, lists with commas."""
+    if isinstance(value, dict):
+        return "  ".join(f"{key}={value_text(item)}" for key, item in value.items() if item is not None)
+    if isinstance(value, list):
+        return ", ".join(value_text(item) for item in value)
+    return "none" if value is None else one_line(as_text(value))

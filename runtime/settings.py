@@ -1,0 +1,204 @@
+"""What a machine and a project set: flags > ``RUNOPS_*`` > ``.env`` > ``[tool.runops]`` of pyproject.toml > defaults. And secrets, from the environment."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import dotenv
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from typing_extensions import override
+
+from nodes.errors import SetupError, UsageError
+from runtime.secrets import SHORTEST
+
+PREFIX = "RUNOPS_"
+TWELVE_HOURS = 12 * 3600.0
+
+
+def find_home(start: Path | None = None) -> Path:
+    """Where runs are kept: the nearest ``.runops`` of ``start`` (the current folder) or a folder above.
+
+    Else ``.runops`` beside the nearest pyproject.toml or ``.git``, else in ``start``. One that belongs to somebody else is passed by.
+    Nothing is made.
+    """
+    start = (start or Path.cwd()).absolute()
+    folders = [start, *start.parents]
+    for folder in folders:
+        if (folder / ".runops").is_dir() and os.getuid() in (0, (folder / ".runops").stat().st_uid):
+            return folder / ".runops"
+    for folder in folders:
+        if (folder / "pyproject.toml").is_file() or (folder / ".git").exists():
+            return folder / ".runops"
+    return start / ".runops"
+
+
+def _default_linger() -> float:
+    return 0.0 if os.environ.get("CI") else TWELVE_HOURS
+
+
+def _absolute(path: Path) -> Path:
+    return path.expanduser().absolute()
+
+
+class Settings(BaseSettings):
+    """The settings of one command. ``load`` makes them."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_file=".env",
+        env_ignore_empty=True,
+        dotenv_filtering="only_existing",
+        extra="forbid",
+        frozen=True,
+    )
+
+    home: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=find_home)
+    """Folder that keeps runs; by default ``.runops``, found by walking up."""
+    browser: Annotated[Path, AfterValidator(_absolute)] | None = None
+    """Path of the browser to drive; by default one is looked for."""
+    browser_mode: Literal["own", "shared"] | None = None
+    """``own``: a browser process for each run, which survives the engine; ``shared``: an isolated context. By default what the workflow says."""
+    headed: bool = False
+    """Whether the browser shows its window."""
+    keep_browser: bool = False
+    """Whether the browser stays open when the run has ended."""
+    linger: float = Field(default_factory=_default_linger, ge=0, le=30 * 24 * 3600, allow_inf_nan=False)
+    """Seconds for which a browser waits for ``resume`` after its engine was killed: 12 hours, or 0 where ``CI`` is set."""
+
+    @override
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Strongest first."""
+        return init_settings, env_settings, dotenv_settings, InitSettingsSource(settings_cls, _project_table())
+
+
+def load(**flags: Any) -> Settings:
+    """The settings, with ``flags`` (None where a flag was not given) before everything else.
+
+    Raises UsageError ``bad-setting`` for a value that cannot be used, or for an unknown name in ``[tool.runops]``, naming its place.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        name = str(problem["loc"][0])
+        place, seen = _place_of(name, given)
+        message = str(problem["msg"]).removeprefix("Value error, ")
+        raise UsageError(
+            "bad-setting",
+            f"{place} cannot be {seen!r}: {message[0].lower()}{message[1:]}",
+            mend=f"set it to what `{name}` takes (see docs/command.md), or take it away",
+        ) from None
+
+
+def _place_of(name: str, flags: dict[str, Any]) -> tuple[str, object]:
+    """Where the value of a setting came from, and the value."""
+    if name in flags:
+        return f"--{name.replace('_', '-')}", str(flags[name])
+    variable = f"{PREFIX}{name}".upper()
+    for place, values in (
+        (variable, dict(os.environ)),
+        (f"{variable} in {Path('.env').absolute()}", _dotenv(Path(".env"))),
+    ):
+        found = next((value for key, value in values.items() if key.upper() == variable and value), None)
+        if found is not None:
+            return place, found
+    return f"`{name}` of [tool.runops] in {_project_file()}", _project_table().get(name)
+
+
+def _project_file() -> Path | None:
+    here = Path.cwd()
+    return next(
+        (folder / "pyproject.toml" for folder in (here, *here.parents) if (folder / "pyproject.toml").is_file()), None
+    )
+
+
+def _project_table() -> dict[str, Any]:
+    """``[tool.runops]``; paths in it are relative to their file."""
+    file = _project_file()
+    if file is None:
+        return {}
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("runops", {})
+    except (OSError, ValueError) as error:
+        raise UsageError("bad-setting", f"{file} cannot be read: {error}", mend="mend the file") from None
+    if not isinstance(table, dict):
+        raise UsageError("bad-setting", f"`tool.runops` in {file} is not a table", mend="write it as `[tool.runops]`")
+    values: dict[str, Any] = {**table}
+    for name in values:
+        if name not in Settings.model_fields:
+            near = difflib.get_close_matches(name, Settings.model_fields, 1)
+            raise UsageError(
+                "bad-setting",
+                f"[tool.runops] in {file} has an unknown setting `{name}`",
+                mend=f"did you mean `{near[0]}`?" if near else f"known settings: {', '.join(Settings.model_fields)}",
+            )
+    for name in ("home", "browser"):
+        if isinstance(values.get(name), str):
+            values[name] = file.parent / Path(values[name]).expanduser()
+    return values
+
+
+def read_secrets(names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
+    """The values of secrets: each from the environment, else from ``.env`` in the folder ``beside`` (the workflow's), else in the current one.
+
+    Raises SetupError ``secret-missing`` or ``secret-too-short`` with every name concerned, and never a value. What is read once stays
+    known to this process, so that a report of a bug can be masked.
+    """
+    folders = [Path.cwd()] if beside is None else [beside.absolute(), Path.cwd()]
+    files = [folder / ".env" for folder in dict.fromkeys(folders)]
+    wanted = list(dict.fromkeys(names))
+    places: list[dict[str, str]] = [dict(os.environ), *(_dotenv(file) for file in files if wanted)]
+    found = {name: next((place[name] for place in places if place.get(name)), "") for name in wanted}
+    missing = [name for name, value in found.items() if not value]
+    if missing:
+        raise SetupError(
+            "secret-missing",
+            f"the workflow needs {_listed(missing)}, and {'it is' if len(missing) == 1 else 'they are'} not set",
+            mend=f"set it in the environment (`export {missing[0]}=…`) or write `{missing[0]}=…` into {files[0]}",
+        )
+    short = [name for name, value in found.items() if len(value) < SHORTEST]
+    if short:
+        raise SetupError(
+            "secret-too-short",
+            f"{_listed(short)} has fewer than {SHORTEST} characters, too few to be told from innocent text and masked",
+            mend="use a longer secret, or make it an input if it is none",
+        )
+    seen_secrets.update(found)
+    return found
+
+
+seen_secrets: dict[str, str] = {}
+"""The secrets that this process has read."""
+
+
+def _listed(names: list[str]) -> str:
+    return ("the secret " if len(names) == 1 else "the secrets ") + ", ".join(names)
+
+
+def _dotenv(file: Path) -> dict[str, str]:
+    """What stands in a ``.env`` file, each value as written: a ``$`` in a password is a dollar sign."""
+    if not file.is_file():
+        return {}
+    try:
+        values = dotenv.dotenv_values(file, interpolate=False, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise SetupError(
+            "env-file-unreadable", f"{file} cannot be read: {reason}", mend="mend the file or take it away"
+        ) from None
+    return {name: value for name, value in values.items() if value is not None}

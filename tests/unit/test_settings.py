@@ -1,0 +1,170 @@
+"""Settings: who wins, what is refused, where runs are kept; and secrets."""
+
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import SetupError, UsageError
+from runtime import settings
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to stand in, and no setting from outside."""
+    for name in (
+        "RUNOPS_HOME",
+        "RUNOPS_LINGER",
+        "RUNOPS_BROWSER",
+        "RUNOPS_BROWSER_MODE",
+        "RUNOPS_HEADED",
+        "RUNOPS_KEEP_BROWSER",
+        "CI",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(settings, "seen_secrets", {})
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_each_place_wins_over_the_next(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flags beat the environment, which beats `.env`, which beats pyproject.toml, which beats the default."""
+    assert settings.load().linger == 43200
+    (here / "pyproject.toml").write_text("[tool.runops]\nlinger = 4\n")
+    assert settings.load().linger == 4
+    (here / ".env").write_text("RUNOPS_LINGER=3\nOTHER=1\n")
+    assert settings.load().linger == 3
+    monkeypatch.setenv("RUNOPS_LINGER", "2")
+    assert settings.load().linger == 2
+    assert settings.load(linger=1.0, headed=None).linger == 1
+
+
+def test_a_browser_does_not_linger_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `CI` is set nobody comes back for the browser."""
+    monkeypatch.setenv("CI", "true")
+    assert settings.load().linger == 0
+
+
+def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`RUNOPS_BROWSER=` means what an unset one means."""
+    monkeypatch.setenv("RUNOPS_BROWSER", "")
+    assert settings.load().browser is None
+
+
+@pytest.mark.parametrize(
+    ("place", "prepare"),
+    [
+        ("--linger", lambda here, environment: {"linger": "soon"}),
+        ("RUNOPS_LINGER", lambda here, environment: environment("RUNOPS_LINGER", "soon")),
+        (".env", lambda here, environment: (here / ".env").write_text("RUNOPS_LINGER=soon\n")),
+        (
+            "pyproject.toml",
+            lambda here, environment: (here / "pyproject.toml").write_text("[tool.runops]\nlinger = 'soon'\n"),
+        ),
+    ],
+)
+def test_a_bad_value_is_named_with_its_place(place: str, prepare, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever wrote a value that cannot be used reads where it stands and what it is."""
+    flags = prepare(here, monkeypatch.setenv)
+    with pytest.raises(UsageError) as caught:
+        settings.load(**(flags if isinstance(flags, dict) else {}))
+    assert place in caught.value.message
+    assert "soon" in caught.value.message
+
+
+def test_an_unknown_setting_in_pyproject_names_the_nearest(here: Path) -> None:
+    """A mistyped setting is refused, not ignored."""
+    (here / "pyproject.toml").write_text("[tool.runops]\nbrowser-mod = 'own'\n")
+    with pytest.raises(UsageError) as caught:
+        settings.load()
+    assert "browser_mode" in str(caught.value.mend)
+
+
+@pytest.mark.parametrize("text", ["[tool.runops", "[tool]\nrunops = 3\n"])
+def test_a_broken_pyproject_is_refused_by_name(text: str, here: Path) -> None:
+    """A pyproject.toml that cannot be read is the fault of its author, and is named."""
+    (here / "pyproject.toml").write_text(text)
+    with pytest.raises(UsageError, match=r"pyproject\.toml"):
+        settings.load()
+
+
+def test_paths_in_pyproject_are_relative_to_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A project's `home` is the same from every folder below it."""
+    (here / "pyproject.toml").write_text("[tool.runops]\nhome = 'kept'\n")
+    (here / "deep").mkdir()
+    monkeypatch.chdir(here / "deep")
+    assert settings.load().home == here / "kept"
+
+
+def test_runs_are_kept_in_the_nearest_folder_above(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`.runops` is found by walking up; else it stands beside pyproject.toml or `.git`, else in the current folder."""
+    deep = here / "a" / "b"
+    deep.mkdir(parents=True)
+    assert settings.find_home(deep) == deep / ".runops"
+    (here / ".git").mkdir()
+    assert settings.find_home(deep) == here / ".runops"
+    (here / "a" / "pyproject.toml").write_text("")
+    assert settings.find_home(deep) == here / "a" / ".runops"
+    (here / ".runops").mkdir()
+    assert settings.find_home(deep) == here / ".runops"
+    monkeypatch.setenv("RUNOPS_HOME", "elsewhere")
+    assert settings.load().home == here / "elsewhere"
+
+
+def test_a_folder_of_somebody_else_is_passed_by(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can catch another one's runs by a `.runops` in a shared folder above."""
+    (here / ".runops").mkdir()
+    deep = here / "mine"
+    deep.mkdir()
+    monkeypatch.setattr("os.getuid", lambda: here.stat().st_uid + 4711)
+    assert settings.find_home(deep) == deep / ".runops"
+
+
+def test_a_secret_comes_from_the_environment_then_from_env_files(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment wins over `.env` beside the workflow, which wins over `.env` of the current folder."""
+    beside = tmp_path / "flows"
+    beside.mkdir()
+    (here / ".env").write_text("SHOP_PASSWORD=from-here\n")
+    assert settings.read_secrets(["SHOP_PASSWORD"], beside) == {"SHOP_PASSWORD": "from-here"}
+    (beside / ".env").write_text("SHOP_PASSWORD=from-beside\n")
+    assert settings.read_secrets(["SHOP_PASSWORD"], beside) == {"SHOP_PASSWORD": "from-beside"}
+    monkeypatch.setenv("SHOP_PASSWORD", "from-outside")
+    assert settings.read_secrets(["SHOP_PASSWORD"], beside) == {"SHOP_PASSWORD": "from-outside"}
+
+
+def test_a_secret_in_an_env_file_is_taken_as_written(here: Path) -> None:
+    """A dollar sign in a password is a dollar sign."""
+    (here / ".env").write_text("SHOP_PASSWORD=pa${HOME}ss$word\n")
+    assert settings.read_secrets(["SHOP_PASSWORD"]) == {"SHOP_PASSWORD": "pa${HOME}ss$word"}
+
+
+def test_missing_secrets_are_all_named_with_both_ways_to_set_them(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever lacks two secrets reads of both at once, and how to set one."""
+    monkeypatch.delenv("FIRST_SECRET", raising=False)
+    with pytest.raises(SetupError) as caught:
+        settings.read_secrets(["FIRST_SECRET", "SECOND_SECRET"])
+    assert "FIRST_SECRET, SECOND_SECRET" in caught.value.message
+    assert "export FIRST_SECRET=" in str(caught.value.mend)
+    assert ".env" in str(caught.value.mend)
+    assert caught.value.exit == 3
+
+
+def test_a_short_secret_is_refused_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five characters cannot be masked; the error names the secret and does not show it."""
+    monkeypatch.setenv("SHOP_PASSWORD", "qzxwv")
+    with pytest.raises(SetupError) as caught:
+        settings.read_secrets(["SHOP_PASSWORD"])
+    assert "SHOP_PASSWORD" in caught.value.message
+    assert "qzxwv" not in str(caught.value.as_json())
+
+
+def test_an_env_file_that_is_no_text_is_refused_without_its_content(here: Path) -> None:
+    """Bytes that are no UTF-8 end in a sentence that names the file only."""
+    (here / ".env").write_bytes(b"SHOP_PASSWORD=\xff\xfegeheim\n")
+    with pytest.raises(SetupError) as caught:
+        settings.read_secrets(["SHOP_PASSWORD"])
+    assert ".env" in caught.value.message
+    assert "geheim" not in str(caught.value.as_json())
