@@ -52,7 +52,7 @@ def live(progress: Progress, width: int, height: int) -> list[Line]:
         if depth < len(chain):
             body.append(_running(chain[depth], depth, width, now))
     body += foot
-    clock = f"{progress.run}  {duration(now - progress.since)}".strip()
+    clock = f"{one_line(progress.run)}  {duration(now - progress.since)}".strip()
     head = Line(fit(one_line(progress.workflow), clock, width), "head")
     return [head, *body[max(0, len(body) - (height - 1)) :]][: max(height, 1)]
 

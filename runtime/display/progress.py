@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from nodes.values import Json
 from runtime import events
+from runtime.display.text import one_line
 
 KEPT = 60
 """How many finished steps of a block are kept by name; no screen shows more of them."""
@@ -162,4 +163,4 @@ class Progress:
 
 def label_of(path: str) -> str:
     """The node's own id: the last part of its path."""
-    return path.rsplit("/", 1)[-1]
+    return one_line(path.rsplit("/", 1)[-1])
