@@ -128,6 +128,9 @@ class Container(Node):
     unit: ClassVar[bool] = False
     """Whether the container is a unit: its end is a commit point, and the leaves in it are none."""
 
+    on_redo: Literal["confirm", "redo", "ask"] | None = None
+    """When the browser is gone and deeds already done would be done again: ask the site by each ``confirm``, repeat them, or ask a person."""
+
     @abstractmethod
     async def run(self, ctx: BlockContext) -> Json:
         """Run the blocks and return the value."""

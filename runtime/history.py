@@ -57,6 +57,17 @@ class Attempt:
         return self.result.status in ("ok", "recovered")
 
 
+    @property
+    def touched_page(self) -> bool:
+        """Whether the page may be another one since, for all that is known."""
+        other_tab = self.call.thread != log.RUN_THREAD
+        if self.behind or other_tab or self.call.effect == "read" or not self.call.node.startswith("browser_"):
+            return False
+        if self.call.effect == "effect":
+            return self.may_have_happened
+        return self.result is None or self.result.status != "error" or (self.result.error or {}).get("phase") == "after"
+
+
 @dataclasses.dataclass(slots=True)
 class ScopeState:
     """A container, or one turn of a loop."""

@@ -7,13 +7,50 @@ import contextlib
 import time
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from typing_extensions import override
 
 from nodes.errors import AuthorError, Cancelled, InternalError, LogError, Paused, RunOpsError, UsageError
 from nodes.values import Json
 from runtime import engine as engine_module
 from runtime import events, history, journal, log, resume, runs, secrets, settings, store, version, workflow
 from runtime.browser import launching, port
+
+
+class Browsers(Protocol):
+    """Where a run's browser comes from."""
+
+    async def open(self) -> port.Browser:
+        """A fresh browser."""
+        ...
+
+    async def reattach(self) -> port.Browser | None:
+        """The run's surviving browser, if there is one."""
+        ...
+
+
+class Chromium(Browsers):
+    """The browser that the settings and the workflow ask for."""
+
+    def __init__(self, loaded: workflow.Loaded, inputs: Mapping[str, Json], private: Path, chosen: settings.Settings) -> None:
+        """``inputs`` decide which origins are allowed; ``private`` keeps the profile."""
+        self._options = loaded.workflow.browser
+        self._origins = loaded.origins(inputs)
+        self._private = private
+        self._chosen = chosen
+
+    @override
+    async def open(self) -> port.Browser:
+        return await launching.open_browser(
+            self._options, origins=self._origins, private=self._private, chosen=self._chosen
+        )
+
+    @override
+    async def reattach(self) -> port.Browser | None:
+        return await launching.reattach(
+            self._options, origins=self._origins, private=self._private, chosen=self._chosen
+        )
 
 
 class Run:
@@ -23,29 +60,36 @@ class Run:
         self,
         loaded: workflow.Loaded,
         pen: journal.Journal,
-        kept: store.Store,
-        chosen: settings.Settings,
+        *,
         inputs: Mapping[str, Json],
         known: Mapping[str, str],
-        listener: events.Listener | None,
+        private: Path,
+        browsers: Browsers,
+        keep_browser: bool = False,
+        listener: events.Listener | None = None,
     ) -> None:
         """``known`` are the secrets; the journal is claimed and has the run's first entry."""
         self.id = pen.conversation.id
-        self._loaded = loaded
         self._journal = pen
-        self._chosen = chosen
-        self._listener = listener
-        self._inputs = inputs
-        self._private = kept.private(self.id)
+        self._browsers = browsers
+        self._keep_browser = keep_browser
         self.engine = engine_module.ExecutionEngine(
             loaded,
             pen,
             inputs=inputs,
             secrets=known,
-            open_browser=self._open_browser,
-            private=self._private,
+            open_browser=browsers.open,
+            private=private,
             listener=listener,
         )
+
+    async def begin(self) -> events.RunEnded:
+        """Run the workflow from its first node to its end."""
+        return await self.drive(self.engine.run())
+
+    async def go_on(self) -> events.RunEnded:
+        """Settle what the last process left behind, and run what is left."""
+        return await self.drive(resume.go_on(self.engine, self._browsers.reattach))
 
     async def drive(self, work: Awaitable[Json]) -> events.RunEnded:
         """Await ``work``, write how the run ended, close its browser, and tell.
@@ -73,7 +117,7 @@ class Run:
             browser = self.engine.browser
             if browser is not None:
                 with contextlib.suppress(RunOpsError):
-                    await browser.close(keep=self._chosen.keep_browser)
+                    await browser.close(keep=self._keep_browser)
             self._journal.conversation.close()
         self.engine.tell(ended)
         if passing is not None:
@@ -129,23 +173,6 @@ class Run:
             evidence={"files": [str(file) for file in found]},
         )
 
-    async def _open_browser(self) -> port.Browser:
-        return await launching.open_browser(
-            self._loaded.workflow.browser,
-            origins=self._loaded.origins(self._inputs),
-            private=self._private,
-            chosen=self._chosen,
-        )
-
-    async def reattach(self) -> port.Browser | None:
-        """The run's surviving browser, if there is one."""
-        return await launching.reattach(
-            self._loaded.workflow.browser,
-            origins=self._loaded.origins(self._inputs),
-            private=self._private,
-            chosen=self._chosen,
-        )
-
 
 def _question(paused: Paused, error: dict[str, Json]) -> dict[str, Json]:
     return {
@@ -170,13 +197,36 @@ async def start(
     kept = store.FileStore(chosen.home)
     masker = secrets.Masker(known)
     pen = journal.Journal(kept.create(store.new_id()), history.History(), masker, kept)
-    _write_header(pen, loaded, typed)
-    run = Run(loaded, pen, kept, chosen, typed, known, listener)
+    write_header(pen, loaded, typed)
+    run = _run(loaded, pen, kept, chosen, typed, known, listener)
     run.engine.tell(events.RunStarted(run.id, loaded.workflow.name, resumed=False))
-    return await run.drive(run.engine.run())
+    return await run.begin()
 
 
-def _write_header(pen: journal.Journal, loaded: workflow.Loaded, typed: dict[str, Json]) -> None:
+def _run(
+    loaded: workflow.Loaded,
+    pen: journal.Journal,
+    kept: store.Store,
+    chosen: settings.Settings,
+    inputs: Mapping[str, Json],
+    known: Mapping[str, str],
+    listener: events.Listener | None,
+) -> Run:
+    private = kept.private(pen.conversation.id)
+    return Run(
+        loaded,
+        pen,
+        inputs=inputs,
+        known=known,
+        private=private,
+        browsers=Chromium(loaded, inputs, private, chosen),
+        keep_browser=chosen.keep_browser,
+        listener=listener,
+    )
+
+
+def write_header(pen: journal.Journal, loaded: workflow.Loaded, typed: Mapping[str, Json]) -> None:
+    """Write the run's first entry, and who owns it."""
     header = log.RunHeader(
         workflow=loaded.workflow.name,
         file=str(loaded.path.absolute()),
@@ -208,9 +258,9 @@ async def resume_run(
     _refuse_changed(past, loaded, Path(past.header.file))
     known = settings.read_secrets(loaded.workflow.secrets, Path(past.header.file).parent)
     pen = runs.claim(kept, run_id, secrets.Masker(known))
-    run = Run(loaded, pen, kept, chosen, past.header.inputs, known, listener)
+    run = _run(loaded, pen, kept, chosen, past.header.inputs, known, listener)
     run.engine.tell(events.RunStarted(run.id, loaded.workflow.name, resumed=True))
-    return await run.drive(resume.go_on(run.engine, run.reattach))
+    return await run.go_on()
 
 
 def _already_over(past: history.History, run_id: str, kept: store.Store) -> events.RunEnded | None:

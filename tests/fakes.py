@@ -108,10 +108,9 @@ class FakePage:
 class FakeBrowser:
     """A browser of the fake site (``runtime.browser.port.Browser``)."""
 
-    def __init__(self, site: FakeSite, *, reattached: bool = False) -> None:
+    def __init__(self, site: FakeSite) -> None:
         """A browser with one blank tab."""
         self.site = site
-        self.reattached = reattached
         self.tab = FakePage(self)
         self.documents = 0
         self.pending = False

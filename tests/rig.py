@@ -1,0 +1,91 @@
+"""A run without a command or a real browser: an engine over a real log in a folder, and a fake site. It can die at any point and go on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+from nodes.values import Json
+from runtime import events, history, journal, runs, running, secrets, store, workflow
+from tests.fakes import FakeBrowser, FakeSite
+
+
+class Killed(BaseException):
+    """The process dies here: nothing more is written."""
+
+
+@dataclasses.dataclass
+class Rig:
+    """One run."""
+
+    home: Path
+    text: str
+    site: FakeSite = dataclasses.field(default_factory=FakeSite)
+    inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict)
+    secrets: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    browser: FakeBrowser | None = None
+    """The browser that the run opened last."""
+    survivor: FakeBrowser | None = None
+    """The browser that the next resume finds alive."""
+    told: list[events.Event] = dataclasses.field(default_factory=list)
+    id: str = dataclasses.field(default_factory=store.new_id)
+
+    def __post_init__(self) -> None:
+        """Parse the workflow."""
+        self.store = store.FileStore(self.home)
+        self.loaded = workflow.parse(self.text, "test.yaml")
+        self.masker = secrets.Masker(self.secrets)
+        self.open_pen: journal.Journal | None = None
+
+    async def open(self) -> FakeBrowser:
+        """A fresh browser on the site."""
+        self.browser = FakeBrowser(self.site)
+        return self.browser
+
+    async def reattach(self) -> FakeBrowser | None:
+        """The survivor, once."""
+        browser, self.survivor = self.survivor, None
+        self.browser = browser or self.browser
+        return browser
+
+    async def start(self) -> events.RunEnded:
+        """Begin the run."""
+        pen = journal.Journal(self.store.create(self.id), history.History(), self.masker, self.store)
+        running.write_header(pen, self.loaded, self.inputs)
+        return await self._run(pen).begin()
+
+    async def resume(self) -> events.RunEnded:
+        """Go on with it."""
+        return await self._run(runs.claim(self.store, self.id, self.masker)).go_on()
+
+    def _run(self, pen: journal.Journal) -> running.Run:
+        self.told.clear()
+        self.open_pen = pen
+        return running.Run(
+            self.loaded,
+            pen,
+            inputs=self.inputs,
+            known=self.secrets,
+            private=self.store.private(self.id),
+            browsers=self,
+            listener=self.told.append,
+        )
+
+    def die(self, *, browser_survives: bool = False) -> None:
+        """What the kernel does for a killed process: its lock is given up. The browser may live on."""
+        if self.open_pen is not None:
+            self.open_pen.conversation.close()
+        self.survivor = self.browser if browser_survives else None
+
+    @property
+    def history(self) -> history.History:
+        """What the log says now."""
+        return history.History(self.store.read(self.id).entries)
+
+    def calls(self, path: str) -> list[str]:
+        """The outcomes of the step's attempts: a result's status, or ``open``; with the verdict where one was found."""
+        return [
+            (attempt.result.status if attempt.result else "open") + (f" {attempt.verdict}" if attempt.verdict else "")
+            for attempt in self.history.attempts.get(path, [])
+        ]

@@ -1,0 +1,260 @@
+"""The engine on a fake site: the order of a step, what a failure does, what stands in the log."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import OriginRefused, SiteError
+from runtime import events, log
+from tests.fakes import FakePage, FakeSite
+from tests.rig import Rig
+
+CLICK = "{type: browser_action, action: click, target: {role: button, name: Pay}"
+READ = "{type: browser_query, query: text, target: {css: h1}"
+
+
+def flow(nodes: str, more: str = "") -> str:
+    """A workflow file with these nodes."""
+    return f"version: 1\nname: test\n{more}\nnodes:\n{nodes}"
+
+
+async def test_values_flow_from_node_to_node(tmp_path: Path) -> None:
+    """A node's value is read by its id; the output is rendered at the end."""
+    rig = Rig(
+        tmp_path,
+        flow(
+            """
+  - {id: numbers, type: transform, expr: [1, 2, "{{ 1 + 2 }}"]}
+  - {id: sum, type: transform, fields: {total: "{{ numbers | sum }}", text: "{{ numbers | length }} numbers"}}
+  - {id: keep, type: context, set: {best: "{{ sum.total }}"}}
+""",
+            'output: {total: "{{ sum.total }}", best: "{{ vars.best }}", text: "{{ sum.text }}"}',
+        ),
+    )
+    ended = await rig.start()
+    assert (ended.status, ended.exit, ended.output) == ("passed", 0, {"total": 6, "best": 6, "text": "3 numbers"})
+
+
+async def test_a_loop_yields_its_items_in_order(tmp_path: Path) -> None:
+    """An iterate's value is the list of each item's last value; `loop` and `<as>_loop` tell where it is."""
+    rig = Rig(
+        tmp_path,
+        flow(
+            """
+  - id: each
+    type: iterate
+    over: [{nr: a}, {nr: b}]
+    as: order
+    key: "{{ order.nr }}"
+    nodes:
+      - {id: seen, type: transform, expr: "{{ order.nr ~ loop.index ~ order_loop.length }}"}
+""",
+            'output: "{{ each }}"',
+        ),
+    )
+    ended = await rig.start()
+    assert ended.output == ["a12", "b22"]
+    assert "each[#a]/seen" in rig.history.order
+
+
+async def test_a_route_takes_the_first_branch_that_holds(tmp_path: Path) -> None:
+    """The first true branch runs and no other; its name is `run.taken.<id>`."""
+    rig = Rig(
+        tmp_path,
+        flow(
+            """
+  - id: way
+    type: route
+    branches:
+      - {name: first, when: "{{ 1 > 2 }}", nodes: [{id: a, type: transform, expr: never}]}
+      - {name: second, when: "{{ 2 > 1 }}", nodes: [{id: b, type: transform, expr: taken}]}
+    otherwise: [{id: c, type: transform, expr: never}]
+""",
+            'output: {way: "{{ way }}", name: "{{ run.taken.way }}"}',
+        ),
+    )
+    ended = await rig.start()
+    assert ended.output == {"way": "taken", "name": "second"}
+    assert "way/a" not in rig.history.order
+    assert "way/c" not in rig.history.order
+
+
+async def test_a_deed_is_on_the_disk_before_it_begins(tmp_path: Path) -> None:
+    """When an effect begins, its call is the last line of the log and synced."""
+    rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay}}"))
+
+    async def look(_target: str, _page: FakePage) -> None:
+        assert rig.open_pen is not None
+        last = rig.store.read(rig.id).entries[-1]
+        assert isinstance(last, log.Call)
+        assert (last.path, last.effect) == ("pay", "effect")
+        assert rig.open_pen.synced == last.seq
+
+    rig.site.before_click = look
+    ended = await rig.start()
+    assert ended.status == "passed"
+    assert rig.site.deeds == ['role=button name="Pay"']
+
+
+async def test_an_attempt_that_finds_nothing_has_done_nothing(tmp_path: Path) -> None:
+    """A target that is missing fails before the deed: call and error result together, phase before, path named."""
+    rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay}}"))
+    rig.site.on_click = None
+
+    class Missing(FakeSite):
+        pass
+
+    async def open_without() -> object:
+        browser = await Rig.open(rig)
+        browser.missing.add('role=button name="Pay"')
+        return browser
+
+    rig.open = open_without  # type: ignore[method-assign]
+    ended = await rig.start()
+    assert (ended.status, ended.exit, ended.path) == ("failed", 1, "pay")
+    assert ended.error is not None
+    assert (ended.error["code"], ended.error["phase"]) == ("target-not-found", "before")
+    assert rig.calls("pay") == ["error"]
+    assert rig.site.deeds == []
+
+
+async def test_retry_covers_errors_before_the_deed_only(tmp_path: Path) -> None:
+    """What failed before the deed is tried again; after it, an effect is not, though attempts are left."""
+    rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay, retry: {{attempts: 3, delay: 0}}}}"))
+    tries = 0
+
+    async def fail_twice(_target: str, _page: FakePage) -> None:
+        nonlocal tries
+        tries += 1
+        raise SiteError("target-not-actionable", "covered", phase="before" if tries < 3 else "after")
+
+    rig.site.before_click = fail_twice
+    ended = await rig.start()
+    assert ended.status == "failed"
+    assert rig.calls("pay") == ["error"] * 3
+
+    rig = Rig(tmp_path, rig.text)
+
+    async def fail_after(_target: str, _page: FakePage) -> None:
+        raise SiteError("target-not-actionable", "covered", phase="after")
+
+    rig.site.on_click = fail_after
+    ended = await rig.start()
+    assert (ended.status, rig.calls("pay"), len(rig.site.deeds)) == ("failed", ["error"], 1)
+
+
+async def test_on_error_continue_goes_on_and_counts(tmp_path: Path) -> None:
+    """A tolerated failure leaves no value, stands in `run.errors`, and the run passes with its count."""
+    rig = Rig(
+        tmp_path,
+        flow(
+            f"""
+  - {READ}, id: title, verify: [{{text: never}}], on_error: continue}}
+  - {{id: after, type: transform, expr: "{{{{ title | default('none') }}}}"}}
+""",
+            'output: {after: "{{ after }}", code: "{{ run.errors.title.code }}"}',
+        ),
+    )
+    ended = await rig.start()
+    assert (ended.status, ended.tolerated, ended.output) == ("passed", 1, {"after": "none", "code": "rule-failed"})
+
+
+async def test_a_refused_origin_is_never_tolerated(tmp_path: Path) -> None:
+    """A document from a foreign origin fails the run, whatever `on_error` says."""
+    rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay, on_error: continue}}"))
+
+    async def stray(_target: str, page: FakePage) -> None:
+        page.browser.refused = OriginRefused("origin-refused", "a document of http://evil.test was refused")
+
+    rig.site.on_click = stray
+    ended = await rig.start()
+    assert (ended.status, ended.error and ended.error["code"]) == ("failed", "origin-refused")
+
+
+async def test_a_failed_assert_is_a_finding_and_never_retried(tmp_path: Path) -> None:
+    """`assert` fails the run with its own code and who: the workflow's finding."""
+    rig = Rig(tmp_path, flow("  - {id: check, type: browser_query, query: assert, rules: [{text: never}]}"))
+    ended = await rig.start()
+    assert ended.error is not None
+    assert (ended.exit, ended.error["code"], ended.error["who"]) == (1, "assert-failed", "finding")
+
+
+async def test_cancelling_leaves_the_step_open_and_the_run_resumable(tmp_path: Path) -> None:
+    """A cancelled run says interrupted, writes no outcome for the step in hand, closes its browser, and is cancelled."""
+    rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay}}"))
+    begun = asyncio.Event()
+
+    async def hang(_target: str, _page: FakePage) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    rig.site.before_click = hang
+    task = asyncio.ensure_future(rig.start())
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert rig.calls("pay") == ["open"]
+    assert rig.history.status == "interrupted"
+    assert rig.browser is not None
+    assert rig.browser.closed
+    assert isinstance(rig.told[-1], events.RunEnded)
+    assert rig.told[-1].exit == 130
+
+
+async def test_secrets_stand_in_the_log_as_their_reference(tmp_path: Path) -> None:
+    """What is filled is the secret; what is logged is its template; what the page plays back is masked."""
+    rig = Rig(
+        tmp_path,
+        flow(
+            f"""
+  - {{id: pass, type: browser_action, action: fill, target: {{label: Password}}, value: "{{{{ secrets.PASSWORD }}}}"}}
+  - {READ}, id: echo}}
+  - {{id: shout, type: transform, expr: "{{{{ echo | upper }}}}"}}
+""",
+            'secrets: [PASSWORD]\noutput: "{{ echo }}"',
+        ),
+        secrets={"PASSWORD": "correct-horse"},
+        site=FakeSite(texts={"css=h1": "you typed correct-horse"}),
+    )
+    ended = await rig.start()
+    assert ended.status == "passed"
+    assert ended.output == "you typed [hidden]"
+    assert rig.browser is not None
+    assert rig.browser.tab.filled == {'label="Password"': "correct-horse"}
+    lines = rig.store.conversation_file(rig.id).read_text()
+    assert "correct-horse" not in lines
+    assert "{{ secrets.PASSWORD }}" in lines
+    assert [attempt.result.masked for attempt in rig.history.attempts["echo"] if attempt.result] == [True]
+
+
+async def test_without_masking_the_scan_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With masking switched off, the scan at the end finds the secret in the log and fails the run by name."""
+    rig = Rig(
+        tmp_path,
+        flow(f"  - {READ}, id: echo}}"),
+        secrets={"PASSWORD": "correct-horse"},
+        site=FakeSite(texts={"css=h1": "correct-horse"}),
+    )
+    monkeypatch.setattr(rig.masker, "json", lambda value: value)
+    ended = await rig.start()
+    assert (ended.status, ended.error and ended.error["code"]) == ("failed", "secret-leaked")
+
+
+async def test_large_values_stand_in_blobs(tmp_path: Path) -> None:
+    """A value over 4 KiB is kept by its hash, read back whole, and shown by a preview."""
+    rig = Rig(
+        tmp_path,
+        flow("  - {id: big, type: transform, expr: \"{{ ['0123456789'] * 1000 }}\"}", 'output: "{{ big | length }}"'),
+    )
+    ended = await rig.start()
+    result = rig.history.attempts["big"][0].result
+    assert ended.output == 1000
+    assert result is not None
+    assert result.blob is not None
+    assert result.value is None
+    assert rig.open_pen is not None
+    assert rig.open_pen.value_of(result) == ["0123456789"] * 1000

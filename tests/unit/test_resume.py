@@ -1,0 +1,295 @@
+"""Dying and going on, on a fake site: what is done again, what is not, and what is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runtime import runs, settings
+from tests.fakes import FakePage, FakeSite
+from tests.rig import Killed, Rig
+
+PAY = 'role=button name="Pay"'
+
+
+def pay(more: str = "") -> str:
+    """A click that must not happen twice."""
+    return f"{{id: pay, type: browser_action, action: click, target: {{role: button, name: Pay}}{more}}}"
+
+
+CONFIRM = (
+    ", confirm: {settle: 0, nodes: [{id: look, type: browser_action, action: goto, url: 'http://shop.test/1'},"
+    " {id: status, type: browser_query, query: text, target: {test_id: status}}], done: \"{{ status == 'paid' }}\"}"
+)
+VERIFY = ", verify: [{text: paid, target: {css: p}}]"
+OPEN = "{id: open, type: browser_action, action: goto, url: 'http://shop.test/'}"
+
+
+def flow(*nodes: str, more: str = "") -> str:
+    """A workflow file with these top-level nodes."""
+    return f"version: 1\nname: test\n{more}\nnodes:\n" + "".join(f"  - {node}\n" for node in nodes)
+
+
+async def kill(_target: str, _page: FakePage) -> None:
+    """The process dies at this point."""
+    raise Killed
+
+
+def paid(site: FakeSite) -> None:
+    """What the site shows once it was paid."""
+    site.texts |= {'test_id="status"': "paid", "=css=p": "paid"}
+
+
+async def kill_after_paying(_target: str, page: FakePage) -> None:
+    """The site carries the payment out, and the process dies before it learns of it."""
+    paid(page.browser.site)
+    raise Killed
+
+
+async def pay_it(_target: str, page: FakePage) -> None:
+    """The site carries the payment out."""
+    paid(page.browser.site)
+
+
+async def die_and_resume(rig: Rig, *, before: bool = False, browser_survives: bool = False) -> object:
+    """Run until the process is killed at the click (``before`` or after it reached the site), then go on."""
+    if before:
+        rig.site.before_click = kill
+    else:
+        rig.site.on_click = kill_after_paying
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.site.before_click, rig.site.on_click = None, pay_it
+    rig.die(browser_survives=browser_survives)
+    return await rig.resume()
+
+
+@pytest.mark.parametrize("browser_survives", [True, False])
+@pytest.mark.parametrize("before", [True, False])
+async def test_with_confirm_a_deed_is_done_exactly_once(tmp_path: Path, before: bool, browser_survives: bool) -> None:
+    """Killed before or after the payment, with the browser or without: `confirm` can tell, and it is paid exactly once."""
+    rig = Rig(tmp_path, flow(OPEN, pay(CONFIRM)))
+    ended = await die_and_resume(rig, before=before, browser_survives=browser_survives)
+    assert ended.status == "passed"
+    assert rig.site.deeds == [PAY]
+    assert rig.calls("pay") == (["interrupted", "ok"] if before else ["recovered"])
+    assert rig.history.open_calls() == []
+
+
+async def test_verify_on_the_surviving_page_proves_the_deed(tmp_path: Path) -> None:
+    """Without `confirm`, `verify` that holds now and did not before the deed says done."""
+    rig = Rig(tmp_path, flow(OPEN, pay(VERIFY)))
+    ended = await die_and_resume(rig, browser_survives=True)
+    assert (ended.status, rig.site.deeds, rig.calls("pay")) == ("passed", [PAY], ["recovered"])
+
+
+async def test_verify_that_held_before_the_deed_proves_nothing(tmp_path: Path) -> None:
+    """A rule that held already cannot tell: the run pauses."""
+    rig = Rig(tmp_path, flow(OPEN, pay(VERIFY)))
+    rig.site.texts["=css=p"] = "paid"
+    ended = await die_and_resume(rig, before=True, browser_survives=True)
+    assert (ended.status, ended.exit, rig.site.deeds, rig.calls("pay")) == ("paused", 4, [], ["open"])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "deeds", "calls"),
+    [("done", 1, ["recovered"]), ("not-done", 2, ["interrupted", "ok"]), ("skip", 1, ["skipped"])],
+)
+async def test_what_nobody_knows_is_asked(tmp_path: Path, verdict: runs.Verdict, deeds: int, calls: list[str]) -> None:
+    """With nothing that can tell, the run pauses with exit 4, says nothing twice, and goes on as the person decides."""
+    rig = Rig(tmp_path, flow(OPEN, pay(), "{id: end, type: transform, expr: 1}"))
+    ended = await die_and_resume(rig)
+    assert (ended.status, ended.exit, ended.path) == ("paused", 4, "pay")
+    assert ended.question is not None
+    assert ended.question["reason"] == "outcome-unknown"
+    rig.die()
+    runs.decide(settings.Settings(home=tmp_path), rig.id, verdict)
+    ended = await rig.resume()
+    assert ended.status == "passed"
+    assert len(rig.site.deeds) == deeds
+    assert rig.calls("pay") == calls
+
+
+@pytest.mark.parametrize(("policy", "deeds", "calls"), [("retry", 2, ["interrupted", "ok"]), ("skip", 1, ["skipped"])])
+async def test_the_author_may_decide_beforehand(tmp_path: Path, policy: str, deeds: int, calls: list[str]) -> None:
+    """`after_crash: retry` and `skip` stand in for the person."""
+    rig = Rig(tmp_path, flow(OPEN, pay(f", after_crash: {policy}")))
+    ended = await die_and_resume(rig)
+    assert (ended.status, len(rig.site.deeds), rig.calls("pay")) == ("passed", deeds, calls)
+
+
+async def test_an_error_in_confirm_is_unknown(tmp_path: Path) -> None:
+    """A `confirm` that fails proves nothing: the run pauses and nothing is done."""
+    rig = Rig(tmp_path, flow(OPEN, pay(CONFIRM)))
+    opened = rig.open
+
+    async def without_status() -> object:
+        browser = await opened()
+        browser.missing.add('test_id="status"')
+        return browser
+
+    rig.open = without_status  # type: ignore[method-assign]
+    ended = await die_and_resume(rig, before=True)
+    assert (ended.status, rig.site.deeds, rig.calls("pay")) == ("paused", [], ["open"])
+
+
+async def test_what_was_typed_is_typed_again(tmp_path: Path) -> None:
+    """A form filled by leaves and by two groups, killed before its submit with the browser gone: the record holds every field."""
+    fill = "{{id: {0}, type: browser_action, action: fill, target: {{label: {0}}}, value: {0}}}"
+    groups = [f"{{id: g{n}, type: group, nodes: [{fill.format(f'c{n}')}, {fill.format(f'd{n}')}]}}" for n in (1, 2)]
+    rig = Rig(tmp_path, flow(OPEN, fill.format("a"), fill.format("b"), *groups, pay(CONFIRM)))
+    ended = await die_and_resume(rig, before=True)
+    assert ended.status == "passed"
+    assert rig.site.records == [{f'label="{name}"': name for name in ("a", "b", "c1", "d1", "c2", "d2")}]
+
+
+async def test_finished_items_are_not_done_again(tmp_path: Path) -> None:
+    """A loop killed in its second item goes on there: the first item's deed is not repeated, though the list says the same."""
+    each = (
+        "{id: each, type: iterate, over: [a, b, c], as: order, key: '{{ order }}', nodes: ["
+        "{id: go, type: browser_action, action: goto, url: 'http://shop.test/{{ order }}'}, "
+        f"{pay(CONFIRM)}]}}"
+    )
+    rig = Rig(tmp_path, flow(each, more="output: '{{ each | length }}'"))
+    seen: list[str] = []
+
+    async def second_kills(_target: str, page: FakePage) -> None:
+        seen.append(page.url)
+        if page.url.endswith("b"):
+            raise Killed
+
+    rig.site.before_click = second_kills
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die()
+    rig.site.before_click = None
+    ended = await rig.resume()
+    assert (ended.status, ended.output) == ("passed", 3)
+    assert len(rig.site.deeds) == 3
+    assert rig.calls("each[#a]/pay") == ["ok"]
+    assert rig.calls("each[#b]/pay") == ["interrupted", "ok"]
+
+
+async def test_time_and_ids_repeat(tmp_path: Path) -> None:
+    """What `now()` and `uuid()` gave is what a resumed run sees, also where the step is done again."""
+    stamp = "{id: stamp, type: transform, expr: '{{ now() ~ uuid() }}'}"
+    rig = Rig(tmp_path, flow(OPEN, stamp, pay(CONFIRM), more="output: '{{ stamp }}'"))
+    ended = await die_and_resume(rig, before=True)
+    first = rig.history.attempts["stamp"][0].result
+    assert first is not None
+    assert ended.output == first.value
+
+
+async def test_deeds_behind_the_restored_state_are_asked_about(tmp_path: Path) -> None:
+    """A finished deed between the checkpoint and the crash is never repeated unasked; `done` passes over it."""
+    add = "{id: add, type: browser_action, action: click, target: {css: add}}"
+    rig = Rig(tmp_path, flow(OPEN, f"{{id: unit, type: group, nodes: [{add}, {pay()}]}}"))
+
+    async def kill_at_pay(target: str, _page: FakePage) -> None:
+        if target == PAY:
+            raise Killed
+
+    rig.site.before_click = kill_at_pay
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die()
+    rig.site.before_click = None
+    ended = await rig.resume()
+    assert ended.question is not None
+    assert (ended.exit, ended.question["reason"], ended.path) == (4, "redo-unconfirmed", "unit/add")
+    rig.die()
+    runs.decide(settings.Settings(home=tmp_path), rig.id, "done")
+    ended = await rig.resume()
+    assert ended.question is not None
+    assert (ended.exit, ended.question["reason"], ended.path) == (4, "outcome-unknown", "unit/pay")
+    rig.die()
+    runs.decide(settings.Settings(home=tmp_path), rig.id, "not-done")
+    ended = await rig.resume()
+    assert ended.status == "passed"
+    assert rig.site.deeds == ["css=add", PAY]
+
+
+@pytest.mark.parametrize(("policy", "deeds"), [("redo", 2), ("confirm", 1)])
+async def test_on_redo_says_what_happens_to_them(tmp_path: Path, policy: str, deeds: int) -> None:
+    """`on_redo: redo` repeats the deed on the author's word; `confirm` asks the site and passes over it."""
+    wait = "{id: late, type: browser_action, action: click, target: {css: late}, effect: idempotent}"
+    rig = Rig(tmp_path, flow(OPEN, f"{{id: unit, type: group, on_redo: {policy}, nodes: [{pay(CONFIRM)}, {wait}]}}"))
+
+    async def kill_late(target: str, page: FakePage) -> None:
+        if target != PAY:
+            raise Killed
+        paid(page.browser.site)
+
+    rig.site.before_click = kill_late
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die()
+    rig.site.before_click = None
+    ended = await rig.resume()
+    assert ended.status == "passed"
+    assert rig.site.deeds.count(PAY) == deeds
+
+
+async def test_killed_again_while_resuming(tmp_path: Path) -> None:
+    """A resume that is killed itself is resumed like a run, and the deed still happens once."""
+    rig = Rig(
+        tmp_path, flow(OPEN, pay(CONFIRM), "{id: late, type: browser_action, action: goto, url: 'http://shop.test/2'}")
+    )
+    rig.site.before_click = kill
+    for attempt in (rig.start, rig.resume, rig.resume):
+        with pytest.raises(Killed):
+            await attempt()
+        rig.die()
+    rig.site.before_click = None
+    ended = await rig.resume()
+    assert (ended.status, rig.site.deeds) == ("passed", [PAY])
+    assert rig.calls("pay") == ["interrupted"] * 3 + ["ok"]
+
+
+async def test_a_failed_step_is_tried_anew(tmp_path: Path) -> None:
+    """Resuming a failed run makes a new attempt of the failed step, and repeats nothing before it."""
+    check = "{id: check, type: browser_query, query: assert, rules: [{text: paid, target: {css: p}}]}"
+    rig = Rig(tmp_path, flow(OPEN, pay(), check))
+    ended = await rig.start()
+    assert (ended.status, rig.calls("check")) == ("failed", ["error"])
+    rig.die()
+    paid(rig.site)
+    ended = await rig.resume()
+    assert (ended.status, rig.calls("check"), rig.site.deeds) == ("passed", ["error", "ok"], [PAY])
+
+
+async def test_a_secret_that_was_read_is_read_again_or_named(tmp_path: Path) -> None:
+    """After a crash the next step has the true value, where the page can still be read; else the run stops by name. Never the mask."""
+    read = "{id: echo, type: browser_query, query: text, target: {css: h1}}"
+    use = "{id: shown, type: browser_action, action: goto, url: 'http://shop.test/{{ echo | sha256 }}'}"
+    texts = {"css=h1": "correct-horse"}
+    wanted = "http://shop.test/" + __import__("hashlib").sha256(b"correct-horse").hexdigest()
+    for move_on, expected in (
+        ([], "passed"),
+        (["{id: away, type: browser_action, action: goto, url: 'http://shop.test/x'}"], "failed"),
+    ):
+        rig = Rig(
+            tmp_path / expected,
+            flow(OPEN, read, *move_on, pay(CONFIRM), use, more="secrets: [PASSWORD]"),
+            secrets={"PASSWORD": "correct-horse"},
+            site=FakeSite(texts=dict(texts)),
+        )
+        ended = await die_and_resume(rig, before=True, browser_survives=True)
+        assert ended.status == expected, ended
+        if expected == "passed":
+            assert rig.browser is not None
+            assert rig.browser.page.url == wanted
+        else:
+            assert ended.error["code"] == "value-masked"
+            assert "`echo`" in ended.error["message"]
+
+
+async def test_a_decision_that_nobody_asked_for_is_refused(tmp_path: Path) -> None:
+    """`decide` on a run that waits for nothing is refused, and its log stays as it was."""
+    rig = Rig(tmp_path, flow("{id: a, type: transform, expr: 1}"))
+    await rig.start()
+    before = rig.store.conversation_file(rig.id).read_bytes()
+    with pytest.raises(runs.UsageError):
+        runs.decide(settings.Settings(home=tmp_path), rig.id, "done")
+    assert rig.store.conversation_file(rig.id).read_bytes() == before
