@@ -56,7 +56,6 @@ class Attempt:
             return (self.result.error or {}).get("phase") == "after"
         return self.result.status in ("ok", "recovered")
 
-
     @property
     def touched_page(self) -> bool:
         """Whether the page may be another one since, for all that is known."""
@@ -226,14 +225,7 @@ class History:
 
     def page_changed_since(self, line: int) -> bool:
         """Whether a deed on the page came after ``line``."""
-        lasts = (attempts[-1] for attempts in self.attempts.values())
-        return any(
-            attempt.call.seq > line
-            and attempt.call.effect != "read"
-            and attempt.call.node == "browser_action"
-            and not attempt.behind
-            for attempt in lasts
-        )
+        return any(attempt.call.seq > line and attempt.touched_page for attempt in self._by_call.values())
 
     def recorded(self, path: str) -> list[str]:
         """What ``now()`` and ``uuid()`` gave the step or scope before, so that it sees the same again."""
