@@ -111,7 +111,12 @@ class Ref:
                 raise ValueError('must be a reference, like "{{ name }}"')
             return _mark(value) if deep else inner(value)
 
-        return core_schema.no_info_wrap_validator_function(wrap, handler(source))
+        def written(value: Any, inner: core_schema.SerializerFunctionWrapHandler) -> Any:
+            return str(value) if isinstance(value, Template) else inner(value)
+
+        return core_schema.no_info_wrap_validator_function(
+            wrap, handler(source), serialization=core_schema.wrap_serializer_function_ser_schema(written)
+        )
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         reference: JsonSchemaValue = {"type": "string", "pattern": r"\{\{"}

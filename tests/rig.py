@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import events, history, journal, runs, running, secrets, store, workflow
+from runtime import events, history, journal, run, runs, secrets, store, workflow
 from tests.fakes import FakeBrowser, FakeSite
 
 
@@ -52,17 +52,17 @@ class Rig:
     async def start(self) -> events.RunEnded:
         """Begin the run."""
         pen = journal.Journal(self.store.create(self.id), history.History(), self.masker, self.store)
-        running.write_header(pen, self.loaded, self.inputs)
+        run.write_header(pen, self.loaded, self.inputs)
         return await self._run(pen).begin()
 
     async def resume(self) -> events.RunEnded:
         """Go on with it."""
         return await self._run(runs.claim(self.store, self.id, self.masker)).go_on()
 
-    def _run(self, pen: journal.Journal) -> running.Run:
+    def _run(self, pen: journal.Journal) -> run.Run:
         self.told.clear()
         self.open_pen = pen
-        return running.Run(
+        return run.Run(
             self.loaded,
             pen,
             inputs=self.inputs,

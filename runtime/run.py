@@ -1,0 +1,176 @@
+"""One run in this process: its first entry, its engine, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from nodes.errors import AuthorError, Cancelled, InternalError, LogError, Paused, RunOpsError
+from nodes.values import Json
+from runtime import engine as engine_module
+from runtime import events, journal, log, resume, store, version, workflow
+from runtime.browser import port
+
+
+class Browsers(Protocol):
+    """Where a run's browser comes from."""
+
+    async def open(self) -> port.Browser:
+        """A fresh browser."""
+        ...
+
+    async def reattach(self) -> port.Browser | None:
+        """The run's surviving browser, if there is one."""
+        ...
+
+
+class Run:
+    """One run in this process: its workflow, its log, its engine, and how it ends."""
+
+    def __init__(
+        self,
+        loaded: workflow.Loaded,
+        pen: journal.Journal,
+        *,
+        inputs: Mapping[str, Json],
+        known: Mapping[str, str],
+        private: Path,
+        browsers: Browsers,
+        keep_browser: bool = False,
+        listener: events.Listener | None = None,
+    ) -> None:
+        """``known`` are the secrets; the journal is claimed and has the run's first entry."""
+        self.id = pen.conversation.id
+        self._journal = pen
+        self._browsers = browsers
+        self._keep_browser = keep_browser
+        self.engine = engine_module.ExecutionEngine(
+            loaded,
+            pen,
+            inputs=inputs,
+            secrets=known,
+            open_browser=browsers.open,
+            private=private,
+            listener=listener,
+        )
+
+    async def begin(self) -> events.RunEnded:
+        """Run the workflow from its first node to its end."""
+        return await self.drive(self.engine.run())
+
+    async def go_on(self) -> events.RunEnded:
+        """Settle what the last process left behind, and run what is left."""
+        return await self.drive(resume.go_on(self.engine, self._browsers.reattach))
+
+    async def drive(self, work: Awaitable[Json]) -> events.RunEnded:
+        """Await ``work``, write how the run ended, close its browser, and tell.
+
+        A cancellation is told as ``interrupted`` and then goes on its way; an error that is no RunOpsError is told as exit 70 and goes on its way.
+        """
+        begun = time.monotonic()
+        output: Json = None
+        failure: RunOpsError | None = None
+        passing: BaseException | None = None
+        try:
+            output = await work
+        except RunOpsError as error:
+            failure = error
+        except asyncio.CancelledError as cancelled:
+            failure, passing = (
+                Cancelled("interrupted", "the run was interrupted", mend="go on with `runops resume`"),
+                cancelled,
+            )
+        except Exception as error:  # noqa: BLE001 — a bug of ours must still leave a log that says so
+            failure, passing = InternalError("internal", f"{type(error).__name__}: {error}"), error
+        try:
+            ended = self._end(output, failure or self._leak(), time.monotonic() - begun)
+        finally:
+            browser = self.engine.browser
+            if browser is not None:
+                with contextlib.suppress(RunOpsError):
+                    await browser.close(keep=self._keep_browser)
+            self._journal.conversation.close()
+        self.engine.tell(ended)
+        if passing is not None:
+            raise passing
+        return ended
+
+    def _end(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
+        """Write the last entries, and bring them to the disk."""
+        pen, tolerated = self._journal, self.engine.tolerated
+        if failure is None:
+            ended = events.RunEnded(self.id, "passed", 0, seconds, output=pen.masker.json(output), tolerated=tolerated)
+        else:
+            status: events.RunStatus = "failed"
+            if isinstance(failure, Paused):
+                status = "paused"
+            elif isinstance(failure, Cancelled):
+                status = "interrupted"
+            error = pen.error(failure)
+            question = as_question(failure, error) if isinstance(failure, Paused) else None
+            ended = events.RunEnded(
+                self.id,
+                status,
+                failure.exit,
+                seconds,
+                error=None if question is not None else error,
+                path=failure.path,
+                tolerated=tolerated,
+                question=question,
+            )
+        if isinstance(failure, LogError):
+            return ended
+        try:
+            if ended.question is not None:
+                pen.note("paused", **ended.question)
+            pen.note(
+                "ended", status=ended.status, exit=ended.exit, error=ended.error, path=ended.path, tolerated=tolerated
+            )
+            pen.barrier()
+        except LogError as error:
+            return events.RunEnded(self.id, "failed", error.exit, seconds, error=pen.error(error), tolerated=tolerated)
+        return ended
+
+    def _leak(self) -> RunOpsError | None:
+        """A secret that stands in anything the run wrote: that fails the run."""
+        found = self._journal.masker.files_with_secrets(self._journal.files())
+        if not found:
+            return None
+        return AuthorError(
+            "secret-leaked",
+            f"a secret stands in what the run wrote: {', '.join(str(file) for file in found)}",
+            mend="delete the file, change the secret, and report how it came there",
+            phase="after",
+            evidence={"files": [str(file) for file in found]},
+        )
+
+
+def as_question(paused: Paused, error: dict[str, Json]) -> dict[str, Json]:
+    """What a pause asks, as the log and events hold it; ``error`` is the pause with its secrets masked."""
+    return {
+        "reason": paused.code,
+        "message": error["message"],
+        "path": paused.path,
+        "mend": error.get("mend"),
+        "evidence": error.get("evidence"),
+    }
+
+
+def write_header(pen: journal.Journal, loaded: workflow.Loaded, typed: Mapping[str, Json]) -> None:
+    """Write the run's first entry, and who owns it."""
+    header = log.RunHeader(
+        workflow=loaded.workflow.name,
+        file=str(loaded.path.absolute()),
+        text=pen.put_text(loaded.text, "workflow.yaml"),
+        inputs=pen.masker.json(typed),
+        secrets=list(loaded.workflow.secrets),
+        origins=loaded.origins(typed),
+        browser={},
+        versions=version.versions(),
+    )
+    pen.scope("", "opened", "run", run=header)
+    pen.note("claimed", **store.me(), epoch=1, version=version.VERSION)
