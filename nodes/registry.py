@@ -7,7 +7,7 @@ import difflib
 import functools
 import importlib.metadata
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, LiteralString, cast
 
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -93,6 +93,8 @@ def parse_block(value: Any) -> list[Node]:
     """The nodes of a block. Raises pydantic's ValidationError with every problem of every node, each located by position and field."""
     if not isinstance(value, list):
         raise PydanticCustomError("block", "a block is a list of nodes")
+    if not value:
+        raise PydanticCustomError("empty_block", "a block needs at least one node")
     nodes: list[Node] = []
     problems: list[InitErrorDetails] = []
     for index, item in enumerate(value):
@@ -138,6 +140,8 @@ def _moved(error: ValidationError, index: int) -> list[InitErrorDetails]:
     """The problems of one node, located within its block."""
     moved: list[InitErrorDetails] = []
     for each in error.errors():
-        kind = PydanticCustomError(each["type"], "{text}", {"text": each["msg"], **(each.get("ctx") or {})})
+        kind = PydanticCustomError(
+            cast("LiteralString", each["type"]), "{text}", {"text": each["msg"], **(each.get("ctx") or {})}
+        )
         moved.append({"type": kind, "loc": (index, *each["loc"]), "input": each["input"]})
     return moved
