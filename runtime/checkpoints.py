@@ -19,8 +19,8 @@ class Checkpoints:
         """Files go into ``private``."""
         self._journal = pen
         self._private = private
-        self._documents = 0
-        self._effect = False
+        self._documents: int = 0
+        self._effect: bool = False
 
     def opened(self, browser: port.Browser, *, due: bool = False) -> None:
         """Count from this browser's present state; ``due`` where nobody knows what came since the last checkpoint."""

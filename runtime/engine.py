@@ -126,6 +126,7 @@ class ExecutionEngine:
             if isinstance(node, Container):
                 value = await self._container(node, frame, path, unit=unit)
             else:
+                assert isinstance(node, Leaf), node.type
                 value = await steps.run(self, node, frame, path)
                 if isinstance(value, steps.Tolerated):
                     return self._tolerated(node, value.error)

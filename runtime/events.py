@@ -91,6 +91,6 @@ Event = RunStarted | StepStarted | StepWaiting | LoopTurn | StepFinished | Said 
 class Listener(Protocol):
     """Receives events, in order, from the engine's own thread. It must return at once and never raise."""
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event, /) -> None:
         """One event."""
         ...

@@ -83,7 +83,7 @@ class ScopeState:
 class Ending:
     """How the run last ended by itself."""
 
-    status: str
+    status: Literal["passed", "failed", "paused", "interrupted"]
     exit: int
     data: dict[str, Json]
     at: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from pydantic import BaseModel
@@ -129,13 +129,13 @@ def fit(value: Json, coerce: Coerce, field: str) -> Json:
         raise AuthorError("value-misfit", f"`{field}` {unfit}", evidence={"field": field}) from None
 
 
-def put(part: Any, place: Place, value: Any) -> Any:
+def put(part: Any, place: Sequence[Any], value: Any) -> Any:
     """``part`` with ``value`` at ``place``; the original is not changed."""
     head, rest = place[0], place[1:]
     if isinstance(part, BaseModel):
         name = typing.cast("str", head)
         inner = put(getattr(part, name), rest, value) if rest else value
         return part.model_copy(update={name: inner})
-    copy = list(part) if isinstance(part, list) else dict(part)
+    copy: Any = list(part) if isinstance(part, list) else dict(part)
     copy[head] = put(part[head], rest, value) if rest else value
     return copy

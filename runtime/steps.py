@@ -165,7 +165,7 @@ class Step:
         self._begun = time.monotonic()
         self._plan = engine.plan(node)
         self._args: Json = self._plan.args
-        self._resolved: Leaf = node
+        self._resolved: Leaf | None = None
         self._clock = RecordedClock(engine.history.recorded(path))
         self._matched: list[str] = []
         self._page: Page | None = None
@@ -193,13 +193,13 @@ class Step:
     async def act(self) -> None:
         """Write the call; for class *effect* wait until it is on the disk."""
         effect = self._node.effect_class == "effect"
-        held = await self._holds_already() if effect and self._resolved.verify and self._page is not None else None
+        held = await self._holds_already() if effect and self._resolve().verify and self._page is not None else None
         self._call = self._engine.journal.call(self._describe(held), barrier=effect)
 
     async def verify(self) -> None:
         """Wait until the rules hold."""
         self._verified = self._verifying = True
-        for rule in self._resolved.verify:
+        for rule in self._resolve().verify:
             if rule.kind == "expr":
                 judge.demand_expr(rule)
             else:
@@ -208,6 +208,14 @@ class Step:
         self._verifying = False
 
     # What the engine does with it.
+
+    def summary(self) -> str:
+        """The step as one line, references filled in where they can be, secrets masked."""
+        try:
+            return self._engine.journal.masker.text(self._resolve().summary())
+        except RunOpsError:
+            self._clock = RecordedClock(self._engine.history.recorded(self._path))
+            return self._node.summary()
 
     async def attempt(self, page: Page | None = None) -> Json:
         """Do it once, in ``page`` or else in the run's current tab. The value; the call and its result are written then.
@@ -227,12 +235,12 @@ class Step:
         engine, node = self._engine, self._node
         try:
             async with asyncio.timeout(node.seconds + GRACE):
-                self._resolve()
+                resolved = self._resolve()
                 if node.touches_page or any(rule.kind != "expr" for rule in node.verify):
                     browser = await engine.need_browser()
                     browser.bound(node.seconds)
                     self._page = page or browser.page
-                value = await self._resolved.run(self)
+                value = await resolved.run(self)
                 if self._call is None:
                     await self.act()
                 if not self._verified:
@@ -279,8 +287,7 @@ class Step:
 
     def rules(self) -> Sequence[Rule]:
         """The ``verify`` rules, references filled in."""
-        self._resolve()
-        return self._resolved.verify
+        return self._resolve().verify
 
     def may_try_again(self, error: RunOpsError) -> bool:
         """Whether ``retry`` covers this error: before the deed, or after one that the site says did not happen, or by its code."""
@@ -325,8 +332,10 @@ class Step:
         facts = browser.facts()
         return {"seconds": seconds, "page": log.PageState(documents=facts.documents, pending=facts.pending_input)}
 
-    def _resolve(self) -> None:
-        """Put values in the place of references: the node's fields, and the call's arguments, where a secret stays a reference."""
+    def _resolve(self) -> Leaf:
+        """The node with values in the place of references, made once; in the call's arguments a secret stays a reference."""
+        if self._resolved is not None:
+            return self._resolved
         templates, frame = self._engine.loaded.templates, self._frame
         secrets: Mapping[str, Json] | None = None
         resolved: Leaf = self._node
@@ -341,6 +350,7 @@ class Step:
             if values is frame:
                 args = resolve.put(args, hole.named, value)
         self._resolved, self._args = resolved, args
+        return resolved
 
     def _describe(self, held_before: bool | None) -> log.Call:
         node = self._node
@@ -360,4 +370,4 @@ class Step:
 
     async def _holds_already(self) -> bool:
         """Whether every rule holds before the deed: then holding after a crash proves nothing."""
-        return await judge.all_hold(self._resolved.verify, self.page)
+        return await judge.all_hold(self._resolve().verify, self.page)

@@ -12,7 +12,7 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Protocol
 
@@ -250,7 +250,7 @@ class _OpenFile(Conversation):
             self._handle = -1
 
     @contextlib.contextmanager
-    def _trusted(self) -> Iterator[None]:
+    def _trusted(self) -> Generator[None]:
         """After one failed write or sync the handle is not trusted again: nobody knows what reached the disk."""
         if self._failed is not None:
             raise _write_failed(self._path, self._failed)
@@ -289,7 +289,7 @@ def me() -> dict[str, Json]:
 
 def _sync(handle: int) -> None:
     if platform.system() == "Darwin":
-        fcntl.fcntl(handle, fcntl.F_FULLFSYNC)  # type: ignore[attr-defined]
+        fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
     else:
         os.fdatasync(handle)
 
@@ -378,7 +378,7 @@ def _write_failed(path: Path, error: OSError) -> LogError:
 
 
 @contextlib.contextmanager
-def _disk(path: Path) -> Iterator[None]:
+def _disk(path: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:

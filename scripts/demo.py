@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import http.client
 import json
 import os
 import signal
 import subprocess
 import sys
-import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,13 +25,16 @@ PAY_MILLISECONDS = 800
 RESUME = "make demo-resume"
 
 
+def _wait_for_the_run(_number: int, _frame: object) -> None:
+    """Take Ctrl-C and go on: the run below is asked to stop by the same one, and needs a moment to write down where it is."""
+
+
 def main() -> int:
     """Run the demo, or with ``--resume`` go on with the last one; the exit code is that of ``runops``."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--resume", action="store_true", help="go on with the run that the last demo left")
     resuming = parser.parse_args().resume
-    # The run below is asked to stop by the same Ctrl-C, and needs a moment to write down where it is.
-    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGINT, _wait_for_the_run)
     if resuming and not (STATE / "shop.json").exists():
         sys.stderr.write("there is no demo to go on with: type `make demo` first\n")
         return 2
@@ -54,12 +57,14 @@ class Shop:
 
     def payments(self) -> list[str]:
         """The numbers of the orders that were paid, by the shop's own ledger; one for each payment."""
-        with urllib.request.urlopen(f"{self.url}/_ledger?kind=payment", timeout=5) as answer:
-            return [row["subject"] for row in json.load(answer)]
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        with contextlib.closing(connection):
+            connection.request("GET", "/_ledger?kind=payment")
+            return [row["subject"] for row in json.load(connection.getresponse())]
 
 
 @contextlib.contextmanager
-def shop(*, fresh: bool) -> Iterator[Shop]:
+def shop(*, fresh: bool) -> Generator[Shop]:
     """Serve the shop: a new one on a free port, or the last one with its data on its old port. It ends with this process, however that ends."""
     STATE.mkdir(mode=0o700, parents=True, exist_ok=True)
     known = STATE / "shop.json"

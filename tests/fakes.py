@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from pathlib import Path
 
 from nodes.errors import OriginRefused, SiteError
@@ -145,7 +145,7 @@ class FakeBrowser:
         return self.lost
 
     @contextlib.asynccontextmanager
-    async def fresh_page(self) -> AsyncIterator[FakePage]:
+    async def fresh_page(self) -> AsyncGenerator[FakePage]:
         yield FakePage(self)
 
     async def save(self, path: Path) -> list[str]:

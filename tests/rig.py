@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nodes.values import Json
 from runtime import events, history, journal, run, runs, secrets, store, workflow
+from runtime.browser import port
 from tests.fakes import FakeBrowser, FakeSite
 
 
@@ -24,6 +25,8 @@ class Rig:
     site: FakeSite = dataclasses.field(default_factory=FakeSite)
     inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict)
     secrets: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    missing: set[str] = dataclasses.field(default_factory=set)
+    """Targets that no page has."""
     browser: FakeBrowser | None = None
     """The browser that the run opened last."""
     survivor: FakeBrowser | None = None
@@ -38,12 +41,13 @@ class Rig:
         self.masker = secrets.Masker(self.secrets)
         self.open_pen: journal.Journal | None = None
 
-    async def open(self) -> FakeBrowser:
+    async def open(self) -> port.Browser:
         """A fresh browser on the site."""
         self.browser = FakeBrowser(self.site)
+        self.browser.missing |= self.missing
         return self.browser
 
-    async def reattach(self) -> FakeBrowser | None:
+    async def reattach(self) -> port.Browser | None:
         """The survivor, once."""
         browser, self.survivor = self.survivor, None
         self.browser = browser or self.browser

@@ -102,17 +102,7 @@ async def test_a_deed_is_on_the_disk_before_it_begins(tmp_path: Path) -> None:
 async def test_an_attempt_that_finds_nothing_has_done_nothing(tmp_path: Path) -> None:
     """A target that is missing fails before the deed: call and error result together, phase before, path named."""
     rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay}}"))
-    rig.site.on_click = None
-
-    class Missing(FakeSite):
-        pass
-
-    async def open_without() -> object:
-        browser = await Rig.open(rig)
-        browser.missing.add('role=button name="Pay"')
-        return browser
-
-    rig.open = open_without  # type: ignore[method-assign]
+    rig.missing.add('role=button name="Pay"')
     ended = await rig.start()
     assert (ended.status, ended.exit, ended.path) == ("failed", 1, "pay")
     assert ended.error is not None

@@ -30,11 +30,13 @@ def entries(draw: st.DrawFn) -> log.AnyEntry:
     """Any entry but a result, whose call must stand before it."""
     match draw(st.sampled_from(["scope", "call", "checkpoint", "note"])):
         case "scope":
-            event = draw(st.sampled_from(["opened", "decided", "committed"]))
+            event: Any = draw(st.sampled_from(["opened", "decided", "committed"]))
             return log.Scope(path=draw(paths), event=event, node="group", value=draw(values))
         case "call":
-            effect = draw(st.sampled_from(["read", "idempotent", "effect"]))
-            return log.Call(path=draw(paths), node="transform", attempt=1, effect=effect, args=draw(values), fingerprint="f")
+            effect: Any = draw(st.sampled_from(["read", "idempotent", "effect"]))
+            return log.Call(
+                path=draw(paths), node="transform", attempt=1, effect=effect, args=draw(values), fingerprint="f"
+            )
         case "checkpoint":
             return log.Checkpoint(file="checkpoint-1.json", urls=draw(st.lists(paths, max_size=2)), after=1)
         case _:
@@ -79,7 +81,9 @@ def test_any_cut_of_the_tail_recovers(
     conversation.close()
     assert recovered[:left] == written[:left]
     torn = cut - (whole[:cut].rindex(b"\n") + 1)
-    assert [entry.data for entry in recovered[left:] if isinstance(entry, log.Note)] == ([{"bytes": torn}] if torn else [])
+    assert [entry.data for entry in recovered[left:] if isinstance(entry, log.Note)] == (
+        [{"bytes": torn}] if torn else []
+    )
     assert len(kept.read(run).entries) == left + 1 + bool(torn)
 
 
@@ -196,10 +200,17 @@ def golden_entries() -> list[log.AnyEntry]:
         browser={"mode": "own"},
         versions={"runops": "0.1.0"},
     )
-    error: dict[str, Any] = {"code": "target-not-found", "who": "site", "message": "no element matches", "phase": "before"}
+    error: dict[str, Any] = {
+        "code": "target-not-found",
+        "who": "site",
+        "message": "no element matches",
+        "phase": "before",
+    }
     made: list[log.AnyEntry] = [
         log.Scope(path="", event="opened", node="run", run=header),
-        log.Note(name="claimed", data={"pid": 1, "started": 1.5, "boot": 2, "host": "ci", "epoch": 1, "version": "0.1.0"}),
+        log.Note(
+            name="claimed", data={"pid": 1, "started": 1.5, "boot": 2, "host": "ci", "epoch": 1, "version": "0.1.0"}
+        ),
         log.Call(
             call="c3",
             path="each[#1007]/pay",
@@ -213,14 +224,30 @@ def golden_entries() -> list[log.AnyEntry]:
             recorded=["2026-01-01T00:00:00Z"],
             fingerprint="f" * 64,
         ),
-        log.Result(call="c3", status="error", error=error, tolerated=True, seconds=0.5, page=log.PageState(documents=1, pending=True)),
-        log.Scope(path="each", event="decided", node="iterate", value={"items": [1], "keys": [None]}, recorded=["x"], masked=True),
+        log.Result(
+            call="c3",
+            status="error",
+            error=error,
+            tolerated=True,
+            seconds=0.5,
+            page=log.PageState(documents=1, pending=True),
+        ),
+        log.Scope(
+            path="each",
+            event="decided",
+            node="iterate",
+            value={"items": [1], "keys": [None]},
+            recorded=["x"],
+            masked=True,
+        ),
         log.Scope(path="each", event="failed", node="iterate", error=error, tolerated=True),
         log.Scope(path="each", event="committed", node="iterate", blob=blob),
         log.Checkpoint(file="checkpoint-7.json", urls=["http://127.0.0.1:8765/"], after=7),
         log.Note(name="ended", data={"status": "failed", "exit": 1, "error": error, "path": "each"}),
     ]
-    return [entry.model_copy(update={"seq": n, "at": "2026-01-01T00:00:00.000Z"}) for n, entry in enumerate(made, start=1)]
+    return [
+        entry.model_copy(update={"seq": n, "at": "2026-01-01T00:00:00.000Z"}) for n, entry in enumerate(made, start=1)
+    ]
 
 
 def test_the_golden_log_is_written_and_read_the_same() -> None:
@@ -245,4 +272,6 @@ def test_folding_in_pieces_is_folding_at_once() -> None:
         in_pieces.add(entry)
     assert in_pieces.order == at_once.order == ["", "each[#1007]/pay", "each"]
     assert in_pieces.status == at_once.status == "failed"
-    assert [attempt.result for attempt in in_pieces.all_attempts()] == [attempt.result for attempt in at_once.all_attempts()]
+    assert [attempt.result for attempt in in_pieces.all_attempts()] == [
+        attempt.result for attempt in at_once.all_attempts()
+    ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
-from runtime import runs, settings
+from runtime import events, runs, settings
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Killed, Rig
 
@@ -52,7 +53,7 @@ async def pay_it(_target: str, page: FakePage) -> None:
     paid(page.browser.site)
 
 
-async def die_and_resume(rig: Rig, *, before: bool = False, browser_survives: bool = False) -> object:
+async def die_and_resume(rig: Rig, *, before: bool = False, browser_survives: bool = False) -> events.RunEnded:
     """Run until the process is killed at the click (``before`` or after it reached the site), then go on."""
     if before:
         rig.site.before_click = kill
@@ -122,14 +123,7 @@ async def test_the_author_may_decide_beforehand(tmp_path: Path, policy: str, dee
 async def test_an_error_in_confirm_is_unknown(tmp_path: Path) -> None:
     """A `confirm` that fails proves nothing: the run pauses and nothing is done."""
     rig = Rig(tmp_path, flow(OPEN, pay(CONFIRM)))
-    opened = rig.open
-
-    async def without_status() -> object:
-        browser = await opened()
-        browser.missing.add('test_id="status"')
-        return browser
-
-    rig.open = without_status  # type: ignore[method-assign]
+    rig.missing.add('test_id="status"')
     ended = await die_and_resume(rig, before=True)
     assert (ended.status, rig.site.deeds, rig.calls("pay")) == ("paused", [], ["open"])
 
@@ -264,7 +258,7 @@ async def test_a_secret_that_was_read_is_read_again_or_named(tmp_path: Path) -> 
     read = "{id: echo, type: browser_query, query: text, target: {css: h1}}"
     use = "{id: shown, type: browser_action, action: goto, url: 'http://shop.test/{{ echo | sha256 }}'}"
     texts = {"css=h1": "correct-horse"}
-    wanted = "http://shop.test/" + __import__("hashlib").sha256(b"correct-horse").hexdigest()
+    wanted = "http://shop.test/" + hashlib.sha256(b"correct-horse").hexdigest()
     for move_on, expected in (
         ([], "passed"),
         (["{id: away, type: browser_action, action: goto, url: 'http://shop.test/x'}"], "failed"),
@@ -281,6 +275,7 @@ async def test_a_secret_that_was_read_is_read_again_or_named(tmp_path: Path) -> 
             assert rig.browser is not None
             assert rig.browser.page.url == wanted
         else:
+            assert ended.error is not None
             assert ended.error["code"] == "value-masked"
             assert "`echo`" in ended.error["message"]
 
