@@ -152,7 +152,7 @@ def _ended_by(error: BaseException, arguments: list[str]) -> int:
         case OSError() if console.disk_full(error):
             return _failed(console.not_written(error), arguments)
         case _:
-            return _bug(error)
+            return _bug(error, arguments)
 
 
 def _failed(error: RunOpsError, arguments: list[str]) -> int:
@@ -163,7 +163,7 @@ def _failed(error: RunOpsError, arguments: list[str]) -> int:
     return error.exit
 
 
-def _bug(error: BaseException) -> int:
+def _bug(error: BaseException, arguments: list[str]) -> int:
     """A failure that nobody foresaw: one paragraph for the person, the traceback for us."""
     text = _masked("".join(traceback.format_exception(error)))
     if os.environ.get("RUNOPS_TRACEBACK"):
@@ -176,9 +176,10 @@ def _bug(error: BaseException) -> int:
     what = console.shortened(console.one_line(_masked(f"{type(error).__name__}: {error}")))
     console.say(
         f"{console.paint('error[bug]', console.BOLD, console.RED)}: this is a bug in RunOps, not in your workflow: {what}\n"
-        f"  {where} Please report it, with the command that you gave.\n"
-        "  A run that was going on can be resumed: runops resume last"
+        f"  {where} Please report it, with the command that you gave."
     )
+    if arguments and arguments[0] in ("run", "resume", "decide"):
+        console.say("  again  runops resume last")
     return BUG
 
 
@@ -194,7 +195,7 @@ def _masked(text: str) -> str:
 
 def _kept(text: str) -> Path | None:
     """The file, for its owner only, into which the traceback was written."""
-    name = f"bug-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
+    name = f"runops-bug-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
     for folder in _folders():
         try:
             handle = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -114,15 +114,15 @@ BOLD, RED, YELLOW = 1, 31, 33
 def failure(error: RunOpsError, next_command: str | None = None) -> str:
     """An error that ended a command, as a block of lines."""
     render = getattr(error, "render", None)
-    if callable(render):  # a whole file's diagnostics have a form of their own
-        lines = [str(render())]
+    if callable(render):  # a file with mistakes shows each at its place
+        lines = [str(render(colour=coloured(talk()))), ""]
     else:
         place = f" {one_line(error.path)}:" if error.path else ""
         lines = [f"{paint(f'error[{error.code}]', BOLD, RED)}:{place} {harmless(error.message)}"]
         lines += facts(error.evidence)
-        if error.mend:
-            lines.append(f"  = {harmless(error.mend)}")
-    if next_command and next_command not in (error.mend or ""):
+    if error.mend:
+        lines.append(f"  = {harmless(error.mend)}")
+    if next_command and "`runops" not in (error.mend or ""):
         lines.append(f"  next: {next_command}")
     return "\n".join(lines)
 

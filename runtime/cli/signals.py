@@ -14,7 +14,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Handler = Callable[[int, FrameType | None], None]
 
 
-class Interrupted(BaseException):
+class Interrupted(KeyboardInterrupt):
     """A signal came while a command was at work; ``exit`` is the exit code."""
 
     def __init__(self, number: int) -> None:

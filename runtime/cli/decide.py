@@ -1,0 +1,43 @@
+"""``runops decide``: a person says whether a deed happened."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from runtime import running, runs, settings
+from runtime.cli import console, execution
+
+
+def decide(
+    run: execution.RunArgument,
+    verdict: Annotated[
+        Literal["done", "not-done", "skip"],
+        typer.Argument(
+            metavar="done|not-done|skip",
+            help="Whether the deed happened; `skip`: pass over the step.",
+            show_default=False,
+        ),
+    ],
+    only: Annotated[bool, typer.Option("--only", help="Write the answer down, and do not go on yet.")] = False,
+    as_json: execution.JsonFlag = False,
+    quiet: execution.QuietFlag = False,
+    headed: execution.HeadedFlag = None,
+    keep_browser: execution.KeepBrowserFlag = None,
+    linger: execution.LingerFlag = None,
+) -> None:
+    """Answer the question with which a run paused, and go on.
+
+    A run pauses where nobody can tell whether a deed happened: it was killed in the middle of a click, or the answer was lost. Look at the
+    site. `done`: it happened, and is not done again. `not-done`: it did not, and is done now. `skip`: go on without it.
+    """
+    chosen = settings.load(headed=headed, keep_browser=keep_browser, linger=linger)
+    run_id = runs.find(chosen, run)
+    runs.decide(chosen, run_id, verdict)
+    if only:
+        console.say(f"written down\n  again  runops resume {run_id}")
+        if as_json:
+            console.result(console.as_json(run=run_id, status="paused", exit=0, decided=verdict))
+        return
+    execution.carry_out(lambda listener: running.resume_run(run_id, chosen, listener), as_json=as_json, quiet=quiet)

@@ -1,0 +1,213 @@
+"""A run in the foreground: its display, its interruption, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from types import FrameType
+from typing import Annotated, Any
+
+import psutil
+import typer
+import yaml
+
+from nodes.values import Json
+from runtime import events
+from runtime.cli import console, signals
+from runtime.display.base import Display, choose
+from runtime.display.text import duration, harmless, one_line
+
+Begin = Callable[[events.Listener], Coroutine[Any, Any, events.RunEnded]]
+"""What starts or resumes a run, told who listens. Cancelling it interrupts the run."""
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+HeadedFlag = Annotated[
+    bool | None, typer.Option("--headed/--headless", help="Show the browser's window, or not.", show_default=False)
+]
+KeepBrowserFlag = Annotated[
+    bool | None,
+    typer.Option(
+        "--keep-browser/--close-browser", help="Leave the browser open when the run has ended.", show_default=False
+    ),
+]
+LingerFlag = Annotated[
+    float | None,
+    typer.Option(
+        "--linger",
+        metavar="SECONDS",
+        help="How long the browser waits for `runops resume` after a crash.",
+        show_default=False,
+    ),
+]
+RunArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="The run: its id, a beginning or an end of it that no other has, or `last`.",
+        show_default=False,
+    ),
+]
+QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr unless something goes wrong.")]
+
+SAME_PRESS = 0.2
+"""Seconds within which two signals are one: `timeout` sends its signal to the command and to its group."""
+
+
+class Run:
+    """One run, from the first sign on the screen to the exit code."""
+
+    def __init__(self, display: Display) -> None:
+        self.display = display
+        self.id: str | None = None
+        """Known once the run's log is open."""
+        self.told: events.RunEnded | None = None
+        """How the run ended, once it has said so."""
+        self.signal: int | None = None
+        self._signalled_at = 0.0
+        self._stop: Callable[[], object] | None = None
+
+    def listen(self, event: events.Event) -> None:
+        """Note what the end needs, and pass the event on to the display."""
+        if isinstance(event, events.RunStarted):
+            self.id = event.run
+        elif isinstance(event, events.RunEnded):
+            self.told = event
+        self.display(event)
+
+    async def follow(self, begin: Begin) -> events.RunEnded | None:
+        """Carry the run out; None where it was interrupted before it could say so."""
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(begin(self.listen))
+
+        def stop() -> None:
+            self.display(events.Said("interrupting the run (Ctrl-C again: at once)"))
+            task.cancel()
+
+        self._stop = lambda: loop.call_soon_threadsafe(stop)
+        with self.display, signals.handled_by(self._signalled):
+            try:
+                return await task
+            except asyncio.CancelledError:
+                if self.signal is None:
+                    raise
+                return self.told
+
+    def _signalled(self, number: int, _frame: FrameType | None) -> None:
+        """The first signal interrupts the run; a second one ends the process at once."""
+        now = time.monotonic()
+        if self.signal is None:
+            self.signal, self._signalled_at = number, now
+            assert self._stop is not None
+            self._stop()
+        elif now - self._signalled_at > SAME_PRESS:
+            self._end_at_once(number)
+
+    def _end_at_once(self, number: int) -> None:
+        """Leave as a crash would, but leave nothing behind: what this process started is ended too."""
+        with contextlib.suppress(Exception):
+            self.display.end()
+        end_children()
+        with contextlib.suppress(OSError):
+            # Not through sys.stderr: the signal may have come in the middle of a write to it.
+            os.write(2, f"{self._interrupted()}\n".encode())
+        os._exit(signals.exit_code(number))
+
+    def _interrupted(self) -> str:
+        if self.id is None:
+            return "interrupted before the run began"
+        return f"interrupted; nothing is lost\n  again  runops resume {self.id}"
+
+    def ended(self, outcome: events.RunEnded | None, *, as_json: bool, quiet: bool) -> int:
+        """Say how the run ended, print its result; returns the exit code."""
+        code = outcome.exit if outcome is not None else 130
+        if self.signal is not None and (outcome is None or outcome.status == "interrupted"):
+            code = signals.exit_code(self.signal)
+        if outcome is None or outcome.status == "interrupted":
+            console.say(self._interrupted())
+        elif outcome.status != "passed" or not quiet:
+            console.say(closing(outcome))
+        if as_json:
+            console.result(json_of(outcome, self.id, code))
+        elif outcome is not None and outcome.status == "passed" and outcome.output is not None:
+            console.result(result_text(outcome.output))
+        return code
+
+
+def carry_out(begin: Begin, *, as_json: bool, quiet: bool) -> None:
+    """Follow a run to its end; always raises ``typer.Exit`` with the exit code, or RunOpsError for what could not start."""
+    hush()
+    run = Run(choose(quiet=quiet))
+    with signals.handled_by(signals.leave_at_once):
+        outcome = asyncio.run(run.follow(begin))
+        code = run.ended(outcome, as_json=as_json, quiet=quiet)
+    raise typer.Exit(code)
+
+
+def hush() -> None:
+    """Keep what libraries log, and what Python says of objects that die with the loop, off the screen."""
+    if os.environ.get("RUNOPS_TRACEBACK"):
+        return
+    logging.getLogger().addHandler(logging.NullHandler())
+    sys.unraisablehook = lambda _unraisable: None
+
+
+def end_children() -> None:
+    """End whatever this process started and still runs, and wait until it is gone."""
+    children = psutil.Process().children(recursive=True)
+    for child in children:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.send_signal(signal.SIGKILL)
+    psutil.wait_procs(children, timeout=2)
+
+
+def closing(ended: events.RunEnded) -> str:
+    """The last words about a run: how it ended, and what to type next."""
+    if ended.status == "passed":
+        tolerated = f"  {ended.tolerated} tolerated" if ended.tolerated else ""
+        return f"{console.paint('passed', console.BOLD, 32)}  {duration(ended.seconds)}{tolerated}  run {ended.run}"
+    error = ended.question or ended.error or {}
+    word = console.paint(
+        ended.status.upper(), console.BOLD, console.YELLOW if ended.status == "paused" else console.RED
+    )
+    lines = [f"{word} {one_line(ended.path or '')}   {harmless(str(error.get('message', '')))}".rstrip()]
+    evidence = error.get("evidence")
+    more: dict[str, str] = {}
+    if mend := error.get("mend"):
+        more["mend"] = one_line(str(mend))
+    if ended.path:
+        more["look"] = f"runops show {ended.run} --at {shlex.quote(ended.path)}"
+    if ended.status == "paused":
+        more["answer"] = f"runops decide {ended.run} done|not-done|skip"
+    else:
+        more["again"] = f"runops resume {ended.run}"
+    return "\n".join([*lines, *console.facts(evidence if isinstance(evidence, dict) else {}, more)])
+
+
+def json_of(outcome: events.RunEnded | None, run: str | None, code: int) -> str:
+    """The end of a run as one JSON object."""
+    if outcome is None:
+        return console.as_json(run=run, status="interrupted", exit=code)
+    return console.as_json(
+        run=outcome.run,
+        status=outcome.status,
+        exit=code,
+        seconds=round(outcome.seconds, 3),
+        output=outcome.output,
+        error=outcome.error,
+        path=outcome.path,
+        tolerated=outcome.tolerated,
+        question=outcome.question,
+    )
+
+
+def result_text(output: Json) -> str:
+    """The run's output for people: YAML, which a program can read too."""
+    text = yaml.safe_dump(output, allow_unicode=True, sort_keys=False, default_flow_style=False, width=2**20)
+    return text.removesuffix("...\n").rstrip("\n")

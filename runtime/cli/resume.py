@@ -1,0 +1,23 @@
+"""``runops resume``: go on with a run."""
+
+from __future__ import annotations
+
+from runtime import running, runs, settings
+from runtime.cli import execution
+
+
+def resume(
+    run: execution.RunArgument,
+    as_json: execution.JsonFlag = False,
+    quiet: execution.QuietFlag = False,
+    headed: execution.HeadedFlag = None,
+    keep_browser: execution.KeepBrowserFlag = None,
+    linger: execution.LingerFlag = None,
+) -> None:
+    """Go on with a run that was killed, interrupted, paused, or failed. What is done is not done again.
+
+    A run that passed prints its result once more. A paused one asks its question, unless it is answered (`runops decide`).
+    """
+    chosen = settings.load(headed=headed, keep_browser=keep_browser, linger=linger)
+    run_id = runs.find(chosen, run)
+    execution.carry_out(lambda listener: running.resume_run(run_id, chosen, listener), as_json=as_json, quiet=quiet)

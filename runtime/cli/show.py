@@ -1,0 +1,311 @@
+"""``runops show``: what a run did, from its log; of a living run what it did so far."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import shlex
+import sys
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime import history, journal, log, runs, settings, store
+from runtime.cli import console, execution
+from runtime.cli.runs import moment
+from runtime.display.text import count, cut, duration, fit, harmless, one_line, value_text
+
+FOLDED = 5
+"""Finished turns of a loop that are shown one by one; more of them are counted."""
+
+PREVIEW = 60
+"""Characters of a value beside its step."""
+
+
+def show(
+    run: execution.RunArgument,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at", metavar="PATH", help="Only the step at this path and what is below it, in full.", show_default=False
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+) -> None:
+    """Show what a run did, step by step: outcomes, values, errors with what was seen, and what is open.
+
+    It only reads, so it works on a run that is going on, and on one that died.
+    """
+    chosen = settings.load()
+    run_id = runs.find(chosen, run)
+    past, reading = runs.load_history(chosen, run_id)
+    view = View(run_id, past, store.FileStore(chosen.home), runs.state_of(past, held=reading.held))
+    wanted = view.at(at) if at is not None else None
+    if as_json:
+        console.result(console.as_json(**view.as_json([wanted] if wanted is not None else view.top)))
+    else:
+        console.result(
+            "\n".join(view.text_at(wanted, console.columns()) if wanted is not None else view.text(console.columns()))
+        )
+
+
+@dataclasses.dataclass(slots=True)
+class Step:
+    """A step, a container or a turn of a loop, as it stands in the log."""
+
+    path: str
+    label: str
+    """What it is called below its parent: its id, and for a turn of a loop the turn."""
+    status: str
+    """``ok``, ``error``, ``tolerated``, ``recovered``, ``skipped``, ``interrupted``, ``redo`` (behind the restored state), ``running``, ``open``."""
+    attempts: list[history.Attempt]
+    scope: history.ScopeState | None
+    seconds: float | None = None
+    below: list[Step] = dataclasses.field(default_factory=list["Step"])
+
+    def walk(self) -> Iterator[Step]:
+        """The step and everything below it, in order."""
+        yield self
+        for child in self.below:
+            yield from child.walk()
+
+    @property
+    def fine(self) -> bool:
+        """Whether nothing in here asks for a look."""
+        return all(step.status in ("ok", "skipped", "recovered") for step in self.walk())
+
+
+class View:
+    """A run, arranged for people and programs."""
+
+    def __init__(self, run: str, past: history.History, kept: store.Store, state: runs.RunState) -> None:
+        """``kept`` is asked for large values."""
+        assert past.header is not None
+        self.run = run
+        self.past = past
+        self.header: log.RunHeader = past.header
+        self.kept = kept
+        self.state = state
+        self.known: dict[str, Step] = {}
+        self.top: list[Step] = []
+        for path in past.order:
+            if path:
+                self._place(path)
+
+    def _place(self, path: str) -> None:
+        attempts, scope = self.past.attempts.get(path, []), self.past.scopes.get(path)
+        parent = next((self.known[above] for above in _above(path) if above in self.known), None)
+        label = path[len(parent.path) :].lstrip("/") if parent is not None else path
+        step = Step(path, label, self._status(path, attempts, scope), attempts, scope, seconds=_seconds(attempts))
+        self.known[path] = step
+        (self.top if parent is None else parent.below).append(step)
+
+    def _status(self, path: str, attempts: list[history.Attempt], scope: history.ScopeState | None) -> str:
+        if attempts:
+            return self._leaf_status(attempts[-1])
+        assert scope is not None
+        if scope.committed is not None:
+            return "ok"
+        if scope.failed is not None:
+            return "tolerated" if scope.failed.tolerated else "error"
+        if scope.decided is not None and scope.decided.node == "when":
+            return "skipped"
+        failed_at = (
+            self.past.ending.data.get("path") if self.past.ending is not None and self.state == "failed" else None
+        )
+        return "error" if failed_at and path in (failed_at, *_above(str(failed_at))) else self._unfinished
+
+    @property
+    def _unfinished(self) -> str:
+        return "running" if self.state == "running" else "open"
+
+    def _leaf_status(self, last: history.Attempt) -> str:
+        if last.behind:
+            return "redo"
+        if last.result is None:
+            return self._unfinished
+        if last.verdict is not None:
+            return {"done": "recovered", "skipped": "skipped"}.get(last.verdict, last.result.status)
+        return "tolerated" if last.result.tolerated else last.result.status
+
+    def at(self, path: str) -> Step:
+        """The step at ``path``. Raises UsageError ``unknown-step``."""
+        if path not in self.known:
+            near = difflib.get_close_matches(path, self.known, 1)
+            raise UsageError(
+                "unknown-step",
+                f"run {self.run} has done no step `{path}`",
+                mend=f"did you mean `{near[0]}`?" if near else f"`runops show {self.run}` lists its steps",
+            )
+        return self.known[path]
+
+    def value(self, step: Step) -> Json:
+        """The step's value; None where it has none."""
+        entry: log.Result | log.Scope | None = step.scope.committed if step.scope is not None else None
+        if step.attempts and step.attempts[-1].settled:
+            entry = step.attempts[-1].result
+        return journal.value_of(entry, self.kept) if entry is not None else None
+
+    def preview(self, step: Step) -> str:
+        """The beginning of the step's value, on one line."""
+        entry = step.attempts[-1].result if step.attempts and step.attempts[-1].settled else None
+        if entry is None or (entry.value is None and entry.blob is None):
+            return ""
+        text = entry.blob.preview if entry.blob is not None else value_text(entry.value)
+        return cut(one_line(text), PREVIEW)
+
+    # For programs.
+
+    def as_json(self, top: list[Step]) -> dict[str, Json]:
+        """The run, and ``top`` with what is below them."""
+        ending = self.past.ending.data if self.past.ending is not None else {}
+        question = runs.question_of(self.past, self.run)
+        return {
+            "run": self.run,
+            "workflow": self.header.workflow,
+            "file": self.header.file,
+            "state": self.state,
+            "started": self.past.started,
+            "last": self.past.last_at,
+            "inputs": self.header.inputs,
+            "secrets": list[Json](self.header.secrets),
+            "steps": [self.step_json(step) for each in top for step in each.walk()],
+            "open": [attempt.call.path for attempt in self.past.open_calls()],
+            "error": ending.get("error"),
+            "path": ending.get("path"),
+            "tolerated": ending.get("tolerated") or 0,
+            "question": None if question is None else {**question.as_json(), "path": question.path},
+        }
+
+    def step_json(self, step: Step) -> dict[str, Json]:
+        """One step."""
+        kind = step.scope.node if step.scope is not None and not step.attempts else step.attempts[-1].call.node
+        return {
+            "path": step.path,
+            "type": kind,
+            "status": step.status,
+            "seconds": step.seconds,
+            "value": self.value(step),
+            "attempts": [self._attempt_json(attempt) for attempt in step.attempts],
+        }
+
+    def _attempt_json(self, attempt: history.Attempt) -> dict[str, Json]:
+        call, outcome = attempt.call, attempt.result
+        return {
+            "attempt": call.attempt,
+            "at": call.at,
+            "action": call.action,
+            "effect": call.effect,
+            "args": journal.value_of(call, self.kept),
+            "status": outcome.status if outcome is not None else None,
+            "seconds": outcome.seconds if outcome is not None else None,
+            "error": outcome.error if outcome is not None else None,
+            "verdict": attempt.verdict,
+        }
+
+    # For people.
+
+    def text(self, width: int | None) -> list[str]:
+        """The whole run; lines are cut to ``width``, if there is one."""
+        lines = [*self._head(), *(line for step in self.top for line in self._tree(step, 0, width))]
+        return lines + self._tail()
+
+    def text_at(self, step: Step, width: int | None) -> list[str]:
+        """One step in full: its attempts, its value, what is below it."""
+        lines = [f"{console.paint(one_line(step.path), console.BOLD, stream=sys.stdout)}  {step.status}"]
+        for attempt in step.attempts:
+            lines += self._attempt(attempt)
+        value = self.value(step)
+        if value is not None:
+            lines += ["  value", *(f"    {line}" for line in harmless(execution.result_text(value)).split("\n"))]
+        return lines + [line for child in step.below for line in self._tree(child, 1, width, whole=True)]
+
+    def _head(self) -> list[str]:
+        started = moment(self.past.started)
+        when = started.astimezone().strftime("%Y-%m-%d %H:%M:%S") if started else ""
+        head = f"{console.paint(one_line(self.header.workflow), console.BOLD, stream=sys.stdout)}  {self.run}  {self.state}  {when}"
+        return [head, *console.facts({"file": self.header.file, "inputs": self.header.inputs})]
+
+    def _tree(self, step: Step, depth: int, width: int | None, *, whole: bool = False) -> Iterator[str]:
+        yield self._line(step, depth, width)
+        if step.attempts and step.status not in ("ok", "recovered", "skipped") and (error := _error_of(step)):
+            yield from (f"{'  ' * depth}    {line}" for line in _error_lines(error))
+        below, folded = step.below, 0
+        if not whole and len(below) > FOLDED and step.scope is not None and step.scope.node == "iterate":
+            kept_turns = [child for child in below if not child.fine]
+            folded, below = len(below) - len(kept_turns), kept_turns
+        if folded:
+            yield f"{'  ' * (depth + 1)}ok  {count(folded, 'turn')}, shown one by one with --at {shlex.quote(step.path)}"
+        for child in below:
+            yield from self._tree(child, depth + 1, width, whole=whole)
+
+    def _line(self, step: Step, depth: int, width: int | None) -> str:
+        parts = [f"{'  ' * depth}{step.status}", step.label]
+        if step.attempts:
+            call = step.attempts[-1].call
+            parts.append(cut(described(call), PREVIEW))
+            parts.append(count(len(step.attempts), "attempt") if len(step.attempts) > 1 else "")
+            seen = self.preview(step)
+            parts.append(f"= {seen}" if seen else "")
+        took = duration(step.seconds) if step.seconds is not None else ""
+        left = "  ".join(part if place == 0 else one_line(part) for place, part in enumerate(parts) if part)
+        return fit(left, took, width) if width else "  ".join(filter(None, [left, took]))
+
+    def _attempt(self, attempt: history.Attempt) -> Iterator[str]:
+        call, outcome = attempt.call, attempt.result
+        status = outcome.status if outcome is not None else f"{self._unfinished}: no outcome recorded"
+        took = duration(outcome.seconds) if outcome is not None and outcome.seconds is not None else ""
+        judged = f"judged: {attempt.verdict}" if attempt.verdict else ""
+        yield "  ".join(filter(None, [f"  attempt {call.attempt}", status, judged, took, call.at]))
+        yield f"    {one_line(described(call))}  ({call.effect})"
+        if outcome is not None and outcome.error is not None:
+            yield from (f"    {line}" for line in _error_lines(outcome.error))
+
+    def _tail(self) -> list[str]:
+        question = runs.question_of(self.past, self.run)
+        if question is not None:
+            return [
+                f"{console.paint('PAUSED', console.BOLD, stream=sys.stdout)} {one_line(question.path or '')}   {harmless(question.message)}",
+                f"  answer  runops decide {self.run} done|not-done|skip",
+            ]
+        if self.state in ("running", "passed", "damaged"):
+            return [self.state]
+        return [self.state, f"  again  runops resume {self.run}"]
+
+
+def _above(path: str) -> Iterator[str]:
+    """What may be a path above ``path``, the nearest first. Keys hold any text, so whoever asks must know which of them exist."""
+    for place in range(len(path) - 1, 0, -1):
+        if path[place] in "/[":
+            yield path[:place]
+
+
+def _seconds(attempts: list[history.Attempt]) -> float | None:
+    times = [
+        attempt.result.seconds
+        for attempt in attempts
+        if attempt.result is not None and attempt.result.seconds is not None
+    ]
+    return sum(times) if times else None
+
+
+def described(call: log.Call) -> str:
+    """What the call does, on one line."""
+    args: Json = call.args
+    if isinstance(args, dict):
+        args = {key: value for key, value in args.items() if value != call.action}
+    return f"{call.action or call.node}  {value_text(args) if args else ''}".rstrip()
+
+
+def _error_of(step: Step) -> dict[str, Json] | None:
+    last = step.attempts[-1].result
+    return last.error if last is not None else None
+
+
+def _error_lines(error: dict[str, Json]) -> list[str]:
+    evidence = error.get("evidence")
+    lines = [f"{error.get('code')}: {harmless(str(error.get('message', '')))}"]
+    return lines + console.facts(evidence if isinstance(evidence, dict) else {})

@@ -1,0 +1,197 @@
+"""The command between other programs: pipes, files, full disks, ports that are taken."""
+
+import json
+import resource
+import socket
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.command import Project
+
+SQUARES = """
+version: 1
+name: Squares
+inputs:
+  turns: {type: integer, default: 3}
+nodes:
+  - {id: numbers, type: transform, expr: "{{ [1, 2, 3] }}"}
+  - id: each
+    type: iterate
+    over: "{{ numbers }}"
+    as: number
+    nodes:
+      - {id: square, type: transform, expr: "{{ number * number }}"}
+output: {squares: "{{ each }}", note: "größer ✓"}
+"""
+LONG = "\n".join(
+    [
+        "version: 1",
+        "name: Long",
+        "nodes:",
+        *(f"  - {{id: step_{number}, type: transform, expr: '{{{{ {number} }}}}'}}" for number in range(400)),
+        "output: '{{ step_399 }}'",
+    ]
+)
+RESULT = {"squares": [1, 4, 9], "note": "größer ✓"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project with two workflows that need no browser."""
+    project = Project(tmp_path)
+    project.write("squares.yaml", SQUARES)
+    project.write("long.yaml", LONG)
+    return project
+
+
+def test_the_result_goes_to_stdout_and_the_talk_to_stderr(project: Project) -> None:
+    """Stdout is exactly the output; stderr has a line per step, without a control sequence."""
+    done = project.runops("run", "squares.yaml")
+    assert done.returncode == 0
+    assert yaml.safe_load(done.stdout) == RESULT
+    lines = done.stderr.splitlines()
+    assert [line.split("  ")[1] for line in lines if line.startswith("ok  ")] == [
+        "numbers",
+        "each[1]/square",
+        "each[2]/square",
+        "each[3]/square",
+    ]
+    assert lines[-1].startswith("passed")
+    assert "\x1b" not in done.stderr + done.stdout
+
+
+def test_json_is_one_object_with_a_version(project: Project) -> None:
+    """With --json stdout is one object: the run, how it ended, its output."""
+    found = json.loads(project.runops("run", "squares.yaml", "--json").stdout)
+    assert found["version"] == 1
+    assert (found["status"], found["exit"], found["output"], found["error"]) == ("passed", 0, RESULT, None)
+    assert project.runs()[0]["id"] == found["run"]
+
+
+def test_json_also_says_what_could_not_start(project: Project) -> None:
+    """A program that asked for JSON gets JSON when the file is missing, the option is wrong, or the run is unknown."""
+    for arguments, code in [
+        (["run", "no.yaml", "--json"], 2),
+        (["run", "squares.yaml", "--jsonn", "--json"], 2),
+        (["resume", "01NOSUCHRUN", "--json"], 2),
+    ]:
+        done = project.runops(*arguments)
+        found = json.loads(done.stdout)
+        assert (done.returncode, found["version"], found["exit"]) == (code, 1, code), arguments
+        assert found["error"]["message"]
+        assert found["error"]["message"] in done.stderr
+
+
+def test_quiet_says_nothing_when_all_is_well(project: Project) -> None:
+    """With --quiet a passing run leaves its output and nothing else; a failing start is told all the same."""
+    done = project.runops("run", "squares.yaml", "--quiet")
+    assert (done.returncode, done.stderr, yaml.safe_load(done.stdout)) == (0, "", RESULT)
+    assert project.runops("run", "no.yaml", "--quiet").stderr != ""
+
+
+def test_head_ends_a_list_without_a_word(project: Project) -> None:
+    """`| head` on a list, on a help, on a run's output: no traceback, no complaint, exit code 0."""
+    for _ in range(3):
+        assert project.runops("run", "squares.yaml", "-q").returncode == 0
+    for line in (
+        "runops runs | head -1",
+        "runops show last --json | head -1",
+        "runops --help | head -1",
+        "runops run squares.yaml 2>/dev/null | head -1",
+    ):
+        done = project.shell(line)
+        assert (done.returncode, done.stderr) == (0, ""), line
+        assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_run_outlives_the_reader_of_its_talk(project: Project) -> None:
+    """When `| head` has seen enough of the progress, the run goes on to its end in silence."""
+    done = project.shell("runops run long.yaml 2>&1 | head -2")
+    assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 2, "")
+    assert [(run["state"], run["steps"]) for run in project.runs()] == [("passed", 400)]
+
+
+def test_a_closed_stdin_stdout_or_stderr_is_no_failure(project: Project) -> None:
+    """A job without streams runs all the same."""
+    for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+        assert project.shell(f"runops run squares.yaml {closed}").returncode == 0, closed
+    assert [run["state"] for run in project.runs()] == ["passed"] * 4
+
+
+@pytest.mark.parametrize("command", ["run squares.yaml", "runs", "show last", "--help", "run squares.yaml --json"])
+def test_output_on_a_full_disk_is_said(command: str, project: Project) -> None:
+    """A result that could not be written is a failure with a sentence and a code of its own, never a traceback."""
+    project.runops("run", "squares.yaml")
+    done = project.shell(f"runops {command} > /dev/full")
+    assert done.returncode == 3
+    assert "output-not-written" in done.stderr
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_talk_on_a_full_disk_does_not_stop_a_run(project: Project) -> None:
+    """Progress is for eyes: where it cannot be written the run goes on, and its result is whole."""
+    done = project.shell("runops run squares.yaml 2> /dev/full")
+    assert (done.returncode, yaml.safe_load(done.stdout)) == (0, RESULT)
+
+
+def test_a_log_on_a_full_disk_stops_the_run_with_a_sentence(project: Project) -> None:
+    """A step that cannot be written down is not done: exit code 2, what happened, and no traceback. With room again the run goes on."""
+
+    def little_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+
+    done = project.runops("run", "long.yaml", prepare=little_room)
+    assert done.returncode == 2
+    assert "the log could not be written: File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert 0 < project.runs()[0]["steps"] < 400
+    again = project.runops("resume", "last")
+    assert (again.returncode, again.stdout) == (0, "399\n")
+
+
+def test_a_home_that_cannot_be_made_is_said(project: Project) -> None:
+    """Where no log can be kept, nothing is begun."""
+    project.write("file", "")
+    done = project.shell("RUNOPS_HOME=file/below runops run squares.yaml")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "file/below" in done.stderr
+
+
+def test_a_port_in_use_is_said(project: Project) -> None:
+    """`runops demo-site` on a port that is taken ends 3 and says what to do."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = project.runops("demo-site", "--port", str(port))
+    assert done.returncode == 3
+    assert str(port) in done.stderr
+    assert "--port 0" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run"], "missing argument 'FILE'"),
+        (["run", "squares.yaml", "-i", "turns"], "NAME=VALUE"),
+        (["run", "squares.yaml", "-i", "turns=1", "-i", "turns=2"], "given twice"),
+        (["run", "squares.yaml", "--linger", "soon"], "--linger"),
+        (["run", "squares.yaml", "--linger", "-1"], "--linger"),
+        (["show", "nothing"], "no runs"),
+        (["rnu", "squares.yaml"], "did you mean `runops run`?"),
+        (["decide", "last", "perhaps"], "perhaps"),
+    ],
+)
+def test_wrong_usage_is_a_sentence_and_the_next_command(arguments: list[str], said: str, project: Project) -> None:
+    """A mistake on the command line ends 2, says which one, and what to type."""
+    done = project.runops(*arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "runops" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,85 @@
+"""The command as a process, in a project of its own: what a person or a CI job has."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.terminal import Terminal
+
+RUNOPS = Path(sys.executable).parent / "runops"
+TIMEOUT = 60.0
+
+
+class Project:
+    """An empty folder with a clean environment, and `runops` in it."""
+
+    def __init__(self, folder: Path, **environment: str) -> None:
+        self.folder = folder
+        kept = {name: os.environ[name] for name in ("HOME", "PATH", "RUNOPS_BROWSER") if name in os.environ}
+        self.environment = {**kept, "LANG": "C.UTF-8", "TERM": "xterm-256color", "RUNOPS_LINGER": "0", **environment}
+
+    def write(self, name: str, text: str) -> Path:
+        """Put a file into the folder."""
+        file = self.folder / name
+        file.write_text(text)
+        return file
+
+    def start(self, *arguments: str, prepare: Callable[[], None] | None = None) -> subprocess.Popen[str]:
+        """Start `runops` with pipes for stdout and stderr; `prepare` is called in the new process first."""
+        return subprocess.Popen(
+            [str(RUNOPS), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self.folder,
+            env=self.environment,
+            encoding="utf-8",
+            preexec_fn=prepare,  # noqa: PLW1509 — tests start no threads
+        )
+
+    def runops(self, *arguments: str, prepare: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
+        """Run `runops` to its end."""
+        with self.start(*arguments, prepare=prepare) as process:
+            try:
+                out, err = process.communicate(timeout=TIMEOUT)
+            except BaseException:
+                process.kill()
+                raise
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def shell(self, line: str) -> subprocess.CompletedProcess[str]:
+        """Run a line of shell; `runops` is on its PATH, and the exit code is that of the first program that failed."""
+        path = f"{RUNOPS.parent}{os.pathsep}{self.environment['PATH']}"
+        return subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {line}"],
+            cwd=self.folder,
+            env={**self.environment, "PATH": path},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=TIMEOUT,
+            check=False,
+        )
+
+    def terminal(self, *arguments: str, columns: int = 80, rows: int = 24, **environment: str) -> Terminal:
+        """Start `runops` on a terminal."""
+        return Terminal(
+            [str(RUNOPS), *arguments],
+            columns=columns,
+            rows=rows,
+            environment={**self.environment, **environment},
+            folder=self.folder,
+        )
+
+    def runs(self) -> list[dict[str, Any]]:
+        """What `runops runs --json` lists."""
+        return json.loads(self.runops("runs", "--json").stdout)["runs"]
+
+    def show(self, run: str = "last", *more: str) -> dict[str, Any]:
+        """What `runops show --json` says of a run."""
+        return json.loads(self.runops("show", run, "--json", *more).stdout)

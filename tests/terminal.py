@@ -1,0 +1,244 @@
+r"""A terminal for tests: a program on a pseudo-terminal, and the screen that a person would see.
+
+with Terminal(["runops", "run", "flow.yaml"], columns=60) as terminal:
+    terminal.wait_for(lambda: "3/9" in terminal.text)
+    terminal.press("\x03")
+    assert terminal.wait() == 130
+"""
+
+from __future__ import annotations
+
+import codecs
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+import psutil
+from rich.cells import cell_len
+
+PATIENCE = 30.0
+"""Seconds after which a wait is given up."""
+
+_CONTROL = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b[@-Z\\-_]")
+
+
+class Screen:
+    """What a terminal of that size shows after what it was sent. Knows what a line-oriented program needs: colours, lines, erasing."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.columns = columns
+        self.rows = rows
+        self.lines: list[list[str]] = [[]]
+        """From the first line on the screen to the last that was written; a wide character fills two cells, the second empty."""
+        self.above: list[str] = []
+        """Lines that left the screen at its top."""
+        self.wrapped: list[str] = []
+        """Lines that were wider than the terminal."""
+        self._row = 0
+        self._column = 0
+        self._left = ""
+
+    def feed(self, text: str) -> None:
+        """Take what a program wrote."""
+        text, self._left = self._left + text, ""
+        place = 0
+        while place < len(text):
+            if text[place] == "\x1b":
+                found = _CONTROL.match(text, place)
+                if found is None:
+                    self._left = text[place:]
+                    return
+                self._obey(found[1] or "", found[2] or "")
+                place = found.end()
+            else:
+                self._put(text[place])
+                place += 1
+
+    def _put(self, char: str) -> None:
+        if char == "\n":
+            self._row += 1
+        elif char == "\r":
+            self._column = 0
+        elif char == "\b":
+            self._column = max(0, self._column - 1)
+        elif char >= " ":
+            self._write(char)
+        while self._row >= len(self.lines):
+            self.lines.append([])
+        while len(self.lines) > self.rows:
+            self.above.append("".join(self.lines.pop(0)))
+            self._row = max(0, self._row - 1)
+
+    def _write(self, char: str) -> None:
+        wide = cell_len(char)
+        if wide == 0:
+            return
+        line = self.lines[self._row]
+        if self._column + wide > self.columns:
+            self.wrapped.append("".join(line))
+            self._row, self._column = self._row + 1, 0
+            self._put("")
+            line = self.lines[self._row]
+        line.extend(" " * (self._column + wide - len(line)))
+        line[self._column] = char
+        for place in range(self._column + 1, self._column + wide):
+            line[place] = ""
+        self._column += wide
+
+    def _obey(self, arguments: str, command: str) -> None:
+        number = int(arguments) if arguments.isdigit() else 0
+        if command == "A":
+            self._row = max(0, self._row - max(number, 1))
+        elif command == "B":
+            self._row = min(len(self.lines) - 1, self._row + max(number, 1))
+        elif command == "G":
+            self._column = max(number, 1) - 1
+        elif command == "K":
+            line = self.lines[self._row]
+            del line[0 if number == 2 else self._column :]
+        elif command not in ("m", "h", "l", ""):
+            raise NotImplementedError(f"CSI {arguments}{command}")
+
+    @property
+    def shown(self) -> list[str]:
+        """The lines on the screen, without blanks at their ends."""
+        return ["".join(line).rstrip() for line in self.lines]
+
+
+class Terminal:
+    """A program on a pseudo-terminal of its own."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        columns: int = 80,
+        rows: int = 24,
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        self.screen = Screen(columns, rows)
+        self.raw = ""
+        """Everything that was written, controls included."""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.process = subprocess.Popen(
+            list(command),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=folder,
+            env=dict(environment) if environment is not None else None,
+            start_new_session=True,
+            preexec_fn=_own_the_terminal,  # noqa: PLW1509 — a controlling terminal can only be taken from inside, and no thread runs
+        )
+        os.close(slave)
+        self.started: list[psutil.Process] = []
+        """Every process below the program that was ever seen."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.note_children()
+        for process in [*self.started, self.process]:
+            try:
+                process.kill()
+            except (psutil.NoSuchProcess, ProcessLookupError):
+                continue
+        self.process.wait()
+        os.close(self._master)
+
+    @property
+    def text(self) -> str:
+        """What is on the screen."""
+        return "\n".join(self.screen.shown)
+
+    @property
+    def everything(self) -> str:
+        """What is on the screen and what left it at its top."""
+        return "\n".join([*self.screen.above, *self.screen.shown])
+
+    def press(self, keys: str) -> None:
+        r"""Type; ``\x03`` is Ctrl-C."""
+        os.write(self._master, keys.encode())
+
+    def read(self, seconds: float = 0.02) -> bool:
+        """Take in what is there, waiting that long for a first byte; False when the program has closed the terminal."""
+        ready, _, _ = select.select([self._master], [], [], seconds)
+        if not ready:
+            return True
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # the other end is closed
+            data = b""
+        text = self._decoder.decode(data)
+        self.raw += text
+        self.screen.feed(text)
+        return bool(data)
+
+    def wait_for(self, condition: Callable[[], bool], patience: float = PATIENCE) -> None:
+        """Read until the condition holds. Raises AssertionError with the screen when the program ends or the patience does."""
+        until = time.monotonic() + patience
+        while not condition():
+            if not self.read() and not condition():
+                raise AssertionError(f"the program ended first; its screen:\n{self.everything}")
+            if time.monotonic() > until:
+                raise AssertionError(f"waited {patience} s; the screen:\n{self.everything}")
+
+    def wait(self, patience: float = PATIENCE) -> int:
+        """Read to the end; the exit code."""
+        until = time.monotonic() + patience
+        while self.read():
+            if self.process.poll() is not None and not select.select([self._master], [], [], 0)[0]:
+                break
+            if time.monotonic() > until:
+                raise AssertionError(f"still running after {patience} s; the screen:\n{self.everything}")
+        return self.process.wait(max(until - time.monotonic(), 1))
+
+    def note_children(self) -> list[psutil.Process]:
+        """The processes below the program that run now; they are remembered."""
+        try:
+            below = psutil.Process(self.process.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            below = []
+        self.started += [child for child in below if child not in self.started]
+        return below
+
+    def survivors(self, patience: float = 10.0) -> list[psutil.Process]:
+        """Those of the remembered processes that still run when the patience ends; empty as soon as none does."""
+        return still_running(self.started, patience)
+
+
+def still_running(processes: Sequence[psutil.Process], patience: float = 10.0) -> list[psutil.Process]:
+    """Those that still run when the patience ends; empty as soon as none does. A zombie does not run."""
+    until = time.monotonic() + patience
+    while left := [process for process in processes if _runs(process)]:
+        if time.monotonic() > until:
+            break
+        time.sleep(0.02)
+    return left
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _own_the_terminal() -> None:
+    # Whoever starts the tests in the background lets them ignore Ctrl-C; the program here is in the foreground of its terminal.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
