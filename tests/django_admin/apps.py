@@ -1,0 +1,13 @@
+"""The project's one app: a small company's incoming invoices."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class Billing(AppConfig):
+    """Vendors, their invoices, the lines of these. Its tables are called `billing_…`."""
+
+    name = "tests.django_admin"
+    label = "billing"
+    verbose_name = "Billing"
