@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
+import json
 import os
-import shutil
-import subprocess
+import secrets
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from nodes.errors import SetupError
+from runtime.browser import find, process, watcher
 
 START_SECONDS = 30.0
+"""How long Chromium may take to start: a cold disk is slow."""
+
+WATCHER_SECONDS = 10.0
+"""How long the watcher may take to end Chromium, and to answer."""
 
 _DISABLED_FEATURES = (
     # As Playwright starts Chromium, so that pages behave the same.
@@ -27,9 +38,8 @@ _DISABLED_FEATURES = (
     "NetworkTimeServiceQuerying",
     "AimEnabled",
     "PreconnectToSearch",
-    # Documents that load before anybody asked for them.
+    # Documents that would load before anybody asked for them.
     "Prerender2",
-    "SpeculationRulesPrefetchFuture",
 )
 
 _SWITCHES = (
@@ -78,66 +88,231 @@ _HEADLESS = (
 )
 
 
-def switches(profile: Path, *, headed: bool = False, sandbox: bool | None = None) -> list[str]:
-    """Chromium's command line after the executable. ``sandbox`` None means: unless we are root, where Chromium refuses it."""
-    if sandbox is None:
-        sandbox = os.geteuid() != 0
+def switches(profile: Path, *, headed: bool, sandbox: bool, further: Sequence[str] = ()) -> list[str]:
+    """Chromium's command line after the executable."""
     return [
         *_SWITCHES,
         *(() if headed else _HEADLESS),
         *(() if sandbox else ("--no-sandbox",)),
+        *_merged(further),
         f"--user-data-dir={profile}",
         "about:blank",
     ]
 
 
-class Chromium:
-    """A Chromium that we started."""
+def _merged(further: Sequence[str]) -> list[str]:
+    """``further`` with ours added to what Chromium takes from one switch only, the last of its name."""
+    merged: dict[str, str] = {}
+    for each in further:
+        name, _equals, value = each.partition("=")
+        if name in ("--disable-features", "--enable-features", "--blink-settings"):
+            ours = next(known for known in (*_SWITCHES, *_HEADLESS) if known.startswith(name))
+            value = f"{merged.get(name) or ours.partition('=')[2]},{value}"
+        merged[name] = value
+    return [f"{name}={value}" if value else name for name, value in merged.items()]
 
-    def __init__(self, process: subprocess.Popen[bytes], profile: Path, address: str) -> None:
-        self._process = process
-        self.profile = profile
-        self.address = address
-        """Where it is driven: a WebSocket address on loopback."""
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Alive:
+    """A Chromium that we started, in words that a later process can check."""
+
+    address: str
+    """Where it is driven: a WebSocket address on loopback."""
+    profile: str
+    chromium: int
+    chromium_started: str
+    watcher: int
+    watcher_started: str
+    watcher_port: int
+    token: str
+    """What the watcher listens to."""
+    boot: str
+
+    def lives(self) -> bool:
+        """Whether both processes are still those that were started."""
+        return (
+            self.boot == process.boot()
+            and process.started(self.chromium) == self.chromium_started
+            and process.started(self.watcher) == self.watcher_started
+        )
+
+
+class Chromium:
+    """A Chromium that we hold on to through its watcher: if we are killed, the watcher's clock begins."""
+
+    def __init__(self, alive: Alive, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.alive = alive
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def hold(cls, alive: Alive, linger: float) -> Chromium:
+        """Hold on to a Chromium. Raises OSError where its watcher does not answer."""
+        async with asyncio.timeout(WATCHER_SECONDS):
+            reader, writer = await asyncio.open_connection("127.0.0.1", alive.watcher_port)
+            held = cls(alive, reader, writer)
+            await held._say({"token": alive.token})
+            await held._say({"linger": linger})
+        return held
+
+    async def _say(self, message: dict[str, Any]) -> dict[str, Any]:
+        self._writer.write(json.dumps(message).encode() + b"\n")
+        line = await self._reader.readline()
+        if not line:
+            raise ConnectionResetError("the browser's watcher is gone")
+        return json.loads(line)
+
+    @property
+    def gone(self) -> bool:
+        """Whether the watcher has let go of us: Chromium has ended."""
+        return self._reader.at_eof()
+
+    def end_soon(self) -> None:
+        """Have it ended, without waiting for that."""
+        if not self._writer.is_closing():
+            self._writer.write(b'{"end": true}\n')
 
     async def end(self) -> None:
-        """End it and remove its profile."""
-        self._process.terminate()
+        """End it and remove its profile. One that has ended already is no error."""
+        with contextlib.suppress(OSError):
+            async with asyncio.timeout(WATCHER_SECONDS):
+                await self._say({"end": True})
+        await self.release()
+
+    async def release(self) -> None:
+        """Let go of it: its watcher's clock begins."""
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+
+
+async def start(
+    executable: Path,
+    private: Path,
+    *,
+    linger: float,
+    headed: bool = False,
+    further: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Chromium:
+    """Start Chromium on a new profile in ``private`` and return when it can be driven.
+
+    It runs in its sandbox wherever the machine allows that. Raises SetupError ``browser-not-started``.
+    """
+    sandboxes = (True, False) if os.geteuid() != 0 else (False,)
+    for sandbox in sandboxes:
         try:
-            await asyncio.to_thread(self._process.wait, 5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            await asyncio.to_thread(self._process.wait)
-        await asyncio.to_thread(shutil.rmtree, self.profile, ignore_errors=True)
+            return await _start(executable, private, linger, headed, sandbox, further, environment or {})
+        except _NotStarted as error:
+            # Containers and some distributions forbid the sandbox to those who are not root.
+            if sandbox and "sandbox" in error.log:
+                continue
+            raise SetupError(
+                "browser-not-started",
+                f"{executable} could not be started: {error}",
+                mend=f"look at its own words above, set {find.VARIABLE} to another browser, or type: {find.MEND}",
+                evidence={"log": error.log},
+            ) from None
+    raise AssertionError("the last way of starting is final")
 
 
-async def start(executable: Path, profile: Path, *, headed: bool = False) -> Chromium:
-    """Start Chromium on a profile of its own and return when it can be driven. Raises SetupError ``browser-not-started``."""
-    os.makedirs(profile, mode=0o700)  # noqa: PTH103 - one call on a local disk
-    # Its own session: Ctrl-C in the terminal is for us to deal with.
-    process = subprocess.Popen(  # noqa: ASYNC220 - it returns at once; what takes time is awaited below
-        [str(executable), *switches(profile, headed=headed)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+class _NotStarted(Exception):
+    """Chromium did not come up; ``log`` is the end of what it said."""
+
+    def __init__(self, message: str, log: str) -> None:
+        super().__init__(message)
+        self.log = log
+
+
+async def _start(
+    executable: Path,
+    private: Path,
+    linger: float,
+    headed: bool,
+    sandbox: bool,
+    further: Sequence[str],
+    environment: Mapping[str, str],
+) -> Chromium:
+    profile = Path(tempfile.mkdtemp(prefix="profile-", dir=private))
+    # Chromium's lock is a socket, whose path must be short.
+    temporary = tempfile.mkdtemp(prefix="runops-")
+    log, token = private / "chromium.log", secrets.token_hex(16)
+    spec = {
+        "command": [str(executable), *switches(profile, headed=headed, sandbox=sandbox, further=further)],
+        "environment": {**os.environ, **environment, "TMPDIR": temporary},
+        "log": str(log),
+        "remove": [str(profile), temporary],
+        "token": token,
+        "linger": linger,
+    }
+    report = await _run_watcher(spec)
+    if "error" in report:
+        raise _NotStarted(report["error"], "")
+    # The address is not known before Chromium runs, and the watcher wants to be held at once.
+    alive = Alive(
+        address="",
+        profile=str(profile),
+        chromium=report["chromium"],
+        chromium_started=process.started(report["chromium"]) or "",
+        watcher=report["watcher"],
+        watcher_started=process.started(report["watcher"]) or "",
+        watcher_port=report["port"],
+        token=token,
+        boot=process.boot(),
+    )
+    held: Chromium | None = None
+    try:
+        held = await Chromium.hold(alive, linger)
+        async with asyncio.timeout(START_SECONDS):
+            address = await _address(profile, held)
+    except OSError as error:
+        slow = isinstance(error, TimeoutError)
+        said = f"it did not answer within {START_SECONDS:g} s" if slow else "it ended at once"
+        raise _NotStarted(said, _tail(log)) from None
+    except asyncio.CancelledError:
+        if held is not None:
+            held.end_soon()
+        raise
+    held.alive = dataclasses.replace(alive, address=address)
+    return held
+
+
+async def _run_watcher(spec: dict[str, Any]) -> dict[str, Any]:
+    script = str(watcher.__file__)
+    starter = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I",
+        "-S",
+        script,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
         start_new_session=True,
     )
-    try:
-        async with asyncio.timeout(START_SECONDS):
-            address = await _address(profile, process)
-    except TimeoutError:
-        process.kill()
-        raise SetupError("browser-not-started", f"{executable} did not start within {START_SECONDS:g} s") from None
-    return Chromium(process, profile, address)
+    said, _nothing = await starter.communicate(json.dumps(spec).encode())
+    if not said:
+        raise _NotStarted("its watcher did not start", "")
+    return json.loads(said)
 
 
-async def _address(profile: Path, process: subprocess.Popen[bytes]) -> str:
+async def _address(profile: Path, held: Chromium) -> str:
     written = profile / "DevToolsActivePort"
     while True:
-        lines = written.read_text().splitlines() if written.exists() else []
+        try:
+            lines = written.read_text().splitlines()
+        except FileNotFoundError:
+            lines = []
         if len(lines) == 2:
             port, path = lines
             return f"ws://127.0.0.1:{port}{path}"
-        if process.poll() is not None:
-            raise SetupError("browser-not-started", f"the browser ended at once with code {process.returncode}")
+        if held.gone:
+            raise ConnectionResetError("the browser ended")
         await asyncio.sleep(0.005)
+
+
+def _tail(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(lines[-10:])

@@ -43,11 +43,15 @@ async def open_browser(
     ``origins`` are those whose documents may load; ``private`` is the run's private folder. Raises SetupError where no browser is found or
     none can be started.
     """
-    return await own.open_own(find.find(chosen.browser), private, headed=chosen.headed)
+    wanted = options or BrowserOptions()
+    executable = find.find(chosen.browser)
+    return await own.open_own(
+        executable, wanted, origins=origins, private=private, linger=chosen.linger, headed=chosen.headed
+    )
 
 
 async def reattach(
     options: BrowserOptions | None, *, origins: Sequence[str], private: Path, chosen: Chosen
 ) -> Session | None:
     """The run's own browser, if it still lives: its pages as they were left."""
-    return None
+    return await own.reattach(options or BrowserOptions(), origins=origins, private=private, linger=chosen.linger)

@@ -1,32 +1,254 @@
-"""Mode *own*: a Chromium of the run's own, which survives the engine."""
+"""Mode *own*: a Chromium of the run's own, which survives the engine and is found again."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import json
+import shutil
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
+from typing import Any, cast
 
-from playwright.async_api import Error, async_playwright
+from playwright.async_api import Browser, BrowserContext, Error, Page, Playwright
 
-from runtime.browser import launch, matching
+from nodes.errors import SetupError
+from runtime.browser import cdp, driver, durable, guard, launch, matching
+from runtime.browser.emulation import Emulation
+from runtime.browser.options import BrowserOptions, Permission
+from runtime.browser.origins import Allowed
 from runtime.browser.session import Session
 
+STATE = "browser.json"
+"""The file in the run's private folder that says where its Chromium is."""
 
-async def open_own(executable: Path, private: Path, *, headed: bool) -> Session:
-    """Start Chromium, and Playwright's driver meanwhile; the session is its default browser context."""
-    starting = asyncio.ensure_future(launch.start(executable, private / "profile", headed=headed))
-    playwright = await async_playwright().start()
-    chromium = await starting
-    browser = await playwright.chromium.connect_over_cdp(chromium.address, no_defaults=True)
-    await playwright.selectors.register(matching.ENGINE_NAME, matching.ENGINE, content_script=True)
+REATTACH_SECONDS = 3.0
+"""How long a Chromium may take to answer its next engine; one that takes longer counts as gone."""
 
-    async def end(keep: bool) -> None:
-        with contextlib.suppress(Error):
-            await browser.close()
+
+class Own:
+    """A run's Chromium, and everything of ours that is connected to it."""
+
+    def __init__(self, chromium: launch.Chromium, playwright: Playwright, private: Path) -> None:
+        self._chromium = chromium
+        self._playwright = playwright
+        self._state = private / STATE
+        self._guard: guard.Guard | None = None
+        self._browser: Browser | None = None
+
+    async def connect(self, options: BrowserOptions, origins: Sequence[str]) -> tuple[guard.Guard, guard.Ward]:
+        """Put the guard in its place, then everything else that must hold before a page loads, then Playwright."""
+        try:
+            connection = await cdp.Connection.open(self._chromium.alive.address, REATTACH_SECONDS)
+            self._guard = guard.Guard(connection, on_lost=self._chromium.end_soon)
+            ward = self._guard.ward(origins)
+            emulation = Emulation(connection, options)
+            await self._guard.start(emulation, _credentials(options, origins))
+            await emulation.start()
+            await _set_up(connection, options)
+        except cdp.Refused as error:
+            raise cdp.Gone(str(error)) from None
+        return self._guard, ward
+
+    async def tabs(self) -> BrowserContext:
+        """Playwright's view of the browser."""
+        address, profile = self._chromium.alive.address, self._chromium.alive.profile
+        # Left to itself Playwright would set colours and motion to its own defaults, in a race with us.
+        self._browser = await self._playwright.chromium.connect_over_cdp(
+            address, no_defaults=True, is_local=True, artifacts_dir=f"{profile}/artifacts"
+        )
+        await self._playwright.selectors.register(matching.ENGINE_NAME, matching.ENGINE, content_script=True)
+        return self._browser.contexts[0]
+
+    async def remember(self, context: BrowserContext, page: Page) -> None:
+        """Write down where the browser is and which tab is the current one."""
+        state = {**dataclasses.asdict(self._chromium.alive), "tab": await target_id(context, page)}
+        await asyncio.to_thread(durable.write, self._state, json.dumps(state).encode())
+
+    async def end(self, keep: bool) -> None:
+        """Let go of everything; Chromium ends too, unless it is to be kept. Never raises for a browser that is gone."""
         if not keep:
-            await chromium.end()
-        await playwright.stop()
+            await self._chromium.end()
+            self._state.unlink(missing_ok=True)
+        if self._guard is not None:
+            await self._guard.close()
+        with contextlib.suppress(Error):
+            await self._playwright.stop()
+        if keep:
+            await self._chromium.release()
 
-    session = Session(browser.contexts[0], end)
-    await session.open()
+
+async def open_own(
+    executable: Path,
+    options: BrowserOptions,
+    *,
+    origins: Sequence[str],
+    private: Path,
+    linger: float,
+    headed: bool,
+) -> Session:
+    """Start Chromium, and Playwright's driver meanwhile; the session is Chromium's default browser context."""
+    starting = launch.start(
+        executable,
+        private,
+        linger=linger,
+        headed=headed,
+        further=_switches(options),
+        environment={"TZ": options.timezone} if options.timezone else {},
+    )
+    own = Own(*await _both(starting, driver.start()), private)
+    try:
+        watch, ward = await own.connect(options, origins)
+        context = await own.tabs()
+        session = await _session(own, context, watch, ward, None)
+        await own.remember(context, session.page.page)
+    except (cdp.Gone, Error) as error:
+        await own.end(keep=False)
+        raise SetupError(
+            "browser-not-started", f"{executable} ended while it was being connected to: {error}"
+        ) from None
+    except BaseException:
+        await own.end(keep=False)
+        raise
     return session
+
+
+async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: Path, linger: float) -> Session | None:
+    """The run's Chromium with its pages as they were left, or None where it is gone, or does not answer, or has lost the current tab.
+
+    A tab that is stuck (in a dialog that nobody answers, in a script without end) is closed. What is left of a Chromium that cannot be
+    used is ended and removed.
+    """
+    found = await asyncio.to_thread(_remembered, private)
+    if found is None:
+        return None
+    alive, tab = found
+    try:
+        chromium = await launch.Chromium.hold(alive, linger)
+    except OSError:
+        return None
+    own = Own(chromium, await driver.start(), private)
+    try:
+        async with asyncio.timeout(2 * REATTACH_SECONDS):
+            watch, ward = await own.connect(options, origins)
+            if not await watch.close_stuck_tabs(tab, REATTACH_SECONDS / 2):
+                raise cdp.Gone("the current tab is lost")
+            context = await own.tabs()
+            return await _session(own, context, watch, ward, tab)
+    except (cdp.Gone, cdp.Refused, Error, TimeoutError):
+        await own.end(keep=False)
+        return None
+    except BaseException:
+        await own.end(keep=True)
+        raise
+
+
+async def _session(own: Own, context: BrowserContext, watch: guard.Guard, ward: guard.Ward, tab: str | None) -> Session:
+    session = Session(context, ward, own.end, watch=watch, reattached=tab is not None)
+    current = None
+    for page in context.pages if tab is not None else ():
+        if await target_id(context, page) == tab:
+            current = page
+        for frame in page.frames:
+            ward.check(frame.url, "found in the browser")
+    await session.begin_with(current)
+    return session
+
+
+async def target_id(context: BrowserContext, page: Page) -> str:
+    """What the DevTools protocol calls the tab; the same for every engine that ever drives it."""
+    session = await context.new_cdp_session(page)
+    info = cast("dict[str, Any]", await session.send("Target.getTargetInfo"))  # pyright: ignore[reportUnknownMemberType]
+    await session.detach()
+    return info["targetInfo"]["targetId"]
+
+
+def _remembered(private: Path) -> tuple[launch.Alive, str] | None:
+    file = private / STATE
+    try:
+        state = json.loads(file.read_text())
+        tab = state.pop("tab")
+        alive = launch.Alive(**state)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        file.unlink(missing_ok=True)
+        return None
+    if alive.lives():
+        return alive, tab
+    # The watcher removes the profile, unless it was killed itself.
+    shutil.rmtree(alive.profile, ignore_errors=True)
+    file.unlink(missing_ok=True)
+    return None
+
+
+async def _both(
+    starting: Awaitable[launch.Chromium], driving: Awaitable[Playwright]
+) -> tuple[launch.Chromium, Playwright]:
+    """Chromium and the driver, started together; when one of them fails the other is ended."""
+    chromium, playwright = await asyncio.gather(starting, driving, return_exceptions=True)
+    if isinstance(chromium, launch.Chromium) and isinstance(playwright, Playwright):
+        return chromium, playwright
+    if isinstance(chromium, launch.Chromium):
+        await chromium.end()
+    if isinstance(playwright, Playwright):
+        await playwright.stop()
+    for outcome in (chromium, playwright):
+        if isinstance(outcome, BaseException):
+            raise outcome
+    raise AssertionError("one of them failed")
+
+
+def _switches(options: BrowserOptions) -> list[str]:
+    """What of the options Chromium takes as switches: these hold in every process of it from the beginning."""
+    switches = [f"--window-size={options.viewport.width},{options.viewport.height}"]
+    if options.locale is not None:
+        switches += [f"--lang={options.locale}", f"--accept-lang={options.locale}"]
+    if options.user_agent is not None:
+        switches.append(f"--user-agent={options.user_agent}")
+    if options.device_scale_factor is not None:
+        switches.append(f"--force-device-scale-factor={options.device_scale_factor:g}")
+    dark = options.color_scheme == "dark"
+    switches.append(f"--blink-settings=preferredColorScheme={0 if dark else 1}")
+    if options.reduced_motion:
+        switches.append("--force-prefers-reduced-motion")
+    if options.ignore_https_errors:
+        switches.append("--ignore-certificate-errors")
+    if options.proxy is not None:
+        # Chromium never asks a proxy for loopback, unless it is told to.
+        bypass = ["<-loopback>", *options.proxy.bypass]
+        switches += [f"--proxy-server={options.proxy.server}", f"--proxy-bypass-list={';'.join(bypass)}"]
+    return [*switches, *options.switches]
+
+
+def _credentials(options: BrowserOptions, origins: Sequence[str]) -> tuple[guard.Credentials, ...]:
+    known: list[guard.Credentials] = []
+    if options.http_credentials is not None:
+        given = options.http_credentials
+        known.append(guard.Credentials(given.username, given.password, Allowed(origins)))
+    if options.proxy is not None and options.proxy.username is not None:
+        known.append(guard.Credentials(options.proxy.username, options.proxy.password or "", None))
+    return tuple(known)
+
+
+async def _set_up(connection: cdp.Connection, options: BrowserOptions) -> None:
+    # Nobody has asked for a file yet.
+    connection.post("Browser.setDownloadBehavior", {"behavior": "deny"})
+    if options.permissions:
+        granted = [_PERMISSIONS[each] for each in options.permissions]
+        await connection.send("Browser.grantPermissions", {"permissions": granted})
+
+
+_PERMISSIONS: dict[Permission, str] = {
+    "camera": "videoCapture",
+    "clipboard-read": "clipboardReadWrite",
+    "clipboard-write": "clipboardSanitizedWrite",
+    "geolocation": "geolocation",
+    "local-fonts": "localFonts",
+    "microphone": "audioCapture",
+    "midi": "midi",
+    "notifications": "notifications",
+    "storage-access": "storageAccess",
+}
+"""What the DevTools protocol calls the permissions."""

@@ -53,6 +53,10 @@ class Circumstances(Protocol):
         """The document that the guard refused, told once."""
         ...
 
+    def admit(self, url: str) -> None:
+        """Raises OriginRefused where a document from ``url`` may not load."""
+        ...
+
     def begin(self) -> None:
         """A deed begins: answers lost before it are forgotten. Raises where documents are no longer guarded."""
         ...
@@ -91,6 +95,7 @@ class Tab:
 
     async def goto(self, url: str) -> str:
         """Load ``url`` until its load event, and return the final address."""
+        self._run.admit(url)
         self._run.begin()
         try:
             await self.page.goto(url, timeout=self._patience.milliseconds())

@@ -24,9 +24,6 @@ class PageFacts:
 class Browser(Protocol):
     """A run's browser: its tabs, its signed-in state, the guard on its origins."""
 
-    reattached: bool
-    """Whether this is the very browser that the run had before: its pages as they were left."""
-
     @property
     def page(self) -> Page:
         """The current tab."""

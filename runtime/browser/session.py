@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import urllib.parse
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
 
 from playwright.async_api import BrowserContext, Error, Page, Request
 
 from nodes.errors import OriginRefused
+from runtime.browser import checkpoint, guard, origins
 from runtime.browser.page import Tab
 from runtime.browser.patience import Patience
 from runtime.browser.port import PageFacts
@@ -21,11 +22,20 @@ class Session:
     """Implements ``runtime.browser.port.Browser`` over a Playwright browser context."""
 
     def __init__(
-        self, context: BrowserContext, end: Callable[[bool], Awaitable[None]], *, reattached: bool = False
+        self,
+        context: BrowserContext,
+        ward: guard.Ward,
+        end: Callable[[bool], Awaitable[None]],
+        *,
+        watch: guard.Guard,
+        reattached: bool = False,
     ) -> None:
+        """``ward`` is what ``watch`` lets this context load; ``end`` lets go of the browser, and ends it unless it is to be kept."""
         self.reattached = reattached
         self.patience = Patience()
         self._context = context
+        self._ward = ward
+        self._watch = watch
         self._end = end
         self._tabs: dict[Page, Tab] = {}
         self._closed_documents = 0
@@ -36,11 +46,12 @@ class Session:
         context.on("page", self._add)
         context.on("requestfailed", self._failed)
 
-    async def open(self) -> None:
-        """Make sure that there is a current tab."""
-        if not self._tabs:
-            self._add(await self._context.new_page())
-        self._current = next(iter(self._tabs.values()))
+    async def begin_with(self, page: Page | None) -> None:
+        """Make ``page`` the current tab; without one the first, or a new one."""
+        if page is None and not self._tabs:
+            page = await self._context.new_page()
+            self._add(page)
+        self._current = self._tabs[page] if page is not None else next(iter(self._tabs.values()))
 
     def _add(self, page: Page) -> None:
         if page in self._tabs:
@@ -58,7 +69,7 @@ class Session:
             return
         of_main_frame = request.is_navigation_request() and request.frame.parent_frame is None
         if of_main_frame or request.method not in ("GET", "HEAD"):
-            self._lost = f"{request.method} {_without_query(request.url)}"
+            self._lost = f"{request.method} {origins.without_query(request.url)}"
 
     @property
     def page(self) -> Tab:
@@ -89,11 +100,18 @@ class Session:
 
     def refusal(self) -> OriginRefused | None:
         """The document that the guard refused since this was last asked."""
-        return None
+        return self._ward.refusal()
 
     def begin(self) -> None:
-        """A deed begins."""
+        """A deed begins: answers lost before it are forgotten. Raises where documents are no longer guarded."""
+        if self._watch.lost:
+            raise guard.lost()
         self._lost = None
+
+    def admit(self, url: str) -> None:
+        """Raises OriginRefused where a document from ``url`` may not load; nothing was sent then."""
+        if not self._ward.allowed.document(url):
+            raise guard.refused(url, self._ward.allowed, "main frame", "before")
 
     def lost_answer(self) -> str | None:
         """The request whose answer was lost since the last deed began."""
@@ -110,10 +128,16 @@ class Session:
             with contextlib.suppress(Error):
                 await page.close()
 
+    async def save(self, path: Path) -> list[str]:
+        """Write a checkpoint; returns the addresses of the tabs."""
+        return await checkpoint.save(self._context, list(self._tabs), self._current.page, path)
+
+    async def restore(self, path: Path) -> None:
+        """Bring this fresh browser to the state of a checkpoint."""
+        page = await checkpoint.restore(self._context, self._current.page, path)
+        self._add(page)
+        self._current = self._tabs[page]
+
     async def close(self, *, keep: bool = False) -> None:
         """End the browser."""
         await self._end(keep)
-
-
-def _without_query(url: str) -> str:
-    return urllib.parse.urlsplit(url)._replace(query="", fragment="").geturl()

@@ -1,0 +1,124 @@
+"""Browser state to rebuild from: cookies, storage and IndexedDB of every origin, and the tabs with their addresses and session storage.
+
+What it does not hold: the history of a tab, what was typed and not yet taken up, and the answer to a form (its address is loaded anew).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import BrowserContext, Error, Frame, Page
+
+from nodes.errors import SetupError, SiteError
+from runtime.browser import durable, failures
+
+FORMAT = 1
+
+LOAD_SECONDS = 30.0
+"""How long a tab may take to load its address again."""
+
+_SESSION_STORAGE = """() => {
+  try {
+    return [location.origin, Object.entries(sessionStorage)];
+  } catch {
+    return [location.origin, []];
+  }
+}"""
+
+_FILL_SESSION_STORAGE = """(() => {
+  try {
+    const kept = (%s)[location.origin];
+    if (!kept || sessionStorage.length) return;
+    for (const [key, value] of kept) sessionStorage.setItem(key, value);
+  } catch {
+  }
+})()"""
+"""Runs before any script of the page; where something is stored already it is not the tab's first document."""
+
+
+async def save(context: BrowserContext, tabs: Sequence[Page], current: Page, path: Path) -> list[str]:
+    """Write the state of ``context`` to ``path``; returns the addresses of the tabs. Raises SiteError ``checkpoint-failed``."""
+    try:
+        async with asyncio.timeout(LOAD_SECONDS):
+            state = await context.storage_state(indexed_db=True)
+            pages = [{"url": tab.url, "session": await _session_storage(tab)} for tab in tabs]
+    except (Error, TimeoutError) as error:
+        said = "it took too long" if isinstance(error, TimeoutError) else failures.short(error.message, 200)
+        raise SiteError(
+            "checkpoint-failed",
+            f"the state of the browser could not be read: {said}",
+            mend="type runops resume to go on from the checkpoint before",
+            phase="after",
+        ) from None
+    written = {"format": FORMAT, "storage": state, "tabs": pages, "current": tabs.index(current) if current in tabs else 0}
+    await asyncio.to_thread(durable.write, path, json.dumps(written).encode())
+    return [tab.url for tab in tabs]
+
+
+async def _session_storage(tab: Page) -> dict[str, list[list[str]]]:
+    kept: dict[str, list[list[str]]] = {}
+    for frame in tab.frames:
+        origin, entries = await _entries(frame)
+        if entries:
+            kept[origin] = entries
+    return kept
+
+
+async def _entries(frame: Frame) -> tuple[str, list[list[str]]]:
+    try:
+        origin, entries = await frame.evaluate(_SESSION_STORAGE)
+    except Error:
+        # The frame went away, or is on its way to another document.
+        return "", []
+    return origin, entries
+
+
+async def restore(context: BrowserContext, first: Page, path: Path) -> Page:
+    """Bring a fresh ``context`` to the state in ``path``, its one tab ``first`` included; returns the tab that was the current one.
+
+    Raises SetupError for a file that cannot be read, SiteError ``navigation-failed`` where a tab's address does not load any more.
+    """
+    state = await asyncio.to_thread(_read, path)
+    try:
+        await context.set_storage_state(state["storage"])
+        pages = [first]
+        pages.extend([await context.new_page() for _tab in state["tabs"][1:]])
+        for page, tab in zip(pages, state["tabs"], strict=False):
+            await _load(context, page, tab)
+    except Error as error:
+        seen = failures.network_error(error) or failures.short(error.message.split("Call log:", 1)[0], 200)
+        raise failures.no_address("a tab of the checkpoint", seen, "before", {"seen": seen}) from None
+    return pages[state["current"]] if state["tabs"] else first
+
+
+async def _load(context: BrowserContext, page: Page, tab: dict[str, Any]) -> None:
+    if tab["url"] == "about:blank":
+        return
+    session = await context.new_cdp_session(page)
+    script = _FILL_SESSION_STORAGE % json.dumps(tab["session"])
+    await session.send("Page.enable")  # pyright: ignore[reportUnknownMemberType]
+    await session.send("Page.addScriptToEvaluateOnNewDocument", {"source": script})  # pyright: ignore[reportUnknownMemberType]
+    await page.goto(tab["url"], timeout=LOAD_SECONDS * 1000)
+    # With the session goes its script: later documents are left alone.
+    await session.detach()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        state: dict[str, Any] = json.loads(path.read_text())
+        readable = state["format"] == FORMAT
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SetupError(
+            "checkpoint-unreadable", f"the checkpoint {path.name} cannot be read: {error}", mend="start a new run"
+        ) from None
+    if not readable:
+        raise SetupError(
+            "checkpoint-unreadable",
+            f"the checkpoint {path.name} has format {state['format']}, and this RunOps reads {FORMAT}",
+            mend="go on with the RunOps that wrote it",
+        )
+    return state

@@ -1,0 +1,93 @@
+"""What mode *own* sets in every tab over the DevTools protocol, because Chromium has no switch for it.
+
+A new tab is held until it is set, where Chromium lets us hold it. A popup that shares its opener's process is let go by whichever client
+answers first (Playwright is another), so the guard holds back its first document request until everything is in force.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from runtime.browser import cdp
+from runtime.browser.options import BrowserOptions
+
+PATIENCE_SECONDS = 5.0
+"""How long a document waits for its tab to be set up. A tab that takes longer is going away."""
+
+
+class Emulation:
+    """Sets up every tab and foreign frame of one Chromium. Implements ``guard.Preparation``."""
+
+    def __init__(self, connection: cdp.Connection, options: BrowserOptions) -> None:
+        self._connection = connection
+        self._options = options
+        self._ready: dict[str, asyncio.Future[None]] = {}
+        self._headers = dict(options.headers)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers that go with every request."""
+        return self._headers
+
+    async def start(self) -> None:
+        """Set up the tabs that are there, and from now on each new one."""
+        connection = self._connection
+        connection.on("Target.attachedToTarget", self._attached)
+        connection.on("Target.detachedFromTarget", self._detached)
+        await connection.send("Target.setAutoAttach", _ATTACH)
+        await asyncio.wait([*self._ready.values()] or [connection.post("Target.getTargets")], timeout=PATIENCE_SECONDS)
+
+    def _attached(self, params: cdp.Params, _session: str) -> None:
+        target, session = params["targetInfo"], params["sessionId"]
+        posted: list[asyncio.Future[cdp.Params]] = []
+        if target["type"] in ("page", "iframe"):
+            for method, arguments in self._commands(is_tab=target["type"] == "page"):
+                posted.append(self._connection.post(method, arguments, session))
+            # Foreign frames and workers report to their tab, not to the browser.
+            self._connection.post("Target.setAutoAttach", _ATTACH, session)
+        elif self._headers:
+            self._connection.post("Network.setExtraHTTPHeaders", {"headers": self._headers}, session)
+        self._connection.post("Runtime.runIfWaitingForDebugger", session=session)
+        if target["type"] == "page":
+            done = asyncio.gather(*posted, return_exceptions=True)
+            ready = self._ready.setdefault(target["targetId"], asyncio.get_running_loop().create_future())
+            done.add_done_callback(lambda _done: ready.done() or ready.set_result(None))
+
+    def _detached(self, params: cdp.Params, _session: str) -> None:
+        ready = self._ready.pop(params.get("targetId", ""), None)
+        if ready is not None and not ready.done():
+            ready.set_result(None)
+
+    def _commands(self, *, is_tab: bool) -> Iterator[tuple[str, cdp.Params]]:
+        options = self._options
+        if is_tab:
+            metrics: cdp.Params = {
+                "width": options.viewport.width,
+                "height": options.viewport.height,
+                "screenWidth": options.viewport.width,
+                "screenHeight": options.viewport.height,
+                "deviceScaleFactor": options.device_scale_factor or 1,
+                "mobile": False,
+            }
+            yield "Emulation.setDeviceMetricsOverride", metrics
+            # A tab in the background behaves as if it were looked at, as Playwright has it.
+            yield "Emulation.setFocusEmulationEnabled", {"enabled": True}
+        if options.locale is not None:
+            yield "Emulation.setLocaleOverride", {"locale": options.locale}
+        if options.geolocation is not None:
+            yield "Emulation.setGeolocationOverride", options.geolocation.model_dump()
+        if not options.java_script:
+            yield "Emulation.setScriptExecutionDisabled", {"value": True}
+        if self._headers:
+            yield "Network.enable", {}
+            yield "Network.setExtraHTTPHeaders", {"headers": self._headers}
+
+    async def prepared(self, frame: str) -> None:
+        """Returns when the tab with this main frame is set up."""
+        ready = self._ready.get(frame)
+        if ready is not None and not ready.done():
+            await asyncio.wait([ready], timeout=PATIENCE_SECONDS)
+
+
+_ATTACH: cdp.Params = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}

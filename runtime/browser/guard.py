@@ -1,0 +1,273 @@
+"""The guard on origins: no document loads from an origin that the workflow does not allow.
+
+It stands inside Chromium's network stack by the DevTools protocol's ``Fetch`` domain, on a connection of our own to the browser itself:
+from its first answer on it sees every document request of every tab, frame and popup, and every hop of a redirect, before it is sent.
+Playwright's ``route`` would miss redirects and turn the cache off.
+
+When the connection is lost Chromium goes on without the guard; so whoever owns the browser ends it at once (``on_lost``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Protocol
+
+from nodes.errors import InternalError, OriginRefused, Phase
+from runtime.browser import cdp, origins
+
+Params = cdp.Params
+
+
+class Preparation(Protocol):
+    """What has to be in force in a tab before its first document is requested."""
+
+    async def prepared(self, frame: str) -> None:
+        """Returns when it is in force in the tab with this main frame; at once for other frames."""
+        ...
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers that go with every request."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Credentials:
+    """Name and password, and who may have them."""
+
+    username: str
+    password: str
+    origins: origins.Allowed | None
+    """Sites that may ask; None for a proxy."""
+
+
+class Ward:
+    """What the guard allows one browser context, and what it refused there."""
+
+    def __init__(self, allowed: Iterable[str]) -> None:
+        self.allowed = origins.Allowed(allowed)
+        self._refused: OriginRefused | None = None
+
+    def check(self, url: str, kind: str) -> bool:
+        """Whether a document may load from ``url``; what is refused is kept for ``refusal``, the first of several."""
+        if self.allowed.document(url):
+            return True
+        if self._refused is None:
+            self._refused = refused(url, self.allowed, kind)
+        return False
+
+    def refusal(self) -> OriginRefused | None:
+        """What was refused since this was last asked."""
+        error, self._refused = self._refused, None
+        return error
+
+
+def refused(url: str, allowed: origins.Allowed, kind: str, phase: Phase = "after") -> OriginRefused:
+    """The error for a document from an origin that is not allowed."""
+    origin = origins.origin(url) or f"{url.partition(':')[0]}:"
+    listed = list(allowed)
+    return OriginRefused(
+        "origin-refused",
+        f"a document from {origin} is not allowed here ({kind})",
+        mend=f"if it belongs to the work, add {origin} to allowed_origins",
+        phase=phase,
+        evidence={"address": origins.without_query(url), "origin": origin, "allowed": listed, "kind": kind},
+    )
+
+
+class Guard:
+    """The guard of one Chromium."""
+
+    def __init__(self, connection: cdp.Connection, on_lost: Callable[[], None]) -> None:
+        self._connection = connection
+        self._wards: dict[str, Ward] = {}
+        self._everywhere: Ward | None = None
+        self._targets: dict[str, Params] = {}
+        self._contexts: dict[str, str] = {}
+        """Browser context of frames that are no targets of their own."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._lost = False
+        self._on_lost = on_lost
+        self._preparation: Preparation | None = None
+        self._credentials: tuple[Credentials, ...] = ()
+        self._answered: set[str] = set()
+
+    async def start(self, preparation: Preparation | None = None, credentials: tuple[Credentials, ...] = ()) -> None:
+        """From the return of this on no document loads unseen; and as long as no ward is known, none loads at all."""
+        self._preparation, self._credentials = preparation, credentials
+        connection = self._connection
+        connection.on_gone = self._gone
+        connection.on("Fetch.requestPaused", self._paused)
+        connection.on("Fetch.authRequired", self._asked)
+        connection.on("Target.targetCreated", self._target)
+        connection.on("Target.targetInfoChanged", self._target)
+        connection.on("Target.targetDestroyed", self._target_gone)
+        pattern = (
+            {"requestStage": "Request"} if credentials else {"requestStage": "Request", "resourceType": "Document"}
+        )
+        connection.post("Target.setDiscoverTargets", {"discover": True})
+        await connection.send("Fetch.enable", {"patterns": [pattern], "handleAuthRequests": bool(credentials)})
+
+    def ward(self, allowed: Iterable[str], context: str | None = None) -> Ward:
+        """Let documents of these origins load in one browser context, or in all where none is named."""
+        ward = Ward(allowed)
+        if context is None:
+            self._everywhere = ward
+        else:
+            self._wards[context] = ward
+        return ward
+
+    def dismiss(self, context: str) -> None:
+        """A browser context is closed."""
+        self._wards.pop(context, None)
+        self._contexts = {frame: known for frame, known in self._contexts.items() if known != context}
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection was lost: documents are no longer guarded."""
+        return self._lost
+
+    def _gone(self) -> None:
+        self._lost = True
+        self._on_lost()
+
+    def _target(self, params: Params, _session: str) -> None:
+        info = params["targetInfo"]
+        self._targets[info["targetId"]] = info
+
+    def _target_gone(self, params: Params, _session: str) -> None:
+        self._targets.pop(params["targetId"], None)
+
+    def _paused(self, params: Params, _session: str) -> None:
+        if params.get("resourceType") != "Document":
+            self._let(params)
+        elif self._everywhere is not None and self._preparation is None:
+            self._judge(params, self._everywhere)
+        else:
+            self._spawn(self._judge_later(params))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _judge_later(self, params: Params) -> None:
+        frame = params["frameId"]
+        ward = self._everywhere or self._wards.get(await self._context(frame))
+        if ward is not None and self._preparation is not None:
+            await self._preparation.prepared(frame)
+        self._judge(params, ward)
+
+    def _judge(self, params: Params, ward: Ward | None) -> None:
+        if ward is not None and ward.check(params["request"]["url"], self._kind(params)):
+            self._let(params)
+        else:
+            failure = {"requestId": params["requestId"], "errorReason": "BlockedByClient"}
+            self._connection.post("Fetch.failRequest", failure)
+
+    def _let(self, params: Params) -> None:
+        answer: Params = {"requestId": params["requestId"]}
+        extra = self._preparation.headers if self._preparation is not None else {}
+        if extra:
+            names = {name.lower() for name in extra}
+            sent = {name: value for name, value in params["request"]["headers"].items() if name.lower() not in names}
+            answer["headers"] = [{"name": name, "value": value} for name, value in (sent | extra).items()]
+        self._connection.post("Fetch.continueRequest", answer)
+
+    def _kind(self, params: Params) -> str:
+        if params.get("redirectedRequestId"):
+            return "redirect"
+        target = self._targets.get(params["frameId"])
+        if target is None or target["type"] != "page":
+            return "sub frame"
+        is_new = target.get("openerId") is not None and target["url"] in ("", "about:blank", ":")
+        return "popup" if is_new else "main frame"
+
+    async def _context(self, frame: str) -> str:
+        """The browser context that a frame belongs to; empty where nobody knows it (any more)."""
+        target = self._targets.get(frame)
+        if target is not None:
+            return str(target.get("browserContextId", ""))
+        if frame not in self._contexts:
+            await self._map_frames()
+        return self._contexts.get(frame, "")
+
+    async def _map_frames(self) -> None:
+        """Ask every tab and foreign frame for the frames in it: the protocol names a frame, but not where it stands."""
+        for target in list(self._targets.values()):
+            if target["type"] not in ("page", "iframe"):
+                continue
+            try:
+                await self._map(target)
+            except cdp.Refused:
+                continue
+            except cdp.Gone:
+                return
+
+    async def _map(self, target: Params) -> None:
+        attach = {"targetId": target["targetId"], "flatten": True}
+        session = (await self._connection.send("Target.attachToTarget", attach))["sessionId"]
+        trees = [(await self._connection.send("Page.getFrameTree", session=session))["frameTree"]]
+        while trees:
+            tree = trees.pop()
+            self._contexts[tree["frame"]["id"]] = str(target.get("browserContextId", ""))
+            trees.extend(tree.get("childFrames", ()))
+        self._connection.post("Target.detachFromTarget", {"sessionId": session})
+
+    async def close_stuck_tabs(self, current: str, seconds: float) -> bool:
+        """Close every tab whose page does not answer, such as one that waits in a dialog; whether ``current`` is still there after that."""
+        tabs = [each["targetId"] for each in self._targets.values() if each["type"] == "page"]
+        answers = await asyncio.gather(*(self._answers(tab, seconds) for tab in tabs))
+        stuck = [tab for tab, answers in zip(tabs, answers, strict=True) if not answers]
+        if current not in tabs or current in stuck:
+            return False
+        for tab in stuck:
+            await self._connection.send("Target.closeTarget", {"targetId": tab})
+        return True
+
+    async def _answers(self, tab: str, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                attached = await self._connection.send("Target.attachToTarget", {"targetId": tab, "flatten": True})
+                session = attached["sessionId"]
+                await self._connection.send("Runtime.evaluate", {"expression": "1"}, session)
+        except (TimeoutError, cdp.Refused):
+            return False
+        self._connection.post("Target.detachFromTarget", {"sessionId": session})
+        return True
+
+    def _asked(self, params: Params, _session: str) -> None:
+        challenge = params["authChallenge"]
+        answer: Params = {"response": "Default"}
+        for known in self._credentials:
+            of_proxy = challenge.get("source") == "Proxy"
+            fits = (
+                known.origins is None
+                if of_proxy
+                else known.origins is not None and challenge["origin"] in known.origins
+            )
+            # The same request is asked for again when they were wrong: then there is nothing better to say.
+            if fits and params["requestId"] not in self._answered:
+                self._answered.add(params["requestId"])
+                answer = {"response": "ProvideCredentials", "username": known.username, "password": known.password}
+                break
+        self._connection.post(
+            "Fetch.continueWithAuth", {"requestId": params["requestId"], "authChallengeResponse": answer}
+        )
+
+    async def close(self) -> None:
+        """Stop guarding; the browser is to be ended, or given to its next owner."""
+        for task in self._tasks:
+            task.cancel()
+        await self._connection.close()
+
+
+def lost() -> InternalError:
+    """Documents are not guarded any more: nothing further is done."""
+    return InternalError(
+        "guard-lost",
+        "the guard on origins lost its connection to the browser, so the browser was ended",
+        mend="go on with `runops resume`",
+    )
