@@ -1,0 +1,50 @@
+"""`make bench`: what RunOps costs. The last line is one JSON object; docs/benchmarks.md says what its numbers mean.
+
+python -m tests.benchmarks [--pairs N] [--rounds N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.benchmarks import engine_form, node_overhead
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, say so on stderr while it goes on, and print the numbers."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=15, help="pairs of form fillings (default 15)")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of 1,000 nodes (default 7)")
+    chosen = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="runops-bench-") as folder:
+        say(f"{chosen.rounds} rounds of 1,000 nodes on a page that answers at once …")
+        overhead = asyncio.run(node_overhead.measure(Path(folder) / "nodes", chosen.rounds))
+        say(f"  {statistics.median(overhead):.3f} ms a node (from {min(overhead):.3f} to {max(overhead):.3f})")
+        say(f"{chosen.pairs} pairs of the form of 50 steps, engine and raw script in turn …")
+        form = asyncio.run(engine_form.measure(Path(folder) / "form", chosen.pairs))
+        say(f"  engine {form.first * 1000:.0f} ms, raw {form.second * 1000:.0f} ms, ratios {min(form.ratios):.3f} to {max(form.ratios):.3f}")
+    numbers = {
+        "form_engine_over_raw_same_flags": round(form.ratio, 3),
+        "node_overhead_ms": round(statistics.median(overhead), 3),
+        "pairs": chosen.pairs,
+        "rounds": chosen.rounds,
+    }
+    sys.stdout.write(json.dumps(numbers) + "\n")
+    return 0
+
+
+def say(text: str) -> None:
+    """Progress, for the person who waits."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""A form of 50 steps: the engine with its durable log, against a raw Playwright script. Same Chromium, same switches, both warm."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import async_playwright
+
+from runtime import history, journal, run, secrets, settings, store, workflow
+from runtime.browser import find, launch, launching, options, own, port
+from tests.benchmarks import forms, pairs, raw_form
+from tests.shop_process import Shop
+
+
+class Kept:
+    """A browser that outlives the run: starting and ending one is no part of what is measured."""
+
+    def __init__(self, browser: port.Browser) -> None:
+        """``browser`` is closed by whoever opened it."""
+        self._browser = browser
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._browser, name)
+
+    async def close(self, *, keep: bool = False) -> None:
+        """Leave it open."""
+
+
+class One(run.Browsers):
+    """The one browser, for every run."""
+
+    def __init__(self, browser: port.Browser) -> None:
+        """``browser`` is opened already."""
+        self._kept: Any = Kept(browser)
+
+    async def open(self) -> port.Browser:  # noqa: D102 — as the protocol says
+        return self._kept
+
+    async def reattach(self) -> port.Browser | None:  # noqa: D102
+        return None
+
+
+async def measure(folder: Path, count: int) -> pairs.Comparison:
+    """Compare the two ways; fails where either leaves anything else with the shop than what was to be entered."""
+    chosen = settings.load(home=folder / "home", linger=0.0)
+    kept = store.FileStore(chosen.home)
+    with Shop.start(folder) as shop:
+        inputs = {"base_url": shop.url, "n": "1"}
+        loaded = workflow.parse(json.dumps(forms.workflow()), "form.yaml")
+        (folder / "own").mkdir()
+        (folder / "raw").mkdir()
+        browser = await launching.open_browser(
+            loaded.workflow.browser, origins=[shop.url], private=folder / "own", chosen=chosen
+        )
+        raw = await launch.start(
+            find.find(chosen.browser),
+            folder / "raw",
+            linger=0.0,
+            headed=False,
+            further=own._switches(options.BrowserOptions()),
+            environment={},
+        )
+        async with async_playwright() as playwright:
+            connected = await playwright.chromium.connect_over_cdp(raw.alive.address, no_defaults=True, is_local=True)
+            page = connected.contexts[0].pages[0]
+
+            async def by_engine() -> None:
+                masker = secrets.Masker({})
+                pen = journal.Journal(kept.create(store.new_id()), history.History(), masker, kept)
+                run.write_header(pen, loaded, inputs)
+                one = run.Run(
+                    loaded, pen, inputs=inputs, known={}, private=kept.private(pen.conversation.id), browsers=One(browser)
+                )
+                ended = await one.begin()
+                assert ended.status == "passed", ended
+
+            async def by_hand() -> None:
+                await raw_form.fill_form(page, shop.url)
+
+            try:
+                found = await pairs.compare(by_engine, by_hand, pairs=count)
+            finally:
+                await raw.end()
+                await browser.close()
+        records = [row["detail"] for row in shop.ledger("form")]
+        assert len(records) >= 2 * count, len(records)
+        assert all(record == forms.record() for record in records), records[0]
+    return found
