@@ -123,7 +123,7 @@ async def _attempts(
     for number in range(first, last + 1):
         step = Step(engine, node, frame, path, number)
         engine.tell(
-            events.StepStarted(path, node.type, node.summary(), path.count("/"), container=False, attempt=number)
+            events.StepStarted(path, node.type, step.summary(), path.count("/"), container=False, attempt=number)
         )
         try:
             value = await step.attempt()

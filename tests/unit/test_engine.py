@@ -248,3 +248,20 @@ async def test_large_values_stand_in_blobs(tmp_path: Path) -> None:
     assert result.value is None
     assert rig.open_pen is not None
     assert rig.open_pen.value_of(result) == ["0123456789"] * 1000
+
+
+async def test_a_step_is_told_with_its_references_filled_in(tmp_path: Path) -> None:
+    """Whoever watches sees what a step does with what; a secret that found its way there is masked."""
+    goto = "{id: open, type: browser_action, action: goto, url: 'http://shop.test/{{ item }}/{{ echo }}'}"
+    rig = Rig(
+        tmp_path,
+        flow(
+            f"  - {{id: item, type: transform, expr: '{{{{ 6 * 7 }}}}'}}\n  - {READ}, id: echo}}\n  - {goto}",
+            "secrets: [PASSWORD]",
+        ),
+        secrets={"PASSWORD": "correct-horse"},
+        site=FakeSite(texts={"css=h1": "correct-horse"}),
+    )
+    await rig.start()
+    told = {event.path: event.summary for event in rig.told if isinstance(event, events.StepStarted)}
+    assert told["open"] == "goto http://shop.test/42/[hidden]"
