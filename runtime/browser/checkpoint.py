@@ -54,7 +54,12 @@ async def save(context: BrowserContext, tabs: Sequence[Page], current: Page, pat
             mend="type runops resume to go on from the checkpoint before",
             phase="after",
         ) from None
-    written = {"format": FORMAT, "storage": state, "tabs": pages, "current": tabs.index(current) if current in tabs else 0}
+    written = {
+        "format": FORMAT,
+        "storage": state,
+        "tabs": pages,
+        "current": tabs.index(current) if current in tabs else 0,
+    }
     await asyncio.to_thread(durable.write, path, json.dumps(written).encode())
     return [tab.url for tab in tabs]
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
+from collections.abc import Awaitable
 
 from playwright.async_api import Playwright, async_playwright
+
+from runtime.browser import launch
 
 
 async def start() -> Playwright:
@@ -18,3 +22,19 @@ async def start() -> Playwright:
         return await async_playwright().start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+async def start_with(starting: Awaitable[launch.Chromium]) -> tuple[launch.Chromium, Playwright]:
+    """Chromium and a driver, started at the same time; when one of them fails, or we are interrupted, the other is ended."""
+    launching, driving = asyncio.ensure_future(starting), asyncio.ensure_future(start())
+    try:
+        return await asyncio.gather(launching, asyncio.shield(driving))
+    except BaseException:
+        launching.cancel()
+        # A driver can only be stopped once it has started.
+        chromium, playwright = await asyncio.gather(launching, driving, return_exceptions=True)
+        if not isinstance(chromium, BaseException):
+            await chromium.end()
+        if not isinstance(playwright, BaseException):
+            await playwright.stop()
+        raise

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Protocol
 
 from nodes.errors import InternalError, OriginRefused, Phase
@@ -35,19 +35,19 @@ class Preparation(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Credentials:
-    """Name and password, and who may have them."""
+    """Name and password for HTTP authentication: for allowed sites, or for the proxy."""
 
     username: str
     password: str
-    origins: origins.Allowed | None
-    """Sites that may ask; None for a proxy."""
+    of_proxy: bool = False
 
 
 class Ward:
     """What the guard allows one browser context, and what it refused there."""
 
-    def __init__(self, allowed: Iterable[str]) -> None:
+    def __init__(self, allowed: Iterable[str], credentials: Sequence[Credentials] = ()) -> None:
         self.allowed = origins.Allowed(allowed)
+        self._credentials = credentials
         self._refused: OriginRefused | None = None
 
     def check(self, url: str, kind: str) -> bool:
@@ -57,6 +57,14 @@ class Ward:
         if self._refused is None:
             self._refused = refused(url, self.allowed, kind)
         return False
+
+    def credentials(self, challenge: Params) -> Credentials | None:
+        """What to answer a site or a proxy that asks for a name and a password."""
+        of_proxy = challenge.get("source") == "Proxy"
+        for known in self._credentials:
+            if known.of_proxy == of_proxy and (of_proxy or challenge["origin"] in self.allowed):
+                return known
+        return None
 
     def refusal(self) -> OriginRefused | None:
         """What was refused since this was last asked."""
@@ -91,12 +99,11 @@ class Guard:
         self._lost = False
         self._on_lost = on_lost
         self._preparation: Preparation | None = None
-        self._credentials: tuple[Credentials, ...] = ()
         self._answered: set[str] = set()
 
-    async def start(self, preparation: Preparation | None = None, credentials: tuple[Credentials, ...] = ()) -> None:
-        """From the return of this on no document loads unseen; and as long as no ward is known, none loads at all."""
-        self._preparation, self._credentials = preparation, credentials
+    async def start(self, preparation: Preparation | None = None) -> None:
+        """From the return of this on no document loads unseen; and where no ward is known, none loads at all."""
+        self._preparation = preparation
         connection = self._connection
         connection.on_gone = self._gone
         connection.on("Fetch.requestPaused", self._paused)
@@ -104,15 +111,18 @@ class Guard:
         connection.on("Target.targetCreated", self._target)
         connection.on("Target.targetInfoChanged", self._target)
         connection.on("Target.targetDestroyed", self._target_gone)
-        pattern = (
-            {"requestStage": "Request"} if credentials else {"requestStage": "Request", "resourceType": "Document"}
-        )
         connection.post("Target.setDiscoverTargets", {"discover": True})
-        await connection.send("Fetch.enable", {"patterns": [pattern], "handleAuthRequests": bool(credentials)})
+        await connection.send("Fetch.enable", {"patterns": [{"requestStage": "Request", "resourceType": "Document"}]})
 
-    def ward(self, allowed: Iterable[str], context: str | None = None) -> Ward:
+    async def ward(
+        self, allowed: Iterable[str], credentials: Sequence[Credentials] = (), context: str | None = None
+    ) -> Ward:
         """Let documents of these origins load in one browser context, or in all where none is named."""
-        ward = Ward(allowed)
+        ward = Ward(allowed, credentials)
+        if credentials:
+            # Anything may be asked for a password, so from now on everything passes by here.
+            everything: Params = {"patterns": [{"requestStage": "Request"}], "handleAuthRequests": True}
+            await self._connection.send("Fetch.enable", everything)
         if context is None:
             self._everywhere = ward
         else:
@@ -143,8 +153,6 @@ class Guard:
     def _paused(self, params: Params, _session: str) -> None:
         if params.get("resourceType") != "Document":
             self._let(params)
-        elif self._everywhere is not None and self._preparation is None:
-            self._judge(params, self._everywhere)
         else:
             self._spawn(self._judge_later(params))
 
@@ -155,7 +163,7 @@ class Guard:
 
     async def _judge_later(self, params: Params) -> None:
         frame = params["frameId"]
-        ward = self._everywhere or self._wards.get(await self._context(frame))
+        ward = await self._ward_of(frame)
         if ward is not None and self._preparation is not None:
             await self._preparation.prepared(frame)
         self._judge(params, ward)
@@ -184,6 +192,9 @@ class Guard:
             return "sub frame"
         is_new = target.get("openerId") is not None and target["url"] in ("", "about:blank", ":")
         return "popup" if is_new else "main frame"
+
+    async def _ward_of(self, frame: str) -> Ward | None:
+        return self._everywhere or self._wards.get(await self._context(frame))
 
     async def _context(self, frame: str) -> str:
         """The browser context that a frame belongs to; empty where nobody knows it (any more)."""
@@ -239,23 +250,22 @@ class Guard:
         return True
 
     def _asked(self, params: Params, _session: str) -> None:
-        challenge = params["authChallenge"]
+        self._spawn(self._answer(params))
+
+    async def _answer(self, params: Params) -> None:
+        ward = await self._ward_of(params["frameId"])
+        known = ward.credentials(params["authChallenge"]) if ward is not None else None
         answer: Params = {"response": "Default"}
-        for known in self._credentials:
-            of_proxy = challenge.get("source") == "Proxy"
-            fits = (
-                known.origins is None
-                if of_proxy
-                else known.origins is not None and challenge["origin"] in known.origins
-            )
-            # The same request is asked for again when they were wrong: then there is nothing better to say.
-            if fits and params["requestId"] not in self._answered:
-                self._answered.add(params["requestId"])
-                answer = {"response": "ProvideCredentials", "username": known.username, "password": known.password}
-                break
-        self._connection.post(
-            "Fetch.continueWithAuth", {"requestId": params["requestId"], "authChallengeResponse": answer}
-        )
+        # A request is asked again when the answer was wrong: then there is nothing better to say.
+        if known is not None and params["requestId"] not in self._answered:
+            self._answered.add(params["requestId"])
+            answer = {"response": "ProvideCredentials", "username": known.username, "password": known.password}
+        said: Params = {"requestId": params["requestId"], "authChallengeResponse": answer}
+        self._connection.post("Fetch.continueWithAuth", said)
+
+    def context_of(self, tab: str) -> str:
+        """The browser context of a tab."""
+        return str(self._targets[tab]["browserContextId"])
 
     async def close(self) -> None:
         """Stop guarding; the browser is to be ended, or given to its next owner."""

@@ -245,7 +245,13 @@ async def _start(
         "token": token,
         "linger": linger,
     }
-    report = await _run_watcher(spec)
+    starting = asyncio.create_task(_run_watcher(spec))
+    interrupted: asyncio.CancelledError | None = None
+    try:
+        report = await asyncio.shield(starting)
+    except asyncio.CancelledError as cancelled:
+        # A browser that has started must be held, if only to end it.
+        interrupted, report = cancelled, await starting
     if "error" in report:
         raise _NotStarted(report["error"], "")
     # The address is not known before Chromium runs, and the watcher wants to be held at once.
@@ -263,6 +269,8 @@ async def _start(
     held: Chromium | None = None
     try:
         held = await Chromium.hold(alive, linger)
+        if interrupted is not None:
+            raise interrupted
         async with asyncio.timeout(START_SECONDS):
             address = await _address(profile, held)
     except OSError as error:
@@ -271,7 +279,7 @@ async def _start(
         raise _NotStarted(said, _tail(log)) from None
     except asyncio.CancelledError:
         if held is not None:
-            held.end_soon()
+            await held.end()
         raise
     held.alive = dataclasses.replace(alive, address=address)
     return held

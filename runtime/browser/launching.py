@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from runtime.browser import find, own
+from nodes.errors import UsageError
+from runtime.browser import find, own, shared
 from runtime.browser.options import BrowserOptions, Mode
 from runtime.browser.session import Session
 
@@ -43,8 +44,10 @@ async def open_browser(
     ``origins`` are those whose documents may load; ``private`` is the run's private folder. Raises SetupError where no browser is found or
     none can be started.
     """
-    wanted = options or BrowserOptions()
+    wanted, mode = _mode(options, chosen)
     executable = find.find(chosen.browser)
+    if mode == "shared":
+        return await shared.open_shared(executable, wanted, origins=origins, headed=chosen.headed)
     return await own.open_own(
         executable, wanted, origins=origins, private=private, linger=chosen.linger, headed=chosen.headed
     )
@@ -54,4 +57,16 @@ async def reattach(
     options: BrowserOptions | None, *, origins: Sequence[str], private: Path, chosen: Chosen
 ) -> Session | None:
     """The run's own browser, if it still lives: its pages as they were left."""
-    return await own.reattach(options or BrowserOptions(), origins=origins, private=private, linger=chosen.linger)
+    wanted, mode = _mode(options, chosen)
+    if mode == "shared":
+        return None
+    return await own.reattach(wanted, origins=origins, private=private, linger=chosen.linger)
+
+
+def _mode(options: BrowserOptions | None, chosen: Chosen) -> tuple[BrowserOptions, Mode]:
+    """The options, and the mode: that of the settings, else that of the workflow, else *own*."""
+    wanted = options or BrowserOptions()
+    mode = chosen.browser_mode or wanted.mode or "own"
+    if message := wanted.unfit(mode):
+        raise UsageError("browser-mode", message, mend="change the setting browser_mode, or the workflow's `browser`")
+    return wanted, mode

@@ -127,7 +127,7 @@ class BrowserOptions(Part):
 
     @model_validator(mode="after")
     def _fits_mode(self) -> BrowserOptions:
-        if self.mode is not None and (message := self.unfit(self.mode)):
+        if message := self.unfit(self.mode or "own"):
             raise ValueError(message)
         return self
 

@@ -7,17 +7,16 @@ import contextlib
 import dataclasses
 import json
 import shutil
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from playwright.async_api import Browser, BrowserContext, Error, Page, Playwright
 
 from nodes.errors import SetupError
-from runtime.browser import cdp, driver, durable, guard, launch, matching
+from runtime.browser import cdp, driver, durable, failures, find, guard, launch, matching
 from runtime.browser.emulation import Emulation
 from runtime.browser.options import BrowserOptions, Permission
-from runtime.browser.origins import Allowed
 from runtime.browser.session import Session
 
 STATE = "browser.json"
@@ -42,16 +41,16 @@ class Own:
         try:
             connection = await cdp.Connection.open(self._chromium.alive.address, REATTACH_SECONDS)
             self._guard = guard.Guard(connection, on_lost=self._chromium.end_soon)
-            ward = self._guard.ward(origins)
             emulation = Emulation(connection, options)
-            await self._guard.start(emulation, _credentials(options, origins))
+            await self._guard.start(emulation)
+            ward = await self._guard.ward(origins, credentials(options))
             await emulation.start()
             await _set_up(connection, options)
         except cdp.Refused as error:
             raise cdp.Gone(str(error)) from None
         return self._guard, ward
 
-    async def tabs(self) -> BrowserContext:
+    async def playwright_context(self) -> BrowserContext:
         """Playwright's view of the browser."""
         address, profile = self._chromium.alive.address, self._chromium.alive.profile
         # Left to itself Playwright would set colours and motion to its own defaults, in a race with us.
@@ -97,10 +96,10 @@ async def open_own(
         further=_switches(options),
         environment={"TZ": options.timezone} if options.timezone else {},
     )
-    own = Own(*await _both(starting, driver.start()), private)
+    own = Own(*await driver.start_with(starting), private)
     try:
         watch, ward = await own.connect(options, origins)
-        context = await own.tabs()
+        context = await own.playwright_context()
         session = await _session(own, context, watch, ward, None)
         await own.remember(context, session.page.page)
     except (cdp.Gone, Error) as error:
@@ -112,6 +111,15 @@ async def open_own(
         await own.end(keep=False)
         raise
     return session
+
+
+def lost_while_connecting(executable: Path, error: Exception) -> SetupError:
+    """The browser came up, and then went away."""
+    return SetupError(
+        "browser-not-started",
+        f"{executable} ended while it was being connected to: {failures.short(str(error), 200)}",
+        mend=f"type it again; if it stays so, set {find.VARIABLE} to another browser",
+    )
 
 
 async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: Path, linger: float) -> Session | None:
@@ -134,7 +142,7 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
             watch, ward = await own.connect(options, origins)
             if not await watch.close_stuck_tabs(tab, REATTACH_SECONDS / 2):
                 raise cdp.Gone("the current tab is lost")
-            context = await own.tabs()
+            context = await own.playwright_context()
             return await _session(own, context, watch, ward, tab)
     except (cdp.Gone, cdp.Refused, Error, TimeoutError):
         await own.end(keep=False)
@@ -183,23 +191,6 @@ def _remembered(private: Path) -> tuple[launch.Alive, str] | None:
     return None
 
 
-async def _both(
-    starting: Awaitable[launch.Chromium], driving: Awaitable[Playwright]
-) -> tuple[launch.Chromium, Playwright]:
-    """Chromium and the driver, started together; when one of them fails the other is ended."""
-    chromium, playwright = await asyncio.gather(starting, driving, return_exceptions=True)
-    if isinstance(chromium, launch.Chromium) and isinstance(playwright, Playwright):
-        return chromium, playwright
-    if isinstance(chromium, launch.Chromium):
-        await chromium.end()
-    if isinstance(playwright, Playwright):
-        await playwright.stop()
-    for outcome in (chromium, playwright):
-        if isinstance(outcome, BaseException):
-            raise outcome
-    raise AssertionError("one of them failed")
-
-
 def _switches(options: BrowserOptions) -> list[str]:
     """What of the options Chromium takes as switches: these hold in every process of it from the beginning."""
     switches = [f"--window-size={options.viewport.width},{options.viewport.height}"]
@@ -222,14 +213,14 @@ def _switches(options: BrowserOptions) -> list[str]:
     return [*switches, *options.switches]
 
 
-def _credentials(options: BrowserOptions, origins: Sequence[str]) -> tuple[guard.Credentials, ...]:
+def credentials(options: BrowserOptions) -> list[guard.Credentials]:
+    """The names and passwords that the guard answers with."""
     known: list[guard.Credentials] = []
     if options.http_credentials is not None:
-        given = options.http_credentials
-        known.append(guard.Credentials(given.username, given.password, Allowed(origins)))
+        known.append(guard.Credentials(options.http_credentials.username, options.http_credentials.password))
     if options.proxy is not None and options.proxy.username is not None:
-        known.append(guard.Credentials(options.proxy.username, options.proxy.password or "", None))
-    return tuple(known)
+        known.append(guard.Credentials(options.proxy.username, options.proxy.password or "", of_proxy=True))
+    return known
 
 
 async def _set_up(connection: cdp.Connection, options: BrowserOptions) -> None:

@@ -39,7 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FIRST_CONNECTION_SECONDS = 60.0
+FIRST_CONNECTION_SECONDS = 15.0
 """How long the engine that started us may take to hold on."""
 
 LONGEST_LINE = 4096

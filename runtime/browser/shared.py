@@ -1,0 +1,182 @@
+"""Mode *shared*: an isolated browser context in a worker's browser, which several runs of this process use at the same time.
+
+It has every option that Playwright has, and it is not found again after a crash: when the worker dies, its browser is ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import shutil
+import tempfile
+import weakref
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, Error, Playwright
+
+from runtime.browser import cdp, driver, guard, launch, matching, own
+from runtime.browser.options import BrowserOptions
+from runtime.browser.session import Session
+
+CONNECT_SECONDS = 10.0
+
+
+class Worker:
+    """A Chromium that several runs share."""
+
+    def __init__(self, chromium: launch.Chromium, playwright: Playwright, folder: Path) -> None:
+        self._chromium = chromium
+        self._playwright = playwright
+        self._folder = folder
+        self._guard: guard.Guard | None = None
+        self._browser: Browser | None = None
+
+    @classmethod
+    async def start(cls, executable: Path, *, headed: bool) -> Worker:
+        """Start a browser for this process. Raises SetupError ``browser-not-started``."""
+        folder = Path(tempfile.mkdtemp(prefix="runops-"))
+        try:
+            starting = launch.start(executable, folder, linger=0.0, headed=headed)
+            worker = cls(*await driver.start_with(starting), folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        try:
+            await worker._connect()
+        except (cdp.Gone, cdp.Refused, Error) as error:
+            await worker.end()
+            raise own.lost_while_connecting(executable, error) from None
+        except BaseException:
+            await worker.end()
+            raise
+        return worker
+
+    async def _connect(self) -> None:
+        address = self._chromium.alive.address
+        connection = await cdp.Connection.open(address, CONNECT_SECONDS)
+        self._guard = guard.Guard(connection, on_lost=self._chromium.end_soon)
+        await self._guard.start()
+        self._browser = await self._playwright.chromium.connect_over_cdp(
+            address, is_local=True, artifacts_dir=f"{self._chromium.alive.profile}/artifacts"
+        )
+        await self._playwright.selectors.register(matching.ENGINE_NAME, matching.ENGINE, content_script=True)
+
+    @property
+    def lost(self) -> bool:
+        """Whether it can be used no more."""
+        return self._guard is None or self._guard.lost
+
+    async def session(
+        self, options: BrowserOptions, origins: Sequence[str], leave: Callable[[], Awaitable[None]]
+    ) -> Session:
+        """An isolated part of the browser; ``leave`` is awaited when it is closed."""
+        assert self._browser is not None
+        assert self._guard is not None
+        watch = self._guard
+        context = await self._browser.new_context(**_for_playwright(options))
+        try:
+            page = await context.new_page()
+            # Until the guard knows the context, no document loads in it.
+            name = watch.context_of(await own.target_id(context, page))
+            ward = await watch.ward(origins, own.credentials(options), name)
+        except BaseException:
+            with contextlib.suppress(Error):
+                await context.close()
+            raise
+
+        async def end(_keep: bool) -> None:
+            with contextlib.suppress(Error):
+                await context.close()
+            watch.dismiss(name)
+            await leave()
+
+        session = Session(context, ward, end, watch=watch)
+        await session.begin_with(page)
+        return session
+
+    async def end(self) -> None:
+        """End the browser. Never raises for one that is gone."""
+        await self._chromium.end()
+        if self._guard is not None:
+            await self._guard.close()
+        with contextlib.suppress(Error):
+            await self._playwright.stop()
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+
+@dataclasses.dataclass
+class _Place:
+    """A worker's browser, and how many sessions it has."""
+
+    starting: asyncio.Task[Worker]
+    sessions: int = 0
+
+
+_places: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Path, bool], _Place]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+async def open_shared(executable: Path, options: BrowserOptions, *, origins: Sequence[str], headed: bool) -> Session:
+    """A session in this process's browser, which is started for the first and ended after the last of them."""
+    places = _places.setdefault(asyncio.get_running_loop(), {})
+    key = (executable, headed)
+    place = places.get(key)
+    if place is None or (place.starting.done() and _unusable(place.starting)):
+        place = places[key] = _Place(asyncio.create_task(Worker.start(executable, headed=headed)))
+    place.sessions += 1
+
+    async def leave() -> None:
+        place.sessions -= 1
+        if place.sessions:
+            return
+        if places.get(key) is place:
+            del places[key]
+        if place.starting.done() and not place.starting.cancelled() and place.starting.exception() is None:
+            await place.starting.result().end()
+        else:
+            place.starting.cancel()
+
+    try:
+        # One run that is interrupted must not interrupt the start for the others.
+        worker = await asyncio.shield(place.starting)
+        return await worker.session(options, origins, leave)
+    except (cdp.Gone, cdp.Refused, Error) as error:
+        await leave()
+        raise own.lost_while_connecting(executable, error) from None
+    except BaseException:
+        await leave()
+        raise
+
+
+def _unusable(started: asyncio.Task[Worker]) -> bool:
+    return started.cancelled() or started.exception() is not None or started.result().lost
+
+
+def _for_playwright(options: BrowserOptions) -> dict[str, Any]:
+    """The options as Playwright names them. HTTP authentication is the guard's: Playwright would answer every site that asks."""
+    named: dict[str, Any] = {
+        "viewport": options.viewport.model_dump(),
+        "device_scale_factor": options.device_scale_factor,
+        "locale": options.locale,
+        "timezone_id": options.timezone,
+        "user_agent": options.user_agent,
+        "color_scheme": options.color_scheme,
+        "reduced_motion": "reduce" if options.reduced_motion else "no-preference",
+        "geolocation": options.geolocation.model_dump() if options.geolocation else None,
+        "permissions": list(options.permissions),
+        "extra_http_headers": options.headers or None,
+        "ignore_https_errors": options.ignore_https_errors,
+        "java_script_enabled": options.java_script,
+        "bypass_csp": options.bypass_csp,
+        "is_mobile": options.mobile,
+        "has_touch": options.touch,
+        "offline": options.offline,
+        "accept_downloads": False,
+    }
+    if options.proxy is not None:
+        named["proxy"] = {"server": options.proxy.server, "bypass": ",".join(options.proxy.bypass)}
+    return {name: value for name, value in named.items() if value is not None}
