@@ -57,6 +57,7 @@ class Unit:
 
     path: Path
     data: dict[str, Json]
+    """Its fields, spelt right."""
     model: type[Node] | None
     """What it is, or seems to be; None where nobody can tell."""
     slots: list[Slot] = dataclasses.field(default_factory=list)
@@ -84,7 +85,7 @@ class Unit:
 
     def slot(self, field: str) -> Slot | None:
         """The reference that a field of the node is."""
-        return next((slot for slot in self.slots if slot.path == (*self.path, field)), None)
+        return next((each for each in self.slots if each.field == field and len(each.path) == len(self.path) + 1), None)
 
 
 class Anatomy:
@@ -234,6 +235,7 @@ class Anatomy:
                 and key in ("nodes", "otherwise")
             ):
                 clean[key] = self._block(value, (*path, key), unit)
+        unit.data = clean
         return clean
 
 

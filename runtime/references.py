@@ -76,6 +76,16 @@ class Compiled:
         """What holds once this condition has turned out to be ``truth``."""
         return uses.facts_of(self.trees[0], truth=truth) if self.exact else uses.NOTHING
 
+    @property
+    def whole(self) -> frozenset[Fact]:
+        """The condition itself as a fact; nothing where it may change from look to look."""
+        return uses.holds(self.trees[0], truth=True) if self.exact else uses.NOTHING
+
+    @property
+    def parts(self) -> frozenset[Fact]:
+        """The conditions that it joins with ``and``, as facts; nothing where one of them may change."""
+        return uses.parts_of(self.trees[0]) if self.exact else uses.NOTHING
+
     def render(self, values: Mapping[str, Json], clock: Clock) -> Json:
         """The value with names looked up in ``values``, as JSON.
 

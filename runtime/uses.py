@@ -116,21 +116,29 @@ def chain_of(tree: nodes.Node | None) -> tuple[Chain, tuple[int, ...], list[node
 def facts_of(tree: nodes.Node, *, truth: bool) -> frozenset[Fact]:
     """What is known to hold once the condition ``tree`` has turned out to be ``truth``."""
     if isinstance(tree, nodes.Not):
-        return facts_of(tree.node, truth=not truth) | _holds(tree, truth)
+        return facts_of(tree.node, truth=not truth) | holds(tree, truth=truth)
     if isinstance(tree, nodes.And | nodes.Or):
         both = facts_of(tree.left, truth=truth), facts_of(tree.right, truth=truth)
         if isinstance(tree, nodes.And) == truth:
-            return both[0] | both[1] | _holds(tree, truth)
-        return (both[0] & both[1]) | _holds(tree, truth) | _evaluated(tree.left)
-    return _defined_by(tree, truth) | _evaluated(tree) | _holds(tree, truth) | _taken(tree, truth)
+            return both[0] | both[1] | holds(tree, truth=truth)
+        return (both[0] & both[1]) | holds(tree, truth=truth) | _evaluated(tree.left)
+    return _defined_by(tree, truth) | _evaluated(tree) | holds(tree, truth=truth) | _taken(tree, truth)
 
 
-def _holds(tree: nodes.Node, truth: bool) -> frozenset[Fact]:
+def holds(tree: nodes.Node, *, truth: bool) -> frozenset[Fact]:
     """The condition itself, in a form that does not depend on how it is laid out; nothing where it may change from look to look."""
     if tree.find(nodes.Call) is not None:
         return NOTHING
     form = repr(tree) if truth else f"Not(node={tree!r})"
     return frozenset({("holds", form)})
+
+
+def parts_of(tree: nodes.Node) -> frozenset[Fact]:
+    """The conditions that ``and`` joins, each as a fact; nothing where one of them may change from look to look."""
+    if not isinstance(tree, nodes.And):
+        return holds(tree, truth=True)
+    left, right = parts_of(tree.left), parts_of(tree.right)
+    return left | right if left and right else NOTHING
 
 
 def _evaluated(tree: nodes.Node) -> frozenset[Fact]:

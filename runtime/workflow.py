@@ -19,7 +19,7 @@ from nodes.errors import UsageError
 from nodes.part import Part
 from nodes.template import JsonValue, Text
 from nodes.values import Json
-from runtime import inputs, misfits, origins, references, yaml_text
+from runtime import inputs, misfits, names, origins, references, yaml_text
 from runtime.anatomy import Anatomy
 from runtime.browser.options import BrowserOptions
 from runtime.diagnostics import Diagnostic, Mark, WorkflowInvalid
@@ -128,6 +128,7 @@ def parse(content: str | bytes, name: str) -> Loaded:
     problems = document.problems + misfits.misspelt(anatomy, document)
     workflow = _fitted(anatomy, document, problems)
     templates = _compiled(anatomy, document, problems)
+    problems += names.check(anatomy, templates, document)
     problems += origins.check(anatomy, document)
     if problems or workflow is None:
         raise WorkflowInvalid(in_order(problems))
@@ -193,6 +194,7 @@ def fingerprint(node: Node) -> str:
     plain: Json = node.model_dump(
         mode="json", by_alias=True, exclude_defaults=True, exclude={"description"}, warnings=False
     )
+    plain["type"] = node.type  # a default, and yet what it is
     for field, _block in node.blocks():
         *way, last = field
         owner: Json = functools.reduce(operator.getitem, way, plain)
