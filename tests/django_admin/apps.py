@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from django.apps import AppConfig
 
 
@@ -11,3 +13,5 @@ class Billing(AppConfig):
     name = "tests.django_admin"
     label = "billing"
     verbose_name = "Billing"
+    # A package without __init__.py may be spread over several folders: Django wants to be told which one.
+    path = str(Path(__file__).parent)
