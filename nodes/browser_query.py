@@ -66,7 +66,9 @@ class Extract(OfElement):
 
     query: Literal["extract"]
     """Read rows."""
-    fields: dict[str, Annotated[FieldOf, BeforeValidator(_short_form)]] = Field(min_length=1)
+    fields: dict[str, Annotated[FieldOf, BeforeValidator(_short_form, json_schema_input_type=str | FieldOf)]] = Field(
+        min_length=1
+    )
     """Name of each field, and where in the row it stands: a CSS selector, or a map with ``css``, ``attribute``, ``type``, ``nth``, ``optional``."""
     min: int = Field(default=1, ge=0)
     """How many rows there must be at least. 0 reads what is there at once: wait for the page first."""

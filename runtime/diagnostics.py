@@ -13,10 +13,12 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import re
+import sys
 from collections.abc import Sequence
 
 from nodes.errors import UsageError
 from nodes.values import Json
+from runtime.display.stream import Talk, coloured
 from runtime.display.text import harmless, width_of
 
 WIDEST = 160
@@ -124,8 +126,10 @@ class WorkflowInvalid(UsageError):
             evidence={"problems": [each.as_json() for each in self.diagnostics]},
         )
 
-    def render(self, *, colour: bool = False) -> str:
-        """Every mistake, for people."""
+    def render(self, *, colour: bool | None = None) -> str:
+        """Every mistake, for people; without ``colour`` in colour where stderr is a terminal that wants it."""
+        if colour is None:
+            colour = coloured(Talk(sys.stderr))
         return "\n\n".join(each.render(colour=colour) for each in self.diagnostics)
 
 

@@ -21,7 +21,7 @@ from nodes.template import JsonValue, Text
 from nodes.values import Json
 from runtime import inputs, misfits, names, origins, references, yaml_text
 from runtime.anatomy import Anatomy
-from runtime.browser.options import BrowserOptions
+from runtime.browser.options import BrowserOptions, Mode
 from runtime.diagnostics import Diagnostic, Mark, WorkflowInvalid
 from runtime.inputs import Input
 from runtime.references import Compiled, ReferenceInvalid
@@ -50,7 +50,7 @@ class Workflow(Part):
     allowed_origins: list[Text] | None = None
     """Origins whose documents the browser may load, such as ``https://shop.test``. Default: those of the addresses in ``goto`` and in inputs."""
     browser: (
-        Annotated[BrowserOptions, BeforeValidator(_browser, json_schema_input_type=str | BrowserOptions)] | None
+        Annotated[BrowserOptions, BeforeValidator(_browser, json_schema_input_type=Mode | BrowserOptions)] | None
     ) = None
     """How the browser is made: ``own``, ``shared``, or a map of options."""
     on_redo: Literal["confirm", "redo", "ask"] | None = None

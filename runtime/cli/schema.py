@@ -1,0 +1,33 @@
+"""``runops schema``: the JSON Schema of workflow files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nodes.errors import UsageError
+from runtime.cli import console
+from runtime.schema import workflow_schema
+
+
+def schema(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.", show_default=False)
+    ] = None,
+) -> None:
+    """Print the JSON Schema of workflow files (draft 2020-12), so that an editor can complete and check them.
+
+    Most editors take it from a first line such as `# yaml-language-server: $schema=./runops.schema.json`.
+    """
+    text = json.dumps(workflow_schema(), indent=2, ensure_ascii=False)
+    if output is None:
+        console.result(text)
+        return
+    try:
+        output.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError("file-not-written", f"{output} cannot be written: {error.strerror}") from None
+    console.say(f"wrote {output}")
