@@ -163,6 +163,14 @@ class Shop:
             )
         return answer["rows"]
 
+    def wait_for_request(self, line: str, timeout: float = 30.0) -> None:
+        """Wait until the shop's log has a request like `GET /orders/1001`. Raises `TimeoutError`."""
+        until = time.monotonic() + timeout
+        while line not in self.log:
+            if time.monotonic() > until:
+                raise TimeoutError(f"no {line} in {timeout:g} s; the shop's log:\n{self.log}")
+            time.sleep(0.05)
+
     def release(self, *, go_on: bool = True) -> int:
         """Let what is held go on, or end it there and unanswered; returns how many requests that were."""
         return self.api("POST", "/_release", {"go_on": go_on})["released"]

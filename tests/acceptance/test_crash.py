@@ -1,0 +1,167 @@
+"""Killed in the middle of a payment: the command as a process, a real Chromium, the shop's ledger as the judge."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+import pytest
+
+from tests.command import Project
+from tests.shop_process import Shop
+
+CONFIRM = """
+        confirm:
+          settle: 2
+          nodes:
+            - {id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ order.number }}"}
+            - {id: status, type: browser_query, query: text, target: {test_id: status}}
+          done: "{{ status == 'paid' }}"
+"""
+VERIFY = """
+        verify: [{text: paid, target: {role: row, has_text: "{{ order.number }}"}}]
+"""
+
+WORKFLOW = """
+version: 1
+name: Pay
+inputs: {base_url: {type: string}}
+secrets: [SHOP_PASSWORD]
+nodes:
+  - id: sign_in
+    type: group
+    nodes:
+      - {id: login, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
+      - {id: user, type: browser_action, action: fill, target: {label: Username}, value: admin}
+      - {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}
+      - {id: submit, type: browser_action, action: click, target: {role: button, name: Sign in}, effect: idempotent, verify: [{url: "**/orders"}]}
+  - id: orders
+    type: browser_query
+    query: extract
+    target: {css: "#orders tbody tr"}
+    fields: {number: td.no}
+  - id: each
+    type: iterate
+    over: "{{ orders }}"
+    as: order
+    key: "{{ order.number }}"
+    nodes:
+      - id: pay
+        type: browser_action
+        action: click
+        target: {role: button, name: Pay, within: {role: row, has_text: "{{ order.number }}"}}
+"""
+
+PAY = "/orders/.*/pay"
+How = Literal["confirm", "verify", "nothing"]
+KNOWS: dict[How, str] = {"confirm": VERIFY + CONFIRM, "verify": VERIFY, "nothing": ""}
+
+
+class Operator:
+    """Somebody whose runs die: starts them, kills them, goes on with them."""
+
+    def __init__(self, folder: Path, shop: Shop) -> None:
+        self.project = Project(folder, SHOP_PASSWORD=shop.password, RUNOPS_LINGER="60")
+        self.shop = shop
+
+    def start(self, text: str) -> subprocess.Popen[str]:
+        """Begin a run of the workflow."""
+        self.project.write("flow.yaml", text)
+        return self.project.start("run", "flow.yaml", "-i", f"base_url={self.shop.url}", "--json")
+
+    def kill(self, process: subprocess.Popen[str], *, chromium: Literal["survives", "gone"]) -> None:
+        """End the engine with SIGKILL, and its browser too or not."""
+        state = json.loads(next(self.project.folder.glob(".runops/private/*/browser.json")).read_text())
+        browser = psutil.Process(state["chromium"])
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        if chromium == "gone":
+            browser.kill()
+            psutil.wait_procs([browser], timeout=10)
+
+    def resume(self) -> tuple[int, dict[str, Any]]:
+        """Go on with the run; the exit code and what stdout says."""
+        done = self.project.runops("resume", "last", "--json")
+        assert "Traceback" not in done.stderr
+        return done.returncode, json.loads(done.stdout)
+
+    def decide(self, verdict: str) -> None:
+        """Answer the question of the run."""
+        assert self.project.runops("decide", "last", verdict).returncode == 0
+
+    def paid(self) -> dict[str, int]:
+        """How often each order was paid, by the shop's ledger."""
+        payments = [row["subject"] for row in self.shop.ledger("payment")]
+        return {number: payments.count(number) for number in payments}
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> Iterator[Operator]:
+    """An operator, and a shop with three open orders."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    with Shop.start(tmp_path, orders=3, paid=0) as shop:
+        made = Operator(folder, shop)
+        try:
+            yield made
+        finally:
+            shop.clear()
+            end_browsers(folder)
+
+
+def end_browsers(folder: Path) -> None:
+    """End what a killed run left behind, by its pid and start time."""
+    for file in folder.glob(".runops/private/*/browser.json"):
+        state = json.loads(file.read_text())
+        for pid in (state["chromium"], state["watcher"]):
+            try:
+                psutil.Process(pid).kill()
+            except psutil.NoSuchProcess:
+                continue
+
+
+@pytest.mark.parametrize("how", ["confirm", "verify", "nothing"])
+@pytest.mark.parametrize("chromium", ["survives", "gone"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_between_call_and_result(
+    operator: Operator, moment: Literal["before", "after"], chromium: Literal["survives", "gone"], how: How
+) -> None:
+    """Killed while the second payment is under way: no order is ever paid twice, each exactly once where `confirm` can tell, and where nobody can the run pauses."""
+    operator.shop.switch("hold", PAY, method="POST", skip=1, moment=moment)
+    engine = operator.start(WORKFLOW + KNOWS[how])
+    operator.shop.wait("held", path="/orders/1001/pay")
+    operator.kill(engine, chromium=chromium)
+    operator.shop.release()
+    operator.shop.wait("ledger", kind="payment", count=2)
+    code, said = operator.resume()
+    if code == 4:
+        assert how != "confirm"
+        assert said["question"]["reason"] == "outcome-unknown"
+        assert operator.paid() == {"100": 1, "1001": 1}
+        operator.decide("done")
+        code, said = operator.resume()
+    else:
+        assert how == "confirm" or chromium == "survives"
+    assert (code, said["status"]) == (0, "passed")
+    assert operator.paid() == {"100": 1, "1001": 1, "1002": 1}
+
+
+def test_the_shop_answers_late(operator: Operator) -> None:
+    """The request is still on its way when `confirm` looks first: its second look sees it, and nothing is paid twice."""
+    operator.shop.switch("hold", PAY, method="POST", skip=1, moment="before")
+    engine = operator.start(WORKFLOW + KNOWS["confirm"].replace("settle: 2", "settle: 6"))
+    operator.shop.wait("held", path="/orders/1001/pay")
+    operator.kill(engine, chromium="gone")
+    resuming = operator.project.start("resume", "last", "--json")
+    operator.shop.wait_for_request("GET /orders/1001")
+    operator.shop.release()
+    out, err = resuming.communicate(timeout=60)
+    assert resuming.returncode == 0, err
+    assert json.loads(out)["status"] == "passed"
+    assert operator.paid() == {"100": 1, "1001": 1, "1002": 1}
