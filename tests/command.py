@@ -22,7 +22,7 @@ class Project:
     def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
         kept = {name: os.environ[name] for name in ("HOME", "PATH", "RUNOPS_BROWSER") if name in os.environ}
-        self.environment = {**kept, "LANG": "C.UTF-8", "TERM": "xterm-256color", "RUNOPS_LINGER": "0", **environment}
+        self.environment = {**kept, "LANG": "C.UTF-8", "TERM": "xterm-256color", "RUNOPS_LINGER": "30", **environment}
 
     def write(self, name: str, text: str) -> Path:
         """Put a file into the folder."""

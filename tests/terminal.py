@@ -128,6 +128,7 @@ class Terminal:
         folder: Path | None = None,
     ) -> None:
         self.screen = Screen(columns, rows)
+        self._folder = folder
         self.raw = ""
         """Everything that was written, controls included."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -208,12 +209,9 @@ class Terminal:
         return self.process.wait(max(until - time.monotonic(), 1))
 
     def note_children(self) -> list[psutil.Process]:
-        """The processes below the program that run now; they are remembered."""
-        try:
-            below = psutil.Process(self.process.pid).children(recursive=True)
-        except psutil.NoSuchProcess:
-            below = []
-        self.started += [child for child in below if child not in self.started]
+        """The processes that the program started and that run now; they are remembered."""
+        below = processes_of(self.process.pid, self._folder)
+        self.started += [each for each in below if each not in self.started]
         return below
 
     def survivors(self, patience: float = 10.0) -> list[psutil.Process]:
@@ -229,6 +227,25 @@ def still_running(processes: Sequence[psutil.Process], patience: float = 10.0) -
             break
         time.sleep(0.02)
     return left
+
+
+def processes_of(pid: int, folder: Path | None) -> list[psutil.Process]:
+    """What a process has started: its children, and what works in its folder although it has another parent, a browser and its watcher."""
+    found: list[psutil.Process] = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid == pid or not _runs(process):
+                continue
+            if pid in [parent.pid for parent in process.parents()]:
+                found.append(process)
+            elif folder is not None and any(f"{folder}/" in word for word in process.cmdline()):
+                found.append(process)
+                parent = process.parent()
+                if parent is not None and any(word.endswith("watcher.py") for word in parent.cmdline()):
+                    found.append(parent)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return list(dict.fromkeys(found))
 
 
 def _runs(process: psutil.Process) -> bool:

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from nodes.errors import RunOpsError, SetupError, UsageError
+from nodes.errors import InternalError, RunOpsError, SetupError, UsageError
 from runtime.cli import console, signals, table
 from runtime.display.stream import drain
 
@@ -113,7 +113,7 @@ def run(arguments: list[str]) -> int:
         code = _invoke(arguments or ["--help"])
         with console.writing():
             sys.stdout.flush()
-    except (Exception, SystemExit, KeyboardInterrupt, signals.Interrupted) as error:  # noqa: BLE001 — the last one to catch anything
+    except BaseException as error:  # noqa: BLE001 — the last one to catch anything
         code = _ended_by(error, arguments)
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
@@ -180,6 +180,9 @@ def _bug(error: BaseException, arguments: list[str]) -> int:
     )
     if arguments and arguments[0] in ("run", "resume", "decide"):
         console.say("  again  runops resume last")
+    if "--json" in arguments:
+        with contextlib.suppress(RunOpsError):
+            console.result(console.as_json(status="error", exit=BUG, error=InternalError("bug", what).as_json()))
     return BUG
 
 

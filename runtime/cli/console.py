@@ -153,3 +153,11 @@ def next_command(error: RunOpsError, arguments: list[str]) -> str | None:
     if isinstance(error, UsageError):
         return f"runops {command} --help" if command and error.code != "unknown-command" else "runops --help"
     return None
+
+
+def result_text(output: Json) -> str:
+    """The run's output for people: YAML, which a program can read too."""
+    import yaml  # only results need it, and a help has none
+
+    text = yaml.safe_dump(output, allow_unicode=True, sort_keys=False, default_flow_style=False, width=2**20)
+    return text.removesuffix("...\n").rstrip("\n")

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 import typer
 
 from runtime import running, runs, settings
-from runtime.cli import console, execution
+from runtime.cli import console, execution, flags
 
 
 def decide(
-    run: execution.RunArgument,
+    run: flags.RunArgument,
     verdict: Annotated[
         Literal["done", "not-done", "skip"],
         typer.Argument(
@@ -21,11 +21,11 @@ def decide(
         ),
     ],
     only: Annotated[bool, typer.Option("--only", help="Write the answer down, and do not go on yet.")] = False,
-    as_json: execution.JsonFlag = False,
-    quiet: execution.QuietFlag = False,
-    headed: execution.HeadedFlag = None,
-    keep_browser: execution.KeepBrowserFlag = None,
-    linger: execution.LingerFlag = None,
+    as_json: flags.JsonFlag = False,
+    quiet: flags.QuietFlag = False,
+    headed: flags.HeadedFlag = None,
+    keep_browser: flags.KeepBrowserFlag = None,
+    linger: flags.LingerFlag = None,
 ) -> None:
     """Answer the question with which a run paused, and go on.
 
@@ -40,4 +40,6 @@ def decide(
         if as_json:
             console.result(console.as_json(run=run_id, status="paused", exit=0, decided=verdict))
         return
-    execution.carry_out(lambda listener: running.resume_run(run_id, chosen, listener), as_json=as_json, quiet=quiet)
+    execution.carry_out(
+        lambda listener: running.resume_run(run_id, chosen, listener), home=chosen.home, as_json=as_json, quiet=quiet
+    )

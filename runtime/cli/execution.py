@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import json
 import logging
 import os
 import shlex
@@ -11,15 +13,15 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Any
 
 import psutil
 import typer
-import yaml
 
-from nodes.values import Json
 from runtime import events
+from runtime.browser import launch, own
 from runtime.cli import console, signals
 from runtime.display.base import Display, choose
 from runtime.display.text import duration, harmless, one_line
@@ -27,44 +29,17 @@ from runtime.display.text import duration, harmless, one_line
 Begin = Callable[[events.Listener], Coroutine[Any, Any, events.RunEnded]]
 """What starts or resumes a run, told who listens. Cancelling it interrupts the run."""
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
-HeadedFlag = Annotated[
-    bool | None, typer.Option("--headed/--headless", help="Show the browser's window, or not.", show_default=False)
-]
-KeepBrowserFlag = Annotated[
-    bool | None,
-    typer.Option(
-        "--keep-browser/--close-browser", help="Leave the browser open when the run has ended.", show_default=False
-    ),
-]
-LingerFlag = Annotated[
-    float | None,
-    typer.Option(
-        "--linger",
-        metavar="SECONDS",
-        help="How long the browser waits for `runops resume` after a crash.",
-        show_default=False,
-    ),
-]
-RunArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN",
-        help="The run: its id, a beginning or an end of it that no other has, or `last`.",
-        show_default=False,
-    ),
-]
-QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr unless something goes wrong.")]
-
-SAME_PRESS = 0.2
+SAME_PRESS = 0.1
 """Seconds within which two signals are one: `timeout` sends its signal to the command and to its group."""
 
 
 class Run:
     """One run, from the first sign on the screen to the exit code."""
 
-    def __init__(self, display: Display) -> None:
+    def __init__(self, display: Display, home: Path) -> None:
+        """``home`` keeps the run."""
         self.display = display
+        self._home = home
         self.id: str | None = None
         """Known once the run's log is open."""
         self.told: events.RunEnded | None = None
@@ -91,7 +66,7 @@ class Run:
             task.cancel()
 
         self._stop = lambda: loop.call_soon_threadsafe(stop)
-        with self.display, signals.handled_by(self._signalled):
+        with signals.handled_by(self._signalled), self.display:
             try:
                 return await task
             except asyncio.CancelledError:
@@ -113,6 +88,8 @@ class Run:
         """Leave as a crash would, but leave nothing behind: what this process started is ended too."""
         with contextlib.suppress(Exception):
             self.display.end()
+        if self.id is not None:
+            end_browser(self._home / "private" / self.id)
         end_children()
         with contextlib.suppress(OSError):
             # Not through sys.stderr: the signal may have come in the middle of a write to it.
@@ -136,14 +113,14 @@ class Run:
         if as_json:
             console.result(json_of(outcome, self.id, code))
         elif outcome is not None and outcome.status == "passed" and outcome.output is not None:
-            console.result(result_text(outcome.output))
+            console.result(console.result_text(outcome.output))
         return code
 
 
-def carry_out(begin: Begin, *, as_json: bool, quiet: bool) -> None:
-    """Follow a run to its end; always raises ``typer.Exit`` with the exit code, or RunOpsError for what could not start."""
+def carry_out(begin: Begin, *, home: Path, as_json: bool, quiet: bool) -> None:
+    """Follow a run, kept in ``home``, to its end; always raises ``typer.Exit`` with the exit code, or RunOpsError for what could not start."""
     hush()
-    run = Run(choose(quiet=quiet))
+    run = Run(choose(quiet=quiet), home)
     with signals.handled_by(signals.leave_at_once):
         outcome = asyncio.run(run.follow(begin))
         code = run.ended(outcome, as_json=as_json, quiet=quiet)
@@ -156,6 +133,15 @@ def hush() -> None:
         return
     logging.getLogger().addHandler(logging.NullHandler())
     sys.unraisablehook = lambda _unraisable: None
+
+
+def end_browser(private: Path) -> None:
+    """Ask the watcher of a run's browser to end it now; nothing happens where there is none."""
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        state: dict[str, Any] = json.loads((private / own.STATE).read_text())
+        alive = launch.Alive(**{field.name: state[field.name] for field in dataclasses.fields(launch.Alive)})
+        if alive.lives():
+            os.kill(alive.watcher, signal.SIGTERM)
 
 
 def end_children() -> None:
@@ -205,9 +191,3 @@ def json_of(outcome: events.RunEnded | None, run: str | None, code: int) -> str:
         tolerated=outcome.tolerated,
         question=outcome.question,
     )
-
-
-def result_text(output: Json) -> str:
-    """The run's output for people: YAML, which a program can read too."""
-    text = yaml.safe_dump(output, allow_unicode=True, sort_keys=False, default_flow_style=False, width=2**20)
-    return text.removesuffix("...\n").rstrip("\n")

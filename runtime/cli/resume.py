@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from runtime import running, runs, settings
-from runtime.cli import execution
+from runtime.cli import execution, flags
 
 
 def resume(
-    run: execution.RunArgument,
-    as_json: execution.JsonFlag = False,
-    quiet: execution.QuietFlag = False,
-    headed: execution.HeadedFlag = None,
-    keep_browser: execution.KeepBrowserFlag = None,
-    linger: execution.LingerFlag = None,
+    run: flags.RunArgument,
+    as_json: flags.JsonFlag = False,
+    quiet: flags.QuietFlag = False,
+    headed: flags.HeadedFlag = None,
+    keep_browser: flags.KeepBrowserFlag = None,
+    linger: flags.LingerFlag = None,
 ) -> None:
     """Go on with a run that was killed, interrupted, paused, or failed. What is done is not done again.
 
@@ -20,4 +20,6 @@ def resume(
     """
     chosen = settings.load(headed=headed, keep_browser=keep_browser, linger=linger)
     run_id = runs.find(chosen, run)
-    execution.carry_out(lambda listener: running.resume_run(run_id, chosen, listener), as_json=as_json, quiet=quiet)
+    execution.carry_out(
+        lambda listener: running.resume_run(run_id, chosen, listener), home=chosen.home, as_json=as_json, quiet=quiet
+    )

@@ -9,7 +9,7 @@ import typer
 
 from nodes.errors import UsageError
 from runtime import running, settings
-from runtime.cli import execution
+from runtime.cli import execution, flags
 
 
 def run(
@@ -18,9 +18,9 @@ def run(
         list[str] | None,
         typer.Option("--input", "-i", metavar="NAME=VALUE", help="An input of the workflow; once for each."),
     ] = None,
-    as_json: execution.JsonFlag = False,
-    quiet: execution.QuietFlag = False,
-    headed: execution.HeadedFlag = None,
+    as_json: flags.JsonFlag = False,
+    quiet: flags.QuietFlag = False,
+    headed: flags.HeadedFlag = None,
     browser: Annotated[
         Literal["own", "shared"] | None,
         typer.Option(
@@ -29,8 +29,8 @@ def run(
             show_default=False,
         ),
     ] = None,
-    keep_browser: execution.KeepBrowserFlag = None,
-    linger: execution.LingerFlag = None,
+    keep_browser: flags.KeepBrowserFlag = None,
+    linger: flags.LingerFlag = None,
 ) -> None:
     """Run a workflow. Its output goes to stdout, everything else to stderr.
 
@@ -38,7 +38,9 @@ def run(
     """
     chosen = settings.load(headed=headed, browser_mode=browser, keep_browser=keep_browser, linger=linger)
     given = parse_inputs(inputs or [])
-    execution.carry_out(lambda listener: running.start(file, given, chosen, listener), as_json=as_json, quiet=quiet)
+    execution.carry_out(
+        lambda listener: running.start(file, given, chosen, listener), home=chosen.home, as_json=as_json, quiet=quiet
+    )
 
 
 def parse_inputs(pairs: list[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ import typer
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime import history, journal, log, runs, settings, store
-from runtime.cli import console, execution
+from runtime.cli import console, flags
 from runtime.cli.runs import moment
 from runtime.display.text import count, cut, duration, fit, harmless, one_line, value_text
 
@@ -26,7 +26,7 @@ PREVIEW = 60
 
 
 def show(
-    run: execution.RunArgument,
+    run: flags.RunArgument,
     at: Annotated[
         str | None,
         typer.Option(
@@ -220,7 +220,7 @@ class View:
             lines += self._attempt(attempt)
         value = self.value(step)
         if value is not None:
-            lines += ["  value", *(f"    {line}" for line in harmless(execution.result_text(value)).split("\n"))]
+            lines += ["  value", *(f"    {line}" for line in harmless(console.result_text(value)).split("\n"))]
         return lines + [line for child in step.below for line in self._tree(child, 1, width, whole=True)]
 
     def _head(self) -> list[str]:

@@ -54,4 +54,5 @@ def handled_by(handler: Handler) -> Generator[None]:
         yield
     finally:
         for number, earlier in before.items():
-            signal.signal(number, earlier)
+            if earlier is not None:  # a handler that was not set from Python cannot be set again
+                signal.signal(number, earlier)

@@ -58,9 +58,10 @@ def live(progress: Progress, width: int, height: int) -> list[Line]:
 
 
 def final(progress: Progress, width: int, most: int = 30) -> list[Line]:
-    """What stays on the screen when the run is over: its outermost steps, the newest ``most`` of them."""
-    root = progress.root
-    return _over(root, 0, most, width)
+    """What stays on the screen when the run is over: its outermost steps, the newest ``most`` lines of them, and where it was interrupted."""
+    now = progress.clock()
+    left = [_running(step, depth, width, now, over=True) for depth, step in enumerate(progress.open[1:])]
+    return [*_over(progress.root, 0, most - len(left), width), *left][-most:]
 
 
 def _rooms(chain: list[Step], room: int) -> list[int]:
@@ -111,8 +112,10 @@ def _ended(step: Step, depth: int, width: int) -> Line:
     return Line(fit(_join(parts), "" if quiet else duration(step.seconds), width), tone)
 
 
-def _running(step: Step, depth: int, width: int, now: float) -> Line:
-    mark, tone = MARKS[None]
+def _running(step: Step, depth: int, width: int, now: float, *, over: bool = False) -> Line:
+    mark: str
+    tone: Tone
+    mark, tone = MARKS[None] if not over else ("..", "odd")
     parts = [f"{'  ' * depth}{mark}  {step.label}"]
     if step.turn is not None:
         parts.append(f"{step.turn.index}/{step.turn.length}")
@@ -125,6 +128,8 @@ def _running(step: Step, depth: int, width: int, now: float) -> Line:
     if step.container:
         trouble = {status: number for status, number in step.tally().items() if status in ("error", "tolerated")}
         parts += [f"{number} {status}" for status, number in trouble.items()]
+    if over:
+        parts.append("not finished")
     return Line(fit(_join(parts), duration(now - step.since), width), tone)
 
 

@@ -93,12 +93,12 @@ class Tree(Display):
             self.console.print(self._text(lines))
 
     def size(self) -> tuple[int, int]:
-        """Columns and rows that may be drawn on: the last of each stays free, where terminals differ in what a full line does."""
+        """Columns and rows that may be drawn on. Three columns stay free for the ``^C`` that a terminal echoes, which must not break a line."""
         try:
             columns, rows = os.get_terminal_size(self.talk.fileno())
         except OSError:
             columns, rows = 0, 0
-        return max((columns or 80) - 1, 10), max((rows or 24) - 1, 2)
+        return max((columns or 80) - 3, 10), max((rows or 24) - 1, 2)
 
     def _draw(self) -> RenderableType:
         width, height = self.size()

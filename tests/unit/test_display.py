@@ -212,6 +212,24 @@ def test_a_retried_step_is_one_line() -> None:
     assert shown[1:] == [">>  a  click it  attempt 2  0.0 s"]
 
 
+def test_an_interrupted_run_leaves_where_it_stood() -> None:
+    """What stays on the screen of an interrupted run names the step that was not finished, and does not look as if it ran."""
+    progress = Progress(Clock())
+    for event in (
+        leaf("a"),
+        ended("a"),
+        container("each", "iterate"),
+        events.LoopTurn("each", 2, 9, "x"),
+        leaf("each[#x]/b"),
+    ):
+        progress(event)
+    assert texts(picture.final(progress, 80)) == [
+        "ok  a  click it  0.1 s",
+        "..  each  2/9  #x  not finished  0.0 s",
+        "  ..  b  click it  not finished  0.0 s",
+    ]
+
+
 def test_plain_prints_a_line_per_step(plain: tuple[Plain, io.StringIO, Clock]) -> None:
     """Every leaf is one line when it ends; a container that went well says nothing of its own."""
     display, stream, _ = plain

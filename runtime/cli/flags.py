@@ -1,0 +1,36 @@
+"""Arguments that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+HeadedFlag = Annotated[
+    bool | None, typer.Option("--headed/--headless", help="Show the browser's window, or not.", show_default=False)
+]
+KeepBrowserFlag = Annotated[
+    bool | None,
+    typer.Option(
+        "--keep-browser/--close-browser", help="Leave the browser open when the run has ended.", show_default=False
+    ),
+]
+LingerFlag = Annotated[
+    float | None,
+    typer.Option(
+        "--linger",
+        metavar="SECONDS",
+        help="How long the browser waits for `runops resume` after a crash.",
+        show_default=False,
+    ),
+]
+RunArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="The run: its id, a beginning or an end of it that no other has, or `last`.",
+        show_default=False,
+    ),
+]
+QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr unless something goes wrong.")]

@@ -1,0 +1,170 @@
+"""The command on a terminal: what a person sees, and what Ctrl-C does."""
+
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.command import Project
+from tests.shop_process import ROOT, Shop
+from tests.terminal import Terminal, processes_of, still_running
+
+PAY_ORDERS = str(ROOT / "workflows" / "pay_orders.yaml")
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+ADD = """
+version: 1
+name: Add
+nodes:
+  - {id: add, type: transform, expr: "{{ 1 + 1 }}"}
+"""
+RUN_ID = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    """A shop with five open orders, on pages of three."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    with Shop.start(folder, orders=5, paid=0, page_size=10) as shop:
+        yield shop
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """An empty project that knows the shop's password."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return Project(folder, SHOP_PASSWORD="correct-horse")
+
+
+def pay(project: Project, shop: Shop, *, columns: int = 80, rows: int = 24) -> Terminal:
+    """Start to pay the open orders, on a terminal."""
+    return project.terminal("run", PAY_ORDERS, "-i", f"base_url={shop.url}", columns=columns, rows=rows)
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_the_tree_fits_the_terminal_and_says_where_the_run_is(columns: int, project: Project, shop: Shop) -> None:
+    """While a payment hangs the screen names its step and its place in the loop, its clock goes on, and no line ever wraps."""
+    shop.switch("hold", path="/orders/1002/pay", method="POST")
+    with pay(project, shop, columns=columns, rows=12) as terminal:
+        terminal.wait_for(lambda: bool(re.search(r">>  each_order +3/5  #1002", terminal.text)))
+        terminal.wait_for(lambda: bool(re.search(r">>  pay  click .*  0\.[1-9] s", terminal.text)))
+        terminal.wait_for(lambda: bool(re.search(r">>  pay  click .*  [1-9]\.\d s", terminal.text)))
+        assert "Pay the open orders" in terminal.text
+        assert RUN_ID.search(terminal.text)
+        shop.release()
+        assert terminal.wait() == 0
+        assert terminal.screen.wrapped == []
+        assert ">>" not in terminal.everything
+        assert "passed" in terminal.text
+        assert "paid: 5" in terminal.text
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "forbidden"), [("NO_COLOR", "1", COLOURS), ("TERM", "dumb", re.compile("\x1b"))]
+)
+def test_a_terminal_gets_no_more_than_it_can_take(
+    variable: str, value: str, forbidden: re.Pattern[str], project: Project
+) -> None:
+    """`NO_COLOR`: the tree without colours. `TERM=dumb`: no control sequence at all, and a line per step."""
+    project.write("add.yaml", ADD)
+    project.environment[variable] = value
+    with project.terminal("run", "add.yaml") as terminal:
+        assert terminal.wait() == 0
+        assert forbidden.search(terminal.raw) is None
+        assert "ok  add" in terminal.everything
+        assert "passed" in terminal.everything
+
+
+def test_ctrl_c_in_a_step_leaves_a_run_that_goes_on(project: Project, shop: Shop) -> None:
+    """It ends 130, says what to type, leaves no process; what it said goes on and pays every order exactly once."""
+    shop.switch("hold", path="/orders/1003/pay", method="POST")
+    with pay(project, shop) as terminal:
+        shop.wait("held", path="/orders/1003/pay")
+        assert terminal.note_children()
+        terminal.press("\x03")
+        assert terminal.wait() == 130
+        assert terminal.survivors() == []
+        assert "Traceback" not in terminal.everything
+        again = re.search(r"runops (resume \w+)", terminal.everything)
+    shop.clear()
+    assert again is not None
+    with project.terminal(*again[1].split()) as terminal:
+        assert terminal.wait() == 0
+        assert terminal.screen.wrapped == []
+    assert sorted(row["subject"] for row in shop.ledger("payment")) == ["100", "1001", "1002", "1003", "1004"]
+
+
+def test_a_second_ctrl_c_ends_at_once(project: Project, shop: Shop) -> None:
+    """When what drives the browser does not answer any more, the second Ctrl-C ends the run and what it started, as a crash would."""
+    shop.switch("hold", path="/orders/1002/pay", method="POST")
+    with pay(project, shop) as terminal:
+        shop.wait("held", path="/orders/1002/pay")
+        terminal.note_children()
+        for child in psutil.Process(terminal.process.pid).children():
+            child.suspend()
+        terminal.press("\x03")
+        terminal.wait_for(lambda: "again: at once" in terminal.text)
+        # Presses that come within a tenth of a second are one.
+        pressed = time.monotonic()
+        terminal.wait_for(lambda: time.monotonic() - pressed > 0.2)
+        terminal.press("\x03")
+        assert terminal.wait() == 130
+        assert terminal.survivors() == []
+        assert "runops resume" in terminal.everything
+    assert project.runs()[0]["state"] in ("interrupted", "died")
+
+
+@pytest.mark.parametrize("moment", ["the display begins", "the browser starts"])
+def test_ctrl_c_during_start_up(moment: str, project: Project, shop: Shop) -> None:
+    """Before the first step Ctrl-C is as clean as later: 130, no traceback, no process left."""
+    with pay(project, shop) as terminal:
+        if moment == "the display begins":
+            terminal.wait_for(lambda: "starting" in terminal.text or "Pay the" in terminal.text)
+        else:
+            terminal.wait_for(lambda: bool(terminal.note_children()))
+        terminal.press("\x03")
+        assert terminal.wait() == 130
+        terminal.note_children()
+        assert terminal.survivors() == []
+        assert "Traceback" not in terminal.everything
+        assert "interrupted" in terminal.everything
+
+
+def test_ctrl_c_during_the_imports(project: Project, tmp_path: Path) -> None:
+    """An import in progress is left at once, without a word of Python's."""
+    slow = tmp_path / "slow"
+    slow.mkdir()
+    (slow / "yaml.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(60)\n")
+    with project.terminal("run", PAY_ORDERS, PYTHONPATH=str(slow)) as terminal:
+        terminal.wait_for(lambda: "importing" in terminal.text)
+        terminal.press("\x03")
+        assert terminal.wait() == 130
+        assert "Traceback" not in terminal.everything
+        assert "KeyboardInterrupt" not in terminal.everything
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_interrupts_a_run_without_a_terminal(number: int, code: int, project: Project, shop: Shop) -> None:
+    """A CI job that is cancelled ends in order: its log says interrupted, its processes are gone, it can be resumed."""
+    shop.switch("hold", path="/orders/1002/pay", method="POST")
+    with project.start("run", PAY_ORDERS, "-i", f"base_url={shop.url}", prepare=heed_signals) as process:
+        shop.wait("held", path="/orders/1002/pay")
+        below = processes_of(process.pid, project.folder)
+        assert any("chrom" in each.name() for each in below)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert still_running(below) == []
+    assert "runops resume" in err
+    assert "Traceback" not in err
+    assert [run["state"] for run in project.runs()] == ["interrupted"]
+
+
+def heed_signals() -> None:
+    """What a process in the foreground does, also where the tests themselves run in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

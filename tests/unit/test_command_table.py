@@ -1,0 +1,105 @@
+"""The table of commands, and what stands behind each name."""
+
+import importlib.metadata
+import subprocess
+import sys
+
+import pytest
+
+from nodes.errors import SetupError, UsageError
+from runtime.cli import app, table
+
+HEAVY = ("playwright", "openai", "duckdb")
+
+
+def modules_after(*arguments: str) -> set[str]:
+    """The top-level modules that a process has loaded when it has run the command."""
+    program = (
+        "import sys\n"
+        "from runtime.cli.main import main\n"
+        f"code = main({list(arguments)!r})\n"
+        "sys.stderr.write('\\n'.join(sorted({name.partition('.')[0] for name in sys.modules})))\n"
+        "sys.exit(code)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split("\n"))
+
+
+class Entry:
+    """What an installed package says it offers."""
+
+    def __init__(self, name: str, value: str) -> None:
+        self.name = name
+        self.value = value
+
+
+@pytest.fixture
+def offers(monkeypatch: pytest.MonkeyPatch):
+    """Put entry points in the place of those that are installed."""
+
+    def offer(**entries: str) -> None:
+        found = [Entry(name.replace("_", " ", 1).replace(" ", ": ", 1), value) for name, value in entries.items()]
+        monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: found if group == table.GROUP else [])
+
+    return offer
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_help_and_version_load_no_browser_model_or_database(arguments: list[str]) -> None:
+    """The general help answers without loading what only a run needs."""
+    assert not modules_after(*arguments) & set(HEAVY)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_help_and_version_load_neither_rich_console_nor_settings(arguments: list[str]) -> None:
+    """The general help stays quick: nothing that takes tens of milliseconds to load."""
+    assert not modules_after(*arguments) & {"pydantic_settings", "asyncio", "yaml", "jinja2"}
+
+
+def test_help_lists_every_command_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """`runops --help` names all commands of the table, in its order."""
+    assert app.run(["--help"]) == 0
+    out = capsys.readouterr().out
+    places = [out.index(f"  {command.name} ") for command in table.every()]
+    assert places == sorted(places)
+    assert all(command.help in out for command in table.every())
+
+
+@pytest.mark.parametrize("command", table.OWN, ids=lambda command: command.name)
+def test_every_command_of_the_table_can_be_loaded(command: table.Command) -> None:
+    """Behind every name stands a function whose annotations typer understands."""
+    assert app.built(command).name == command.name
+
+
+def test_a_package_offers_a_command_that_is_not_imported_until_it_is_called(
+    offers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Listing reads only the entry's name; calling imports it."""
+    offers(greet_Say_hello="no.such.module:greet")
+    assert app.run(["--help"]) == 0
+    assert "greet" in capsys.readouterr().out
+    assert app.run(["greet"]) == SetupError.exit
+    assert "command-broken" in capsys.readouterr().err
+
+
+def test_a_package_cannot_replace_a_command_of_ours(offers) -> None:
+    """An entry with the name of one of our own commands is passed over."""
+    offers(run_Something_else="evil:run")
+    assert table.find("run") is table.OWN[0]
+    assert [command.name for command in table.every()].count("run") == 1
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("rnu", "run"), ("resum", "resume"), ("vaildate", "validate")])
+def test_a_mistyped_command_names_the_nearest(typed: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown command is wrong usage, and the answer holds the command that was meant."""
+    assert app.run([typed]) == UsageError.exit
+    captured = capsys.readouterr()
+    assert f"did you mean `runops {meant}`?" in captured.err
+    assert captured.out == ""
+
+
+def test_an_unknown_option_is_wrong_usage_with_the_help_to_type(capsys: pytest.CaptureFixture[str]) -> None:
+    """A mistyped option ends with the help of the command that it was given to."""
+    assert app.run(["runs", "--jsn"]) == 2
+    assert "runops runs --help" in capsys.readouterr().err
