@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any, Literal
 import psutil
 import pytest
 
+from tests.benchmarks import forms
 from tests.command import Project
 from tests.shop_process import Shop
 
@@ -165,3 +165,25 @@ def test_the_shop_answers_late(operator: Operator) -> None:
     assert resuming.returncode == 0, err
     assert json.loads(out)["status"] == "passed"
     assert operator.paid() == {"100": 1, "1001": 1, "1002": 1}
+
+
+def test_what_was_typed_is_typed_again(operator: Operator) -> None:
+    """A form filled by top-level leaves and by two groups, killed before its submit with the browser gone: the shop's record holds every field."""
+    flow = forms.workflow()
+    (opening, *fields, submit) = flow["nodes"]
+    flow["nodes"] = [
+        opening,
+        *fields[:20],
+        {"id": "one", "type": "group", "nodes": fields[20:34]},
+        {"id": "two", "type": "group", "nodes": fields[34:]},
+        {**submit, "after_crash": "retry"},
+    ]
+    flow["inputs"]["n"]["default"] = "1"
+    operator.shop.switch("hold", "/form", method="POST", moment="before")
+    engine = operator.start(json.dumps(flow))
+    operator.shop.wait("held", path="/form", timeout=60)
+    operator.kill(engine, chromium="gone")
+    operator.shop.release(go_on=False)
+    code, said = operator.resume()
+    assert (code, said["status"]) == (0, "passed")
+    assert [row["detail"] for row in operator.shop.ledger("form")] == [forms.record()]
