@@ -134,7 +134,7 @@ class Select(OnElement):
 
     action: Literal["select"]
     """Choose in a drop-down list."""
-    value: Annotated[str | list[str], Ref(to_options)]
+    value: Annotated[str | list[str], Ref(to_options, item=to_text)]
     """Label or value of the option; a list chooses several."""
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:

@@ -99,6 +99,12 @@ class Ref:
     secret: bool = False
     literal: bool = True
     """Whether the field may also hold a plain value, without a reference."""
+    item: Coerce | None = None
+    """What a reference is fitted to that stands within a list in the field, where that is something else than ``coerce``."""
+
+    def inside(self) -> Ref:
+        """How references are taken within a list or map in the field."""
+        return self if self.item is None else dataclasses.replace(self, coerce=self.item, item=None)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         deep = self.coerce is to_json
@@ -109,7 +115,10 @@ class Ref:
                 return Template(value)
             if not literal:
                 raise ValueError('must be a reference, like "{{ name }}"')
-            return _mark(value) if deep else inner(value)
+            if deep:
+                return _mark(value)
+            plain = inner(value)
+            return _mark(plain) if isinstance(plain, list) else plain
 
         def written(value: Any, inner: core_schema.SerializerFunctionWrapHandler) -> Any:
             return str(value) if isinstance(value, Template) else inner(value)
@@ -144,4 +153,4 @@ Integer = Annotated[int, Ref(to_integer)]
 Number = Annotated[float, Ref(to_number)]
 Condition = Annotated[bool, Ref(to_condition)]
 JsonValue = Annotated[Json, Ref(to_json)]
-ListValue = Annotated[list[Json], Ref(to_list)]
+ListValue = Annotated[list[Json], Ref(to_list, item=to_json)]

@@ -88,12 +88,11 @@ def _holes_in(value: Any, place: Place, named: Place, ref: Ref | None) -> Iterat
         yield Hole(place, named, value, ref.coerce if ref else to_json, bool(ref and ref.secret))
     elif isinstance(value, Part) and not isinstance(value, Node):
         yield from _holes(value, place, named)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _holes_in(item, (*place, key), (*named, key), ref)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _holes_in(item, (*place, index), (*named, index), ref)
+    elif isinstance(value, dict | list):
+        within = ref.inside() if ref else None
+        items: Any = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            yield from _holes_in(item, (*place, key), (*named, key), within)
 
 
 _REFS: dict[tuple[type[BaseModel], str], Ref | None] = {}
