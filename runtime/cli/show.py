@@ -293,11 +293,12 @@ def _seconds(attempts: list[history.Attempt]) -> float | None:
 
 
 def described(call: log.Call) -> str:
-    """What the call does, on one line."""
-    args: Json = call.args
-    if isinstance(args, dict):
-        args = {key: value for key, value in args.items() if value != call.action}
-    return f"{call.action or call.node}  {value_text(args) if args else ''}".rstrip()
+    """What the call does, on one line: the deed, the element, and what else it was given; not the rules that it verifies."""
+    given: Json = call.args
+    args: dict[str, Json] = given if isinstance(given, dict) else {}
+    target = args.get("target")
+    others = {key: value for key, value in args.items() if key not in ("target", "verify") and value != call.action}
+    return "  ".join(filter(None, [call.action or call.node, value_text(target) if target else "", value_text(others)]))
 
 
 def _error_of(step: Step) -> dict[str, Json] | None:

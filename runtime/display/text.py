@@ -75,9 +75,14 @@ def count(number: int, noun: str) -> str:
 
 
 def value_text(value: Json) -> str:
-    """A value of evidence on one line: maps as ``name=value``, lists with commas."""
+    """A value of evidence on one line: maps as ``name=value``, maps in maps in brackets, lists with commas."""
     if isinstance(value, dict):
-        return "  ".join(f"{key}={value_text(item)}" for key, item in value.items() if item is not None)
+        return "  ".join(f"{key}={_within(item)}" for key, item in value.items() if item is not None)
     if isinstance(value, list):
         return ", ".join(value_text(item) for item in value)
     return "none" if value is None else one_line(as_text(value))
+
+
+def _within(value: Json) -> str:
+    text = value_text(value)
+    return f"({text})" if isinstance(value, dict) else text

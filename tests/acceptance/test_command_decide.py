@@ -1,0 +1,88 @@
+"""A run that nobody but a person can judge: killed in the middle of a payment, with nothing to ask the shop by."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.command import Project
+from tests.shop_process import Shop
+from tests.terminal import processes_of, still_running
+
+PAY_ONE = """
+version: 1
+name: Pay one order
+inputs:
+  base_url: {type: string}
+secrets: [SHOP_PASSWORD]
+allowed_origins: ["{{ inputs.base_url }}"]
+nodes:
+  - {id: login, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
+  - {id: user, type: browser_action, action: fill, target: {label: Username}, value: admin}
+  - {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}
+  - id: submit
+    type: browser_action
+    action: click
+    target: {role: button, name: Sign in}
+    effect: idempotent
+    verify: [{url: "**/orders"}]
+  - {id: order, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/1001"}
+  - id: pay
+    type: browser_action
+    action: click
+    target: {role: button, name: Pay}
+    verify: [{text: "paid", target: {test_id: status}}]
+output: done
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    """A shop with open orders."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    with Shop.start(folder, orders=3, paid=0) as shop:
+        yield shop
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project whose workflow pays one order and has no way to ask whether it did. Its browser dies with it."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    project = Project(folder, SHOP_PASSWORD="correct-horse", RUNOPS_LINGER="0")
+    project.write("pay.yaml", PAY_ONE)
+    return project
+
+
+def test_a_person_decides_what_nobody_knows(project: Project, shop: Shop) -> None:
+    """Killed between deed and answer: `resume` asks (4), `show` and `--json` have the question, `decide` goes on, and one payment is made."""
+    shop.switch("hold", path="/orders/1001/pay", method="POST", moment="after")
+    with project.start("run", "pay.yaml", "-i", f"base_url={shop.url}") as process:
+        shop.wait("held", path="/orders/1001/pay")
+        below = processes_of(process.pid, project.folder)
+        process.kill()
+    assert still_running(below) == []
+    shop.clear()
+
+    asked = project.runops("resume", "last", "--json")
+    assert asked.returncode == 4
+    question = json.loads(asked.stdout)
+    assert (question["status"], question["question"]["path"]) == ("paused", "pay")
+    answer = f"runops decide {question['run']} done|not-done|skip"
+    assert answer in asked.stderr
+    assert "PAUSED pay" in asked.stderr
+    shown = project.runops("show", "last")
+    assert answer in shown.stdout
+    assert "open  pay" in shown.stdout
+
+    again = project.runops("resume", "last")
+    assert (again.returncode, answer in again.stderr) == (4, True)
+
+    done = project.runops("decide", "last", "done")
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert len(shop.ledger("payment")) == 1
+    refused = project.runops("decide", "last", "done")
+    assert refused.returncode == 2
+    assert "nothing-to-decide" in refused.stderr
