@@ -1,0 +1,158 @@
+"""A secret in use, on pages that play it back in every way a page can: nothing that the run wrote has it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import signal
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from runtime import running, secrets, settings
+from tests.command import Project
+from tests.shop_process import Shop
+
+SECRET = 'tr0ub4dor & "3" ünd mehr'
+
+SIGN_IN = """
+version: 1
+name: Mirror
+inputs: {base_url: {type: string}}
+secrets: [SHOP_PASSWORD]
+nodes:
+  - id: sign_in
+    type: group
+    nodes:
+      - {id: login, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
+      - {id: user, type: browser_action, action: fill, target: {label: Username}, value: admin}
+      - {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}
+      - {id: submit, type: browser_action, action: click, target: {role: button, name: Sign in}, effect: idempotent, verify: [{url: "**/orders"}]}
+"""
+
+PLACES: dict[str, str] = {
+    "title": "{id: title, type: browser_action, action: wait, verify: [{title: Nothing like it}], timeout: 1, on_error: continue}",
+    "url": "{id: url, type: browser_query, query: url}",
+    "message": "{id: message, type: browser_query, query: text, target: {test_id: message}}",
+    "table": "{id: table, type: browser_query, query: extract, target: {css: '#mirror tbody tr'}, fields: {value: td.value}}",
+    "error": "{id: failing, type: browser_query, query: assert, rules: [{text: All is well}], timeout: 1, on_error: continue}",
+    "button": "{id: button, type: browser_action, action: click, target: {role: button, name: tr0ub4dor and more}, timeout: 1, on_error: continue}",
+    "label": "{id: label, type: browser_action, action: fill, target: {label: tr0ub4dor and more}, value: x, timeout: 1, on_error: continue}",
+    "value": "{id: value, type: browser_query, query: value, target: {css: '#filled'}}",
+    "encoded": "{id: encoded, type: browser_query, query: extract, target: {css: dl}, fields: {base64: dd:nth-of-type(1), percent: dd:nth-of-type(2), json: dd:nth-of-type(3)}}",
+}
+
+
+def flow(*places: str, more: str = "") -> str:
+    """A workflow that signs in, and looks at the secret in these places."""
+    looks = "".join(
+        f"  - {{id: to_{place}, type: browser_action, action: goto, url: '{{{{ inputs.base_url }}}}/mirror/{place}'}}\n"
+        f"  - {PLACES[place]}\n"
+        for place in places
+    )
+    return SIGN_IN + looks + more
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """A shop whose password is the secret."""
+    with Shop.start(tmp_path_factory.mktemp("shop"), password=SECRET) as shop:
+        yield shop
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """A project that knows the secret."""
+    project = Project(tmp_path, SHOP_PASSWORD=SECRET, RUNOPS_LINGER="60")
+    yield project
+    for file in tmp_path.glob(".runops/private/*/browser.json"):
+        state = json.loads(file.read_text())
+        for pid in (state["chromium"], state["watcher"]):
+            try:
+                psutil.Process(pid).kill()
+            except psutil.NoSuchProcess:
+                continue
+
+
+def writings(secret: str) -> list[bytes]:
+    """The secret plain, URL-encoded, in base64 and JSON-escaped: made here by hand, apart from what masks it."""
+    texts = [
+        secret,
+        urllib.parse.quote(secret, safe=""),
+        urllib.parse.quote_plus(secret),
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        base64.b64encode(secret.encode()).decode().rstrip("=")[:-1],
+    ]
+    return [text.encode() for text in texts]
+
+
+def test_nothing_that_a_run_writes_has_the_secret(project: Project, shop: Shop) -> None:
+    """Title, address, message, cell, label, button, field, error page, encoded: log, blobs, stdout, stderr, show and runs are clean."""
+    looks = ", ".join(f"{place}: '{{{{ {place} }}}}'" for place in ("url", "message", "table", "value", "encoded"))
+    project.write("flow.yaml", flow(*PLACES, more=f"output: {{{looks}}}\n"))
+    ran = project.runops("run", "flow.yaml", "-i", f"base_url={shop.url}", "--json")
+    assert ran.returncode == 0, ran.stderr
+    shown = [project.runops("show", "last", *more) for more in ([], ["--json"], ["--at", "message"])]
+    written = [each.stdout + each.stderr for each in (ran, *shown)]
+    files = [file for file in project.folder.rglob("*") if file.is_file() and "private" not in file.parts]
+    assert len(files) >= 3
+    for place, data in [
+        ("the command", "".join(written).encode()),
+        *((file.name, file.read_bytes()) for file in files),
+    ]:
+        assert not [writing for writing in writings(SECRET) if writing in data], place
+    output = json.loads(ran.stdout)["output"]
+    assert output["message"] == f"You typed {secrets.MASK}."
+    assert [row["value"] for row in output["table"]] == [secrets.MASK, f"before {secrets.MASK} after"]
+    assert secrets.MASK in output["url"]
+    assert json.loads(ran.stdout)["tolerated"] == 4
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_without_masking_the_scan_finds_it_in_each_place(
+    place: str, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With masking switched off, the scan at the end finds the secret, whichever place it came from, and fails the run by name."""
+    monkeypatch.setattr(secrets.Masker, "json", lambda _self, value: value)
+    monkeypatch.setattr(secrets.Masker, "text", lambda _self, text: text)
+    monkeypatch.setenv("SHOP_PASSWORD", SECRET)
+    file = tmp_path / "flow.yaml"
+    file.write_text(flow(place))
+    ended = await running.start(file, {"base_url": shop.url}, settings.load(home=tmp_path / "home"))
+    assert ended.error is not None
+    assert (ended.status, ended.error["code"]) == ("failed", "secret-leaked")
+
+
+@pytest.mark.parametrize("chromium", ["survives", "gone"])
+def test_killed_after_it_was_read(project: Project, tmp_path: Path, chromium: str) -> None:
+    """Resumed, the next step has the true value, or the run stops by name; never is the mask used as a value."""
+    use = '  - {id: use, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ message | sha256 }}"}\n'
+    with Shop.start(tmp_path, password=SECRET) as shop:
+        project.write("flow.yaml", flow("message", more=use))
+        shop.switch("hold", "/orders/\\w+", method="GET")
+        engine = project.start("run", "flow.yaml", "-i", f"base_url={shop.url}")
+        shop.wait("held")
+        state: dict[str, Any] = json.loads(next(project.folder.glob(".runops/private/*/browser.json")).read_text())
+        engine.send_signal(signal.SIGKILL)
+        engine.communicate()
+        if chromium == "gone":
+            browser = psutil.Process(state["chromium"])
+            browser.kill()
+            psutil.wait_procs([browser], timeout=10)
+        shop.clear()
+        resumed = project.runops("resume", "last", "--json")
+        said = json.loads(resumed.stdout)
+        true = hashlib.sha256(f"You typed {SECRET}.".encode()).hexdigest()
+        used = [line for line in shop.log.splitlines() if "GET /orders/" in line]
+        assert all(true in line for line in used)
+        if resumed.returncode == 0:
+            assert len(used) == 2
+        else:
+            assert (resumed.returncode, said["error"]["code"]) == (1, "value-masked")
+            assert "`message`" in said["error"]["message"]
