@@ -1,0 +1,146 @@
+"""`runops show` and `runops runs`: what a log tells people and programs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime import running
+from runtime.cli import app
+
+WORKFLOW = """
+version: 1
+name: Odd and even
+inputs:
+  numbers: {type: list, default: [1, 2, 3, 4, 5, 6, 7]}
+  last: {type: integer, default: 2}
+nodes:
+  - id: each
+    type: iterate
+    over: "{{ inputs.numbers }}"
+    as: number
+    key: "n-{{ number }}"
+    nodes:
+      - {id: half, type: transform, expr: "{{ 10 // (number - 4) }}", on_error: continue}
+  - {id: never, type: transform, expr: "{{ 1 }}", when: "{{ false }}"}
+  - id: end
+    type: group
+    nodes:
+      - {id: share, type: transform, expr: "{{ 10 // inputs.last }}"}
+output: "{{ share }}"
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty place for runs, which the command uses too."""
+    folder = tmp_path / ".runops"
+    monkeypatch.setenv("RUNOPS_HOME", str(folder))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "odd.yaml").write_text(WORKFLOW)
+    return folder
+
+
+def ran(**inputs: Any) -> str:
+    """Run the workflow; the run's id."""
+    return running.run_workflow("odd.yaml", inputs).run
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    """What a command prints on stdout."""
+    capsys.readouterr()
+    assert app.run(list(arguments)) == code
+    return capsys.readouterr().out
+
+
+def test_show_is_the_tree_of_what_ran(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each step stands below its block with its outcome and value; turns of a loop that went well are counted, others are shown."""
+    ran()
+    lines = printed(capsys, "show", "last").splitlines()
+    assert [line.split("  transform")[0].split(": ")[0] for line in lines[3:]] == [
+        "ok  each",
+        "  ok  6 turns, shown one by one with --at each",
+        "  ok  [#n-4]",
+        "    tolerated  half",
+        "        expression-failed",
+        "          expression  {{ 10 // (number - 4) }}",
+        "skipped  never",
+        "ok  end",
+        "  ok  share",
+        "passed",
+    ]
+    assert "  = 5  " in lines[-2]
+
+
+def test_show_at_a_path_has_everything_below_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--at` shows attempts, the whole value, and all turns of a loop."""
+    ran()
+    text = printed(capsys, "show", "last", "--at", "each")
+    assert [f"[#n-{number}]" in text for number in range(1, 8)] == [True] * 7
+    one = printed(capsys, "show", "last", "--at", "each[#n-7]/half")
+    assert one.splitlines()[0] == "each[#n-7]/half  ok"
+    assert one.splitlines()[-2:] == ["  value", "    3"]
+
+
+def test_a_step_that_is_not_there_names_the_nearest(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A mistyped path is wrong usage, with the path that was meant."""
+    ran()
+    capsys.readouterr()
+    assert app.run(["show", "last", "--at", "end/shar"]) == 2
+    assert "did you mean `end/share`?" in capsys.readouterr().err
+
+
+def test_a_failed_run_shows_where_and_how_to_go_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The failed step and every block around it are marked, the error stands below, and the last line is the next command."""
+    run = ran(last=0)
+    text = printed(capsys, "show", run)
+    assert "\nerror  end\n  error  share" in text
+    assert text.splitlines()[-2:] == ["failed", f"  again  runops resume {run}"]
+    found = json.loads(printed(capsys, "show", run, "--json"))
+    assert (found["version"], found["state"], found["path"], found["open"]) == (1, "failed", "end/share", [])
+    steps = {step["path"]: step for step in found["steps"]}
+    assert steps["end/share"]["attempts"][0]["error"]["code"] == found["error"]["code"]
+    assert steps["each[#n-7]/half"]["value"] == 3
+    assert steps["each[#n-4]/half"]["status"] == "tolerated"
+
+
+def test_a_part_of_an_id_names_a_run(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The beginning and the end of an id do, in any case; what fits two runs or none is wrong usage."""
+    first, second = ran(), ran()
+    assert second in printed(capsys, "show", second[-6:].lower())
+    assert first in printed(capsys, "show", first)
+    assert printed(capsys, "show", first[:4], code=2) == ""
+    assert printed(capsys, "show", "ZZZZ", code=2) == ""
+
+
+def test_a_damaged_log_is_named_by_file_and_line_and_harms_no_other(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`show` of it ends 2 with the place, `runs` lists it as damaged and the other as it is."""
+    broken, sound = ran(), ran()
+    file = home / "conversations" / f"{broken}.jsonl"
+    lines = file.read_bytes().split(b"\n")
+    lines[2] = lines[2].replace(b"a", b"b", 1)
+    file.write_bytes(b"\n".join(lines))
+    capsys.readouterr()
+    assert app.run(["show", broken]) == 2
+    assert f"{file}:3" in capsys.readouterr().err.replace("\n", "")
+    listed = {run["id"]: run["state"] for run in json.loads(printed(capsys, "runs", "--json"))["runs"]}
+    assert listed == {broken: "damaged", sound: "passed"}
+    table = printed(capsys, "runs").splitlines()
+    assert table[0].split() == ["run", "state", "started", "took", "steps", "workflow"]
+    assert f"{file}:3" in table[1]
+
+
+def test_what_a_log_holds_cannot_move_the_cursor(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Escape sequences in a value, a key and an input are shown, not obeyed."""
+    ran(numbers=[5])
+    evil = "\x1b[2J\x1b]0;owned\x07"
+    Path("evil.yaml").write_text(
+        "version: 1\nname: Evil\ninputs:\n  text: {type: string}\nnodes:\n"
+        '  - {id: seen, type: transform, expr: "{{ inputs.text }}"}\n'
+    )
+    running.run_workflow("evil.yaml", {"text": evil})
+    for arguments in (["show", "last"], ["show", "last", "--at", "seen"], ["runs"]):
+        assert "\x1b" not in printed(capsys, *arguments)
