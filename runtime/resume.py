@@ -52,24 +52,31 @@ async def _bring_back(engine: ExecutionEngine, reattach: Reattach) -> bool:
         file = None
     after = checkpoint.after if checkpoint is not None and file is not None else 0
     judge.ask_before_redo(engine, past.behind(after))
+    again = sum(
+        1
+        for path in past.order
+        if (last := past.done(path)) is not None and last.since > after and not last.past_recall
+    )
     engine.journal.note("restored", mode="checkpoint", after=after)
     browser = await engine.need_browser()
+    what = "a new one begins on a blank page, for no checkpoint was taken"
     if file is not None:
         await browser.restore(file)
         engine.checkpoints.opened(browser)
-        engine.tell(
-            events.Said(
-                "the browser is gone: a new one has the state of the last checkpoint, and what followed it is done again"
-            )
-        )
-    else:
-        engine.tell(
-            events.Said("the browser is gone, and no checkpoint was taken: what was done on the page is done again")
-        )
+        what = "a new one has the state of the last checkpoint"
+    follows = f"; {_steps(again)} behind it {'are' if again != 1 else 'is'} done again" if again else ""
+    engine.tell(events.Said(f"the browser is gone: {what}{follows}"))
     return False
 
 
 def _say(engine: ExecutionEngine, reached: judge.Reached | None) -> None:
     done = sum(1 for path in engine.history.order if engine.history.done(path) is not None)
-    where = f", going on at {reached.path}" if reached is not None else ""
-    engine.tell(events.Said(f"{done} step{'s are' if done != 1 else ' is'} done and will not be done again{where}"))
+    where = ""
+    if reached is not None:
+        behind = engine.history.done(reached.path) is not None
+        where = f", going on {'behind' if behind else 'at'} {reached.path}"
+    engine.tell(events.Said(f"{_steps(done)} {'are' if done != 1 else 'is'} done and will not be done again{where}"))
+
+
+def _steps(count: int) -> str:
+    return f"{count} step{'s' if count != 1 else ''}"

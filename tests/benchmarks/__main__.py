@@ -29,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"  {statistics.median(overhead):.3f} ms a node (from {min(overhead):.3f} to {max(overhead):.3f})")
         say(f"{chosen.pairs} pairs of the form of 50 steps, engine and raw script in turn …")
         form = asyncio.run(engine_form.measure(Path(folder) / "form", chosen.pairs))
-        say(f"  engine {form.first * 1000:.0f} ms, raw {form.second * 1000:.0f} ms, ratios {min(form.ratios):.3f} to {max(form.ratios):.3f}")
+        say(
+            f"  engine {form.first * 1000:.0f} ms, raw {form.second * 1000:.0f} ms, ratios {min(form.ratios):.3f} to {max(form.ratios):.3f}"
+        )
     numbers = {
         "form_engine_over_raw_same_flags": round(form.ratio, 3),
         "node_overhead_ms": round(statistics.median(overhead), 3),

@@ -71,7 +71,12 @@ async def measure(folder: Path, count: int) -> pairs.Comparison:
                 pen = journal.Journal(kept.create(store.new_id()), history.History(), masker, kept)
                 run.write_header(pen, loaded, inputs)
                 one = run.Run(
-                    loaded, pen, inputs=inputs, known={}, private=kept.private(pen.conversation.id), browsers=One(browser)
+                    loaded,
+                    pen,
+                    inputs=inputs,
+                    known={},
+                    private=kept.private(pen.conversation.id),
+                    browsers=One(browser),
                 )
                 ended = await one.begin()
                 assert ended.status == "passed", ended

@@ -19,7 +19,12 @@ def _step(number: int, field: form.Field) -> dict[str, Any]:
     action: dict[str, Any] = {"id": f"s{number}", "type": "browser_action"}
     match field.kind:
         case "text":
-            return {**action, "action": "fill", "target": {"label": field.label}, "value": f"{field.label} {{{{ inputs.n }}}}"}
+            return {
+                **action,
+                "action": "fill",
+                "target": {"label": field.label},
+                "value": f"{field.label} {{{{ inputs.n }}}}",
+            }
         case "select":
             return {**action, "action": "select", "target": {"label": field.label}, "value": field.options[-1]}
         case "checkbox":
@@ -39,7 +44,10 @@ def workflow() -> dict[str, Any]:
         "version": 1,
         "name": "Fill the form",
         "inputs": {"base_url": {"type": "string"}, "n": {"type": "string"}},
-        "nodes": [{"id": "open", "type": "browser_action", "action": "goto", "url": "{{ inputs.base_url }}/form"}, *steps()],
+        "nodes": [
+            {"id": "open", "type": "browser_action", "action": "goto", "url": "{{ inputs.base_url }}/form"},
+            *steps(),
+        ],
         "output": "{{ s50 }}",
     }
 

@@ -34,4 +34,6 @@ async def compare(
             await way()
             times.append(time.perf_counter() - begun)
     ratios = [a / b for a, b in zip(firsts[warm:], seconds[warm:], strict=True)]
-    return Comparison(statistics.median(ratios), ratios, statistics.median(firsts[warm:]), statistics.median(seconds[warm:]))
+    return Comparison(
+        statistics.median(ratios), ratios, statistics.median(firsts[warm:]), statistics.median(seconds[warm:])
+    )

@@ -145,7 +145,7 @@ async def test_on_error_continue_goes_on_and_counts(tmp_path: Path) -> None:
   - {READ}, id: title, verify: [{{text: never}}], on_error: continue}}
   - {{id: after, type: transform, expr: "{{{{ title | default('none') }}}}"}}
 """,
-            'output: {after: "{{ after }}", code: "{{ run.errors.title.code | default('') }}"}',
+            'output: {after: "{{ after }}", code: "{{ run.errors.title.code | default() }}"}',
         ),
     )
     ended = await rig.start()
