@@ -10,7 +10,7 @@ from runtime import events
 from runtime.display.base import Display
 from runtime.display.progress import Progress, Step
 from runtime.display.stream import Talk
-from runtime.display.text import count, duration, one_line
+from runtime.display.text import duration, one_line
 
 PATIENCE = 10.0
 """Seconds in a step between two lines that say what it waits for."""
@@ -26,7 +26,6 @@ class Plain(Display):
         super().__init__()
         self.talk = talk
         self.progress = Progress(clock)
-        self._recorded = 0
         self._error_shown: dict[str, Json] | None = None
         self._told_at = clock()
 
@@ -46,9 +45,7 @@ class Plain(Display):
                 self._finished(event, current)
             case events.Said():
                 self._line("--", event.text)
-            case events.RunEnded():
-                self._flush_recorded()
-            case events.StepWaiting() | events.LoopTurn():
+            case events.RunEnded() | events.StepWaiting() | events.LoopTurn():
                 pass
 
     def tick(self) -> None:
@@ -66,13 +63,9 @@ class Plain(Display):
             waits = step.waiting and f"waiting: {step.waiting}"
             self._line("..", step.path, self.progress.place(), step.summary, waits, duration(now - step.since))
 
-    def end(self) -> None:
-        """Print what was held back."""
-        self._flush_recorded()
-
     def _finished(self, event: events.StepFinished, step: Step | None) -> None:
+        # How many steps are not done again is said at the beginning, in one line.
         if event.status == "recorded":
-            self._recorded += not event.container
             return
         # An error goes up through every container; the line of the step that had it says it all.
         if event.container and (event.status == "ok" or (event.error and event.error == self._error_shown)):
@@ -81,11 +74,5 @@ class Plain(Display):
         told = str(event.error.get("message", "")) if event.error else ""
         self._line(event.status, event.path, step.summary if step is not None else "", told, duration(event.seconds))
 
-    def _flush_recorded(self) -> None:
-        if self._recorded:
-            done, self._recorded = self._recorded, 0
-            self._line("recorded", f"{count(done, 'step')} done before, not done again")
-
     def _line(self, *parts: str) -> None:
-        self._flush_recorded()
         self.talk.line("  ".join(one_line(part) for part in parts if part))
