@@ -7,7 +7,7 @@ import dataclasses
 import http.server
 import threading
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 
 from typing_extensions import override
 
@@ -71,7 +71,7 @@ class Site:
 
 
 @contextlib.contextmanager
-def serve() -> Iterator[Site]:
+def serve() -> Generator[Site]:
     """A site that runs until the block ends."""
     site = Site()
 
@@ -102,7 +102,7 @@ def serve() -> Iterator[Site]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_POST = do_PUT = do_GET
+        do_POST = do_PUT = do_GET  # noqa: N815 - the names that the server looks for
 
         @override
         def log_message(self, format: str, *args: object) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from playwright.async_api import BrowserContext, Error, Frame, Page
 
 from nodes.errors import SetupError, SiteError
 from runtime.browser import durable, failures
+from runtime.browser.origins import Allowed
 
 FORMAT = 1
 
@@ -62,6 +63,20 @@ async def save(context: BrowserContext, tabs: Sequence[Page], current: Page, pat
     }
     await asyncio.to_thread(durable.write, path, json.dumps(written).encode())
     return [tab.url for tab in tabs]
+
+
+async def visit(context: BrowserContext, origins: Iterable[str]) -> None:
+    """Tell a Playwright that has just found this browser which origins may have stored something: it saves those that it has seen loaded.
+
+    Nothing is sent to them.
+    """
+    page = await context.new_page()
+    try:
+        await page.route("**/*", lambda route: route.fulfill(body="<!doctype html>"))
+        for origin in Allowed(origins):
+            await page.goto(f"{origin}/")
+    finally:
+        await page.close()
 
 
 async def _session_storage(tab: Page) -> dict[str, list[list[str]]]:

@@ -1,7 +1,7 @@
 """What mode *own* sets in every tab over the DevTools protocol, because Chromium has no switch for it.
 
-A new tab is held until it is set, where Chromium lets us hold it. A popup that shares its opener's process is let go by whichever client
-answers first (Playwright is another), so the guard holds back its first document request until everything is in force.
+Chromium holds a new tab until we have set it up. Only a popup that shares its opener's process is let go by whichever client answers first
+(Playwright is another), so the guard holds back its first document request until everything is in force.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Emulation:
         elif self._headers:
             self._connection.post("Network.setExtraHTTPHeaders", {"headers": self._headers}, session)
         self._connection.post("Runtime.runIfWaitingForDebugger", session=session)
-        if target["type"] == "page":
+        if target["type"] == "page" and (not params["waitingForDebugger"] or target.get("canAccessOpener")):
             done = asyncio.gather(*posted, return_exceptions=True)
             ready = self._ready.setdefault(target["targetId"], asyncio.get_running_loop().create_future())
             done.add_done_callback(lambda _done: ready.done() or ready.set_result(None))

@@ -88,6 +88,10 @@ _HEADLESS = (
 )
 
 
+# What a page has prefetched is taken from memory when it is gone to, and no guard sees the document again.
+_PREFERENCES = '{"net": {"network_prediction_options": 2}}'
+
+
 def switches(profile: Path, *, headed: bool, sandbox: bool, further: Sequence[str] = ()) -> list[str]:
     """Chromium's command line after the executable."""
     return [
@@ -118,7 +122,8 @@ class Alive:
 
     address: str
     """Where it is driven: a WebSocket address on loopback."""
-    profile: str
+    folders: list[str]
+    """What goes when it has ended: its profile, or the folder that holds it, and its place for temporary files."""
     chromium: int
     chromium_started: str
     watcher: int
@@ -194,15 +199,16 @@ async def start(
     headed: bool = False,
     further: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
+    passing: bool = False,
 ) -> Chromium:
-    """Start Chromium on a new profile in ``private`` and return when it can be driven.
+    """Start Chromium on a new profile in ``private`` and return when it can be driven; with ``passing`` that folder goes with it.
 
     It runs in its sandbox wherever the machine allows that. Raises SetupError ``browser-not-started``.
     """
     sandboxes = (True, False) if os.geteuid() != 0 else (False,)
     for sandbox in sandboxes:
         try:
-            return await _start(executable, private, linger, headed, sandbox, further, environment or {})
+            return await _start(executable, private, linger, headed, sandbox, further, environment or {}, passing)
         except _NotStarted as error:
             # Containers and some distributions forbid the sandbox to those who are not root.
             if sandbox and "sandbox" in error.log:
@@ -232,16 +238,20 @@ async def _start(
     sandbox: bool,
     further: Sequence[str],
     environment: Mapping[str, str],
+    passing: bool,
 ) -> Chromium:
     profile = Path(tempfile.mkdtemp(prefix="profile-", dir=private))
+    preferences = profile / "Default" / "Preferences"
+    preferences.parent.mkdir(mode=0o700)
+    preferences.write_text(_PREFERENCES)
     # Chromium's lock is a socket, whose path must be short.
     temporary = tempfile.mkdtemp(prefix="runops-")
     log, token = private / "chromium.log", secrets.token_hex(16)
-    spec = {
+    spec: dict[str, Any] = {
         "command": [str(executable), *switches(profile, headed=headed, sandbox=sandbox, further=further)],
         "environment": {**os.environ, **environment, "TMPDIR": temporary},
         "log": str(log),
-        "remove": [str(profile), temporary],
+        "remove": [str(private if passing else profile), temporary],
         "token": token,
         "linger": linger,
     }
@@ -257,7 +267,7 @@ async def _start(
     # The address is not known before Chromium runs, and the watcher wants to be held at once.
     alive = Alive(
         address="",
-        profile=str(profile),
+        folders=spec["remove"],
         chromium=report["chromium"],
         chromium_started=process.started(report["chromium"]) or "",
         watcher=report["watcher"],

@@ -14,7 +14,7 @@ from typing import Any, cast
 from playwright.async_api import Browser, BrowserContext, Error, Page, Playwright
 
 from nodes.errors import SetupError
-from runtime.browser import cdp, driver, durable, failures, find, guard, launch, matching
+from runtime.browser import cdp, checkpoint, driver, durable, failures, find, guard, launch, matching
 from runtime.browser.emulation import Emulation
 from runtime.browser.options import BrowserOptions, Permission
 from runtime.browser.session import Session
@@ -52,10 +52,10 @@ class Own:
 
     async def playwright_context(self) -> BrowserContext:
         """Playwright's view of the browser."""
-        address, profile = self._chromium.alive.address, self._chromium.alive.profile
+        alive = self._chromium.alive
         # Left to itself Playwright would set colours and motion to its own defaults, in a race with us.
         self._browser = await self._playwright.chromium.connect_over_cdp(
-            address, no_defaults=True, is_local=True, artifacts_dir=f"{profile}/artifacts"
+            alive.address, no_defaults=True, is_local=True, artifacts_dir=f"{alive.folders[0]}/artifacts"
         )
         await self._playwright.selectors.register(matching.ENGINE_NAME, matching.ENGINE, content_script=True)
         return self._browser.contexts[0]
@@ -143,6 +143,7 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
             if not await watch.close_stuck_tabs(tab, REATTACH_SECONDS / 2):
                 raise cdp.Gone("the current tab is lost")
             context = await own.playwright_context()
+            await checkpoint.visit(context, origins)
             return await _session(own, context, watch, ward, tab)
     except (cdp.Gone, cdp.Refused, Error, TimeoutError):
         await own.end(keep=False)
@@ -186,7 +187,8 @@ def _remembered(private: Path) -> tuple[launch.Alive, str] | None:
     if alive.lives():
         return alive, tab
     # The watcher removes the profile, unless it was killed itself.
-    shutil.rmtree(alive.profile, ignore_errors=True)
+    for folder in alive.folders:
+        shutil.rmtree(folder, ignore_errors=True)
     file.unlink(missing_ok=True)
     return None
 

@@ -57,6 +57,10 @@ class Circumstances(Protocol):
         """Raises OriginRefused where a document from ``url`` may not load."""
         ...
 
+    def committed(self, url: str) -> None:
+        """A document from ``url`` has loaded."""
+        ...
+
     def begin(self) -> None:
         """A deed begins: answers lost before it are forgotten. Raises where documents are no longer guarded."""
         ...
@@ -83,6 +87,7 @@ class Tab:
         self.pending_input = False
         if event["url"] != "about:blank":
             self.documents += 1
+            self._run.committed(event["url"])
 
     @property
     def url(self) -> str:

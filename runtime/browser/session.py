@@ -113,6 +113,11 @@ class Session:
         if not self._ward.allowed.document(url):
             raise guard.refused(url, self._ward.allowed, "main frame", "before")
 
+    def committed(self, url: str) -> None:
+        """A second look, should a document ever come to stand in a tab without having been asked for."""
+        if not url.startswith("chrome-error:"):
+            self._ward.check(url, "main frame")
+
     def lost_answer(self) -> str | None:
         """The request whose answer was lost since the last deed began."""
         return self._lost

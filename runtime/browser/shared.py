@@ -27,10 +27,9 @@ CONNECT_SECONDS = 10.0
 class Worker:
     """A Chromium that several runs share."""
 
-    def __init__(self, chromium: launch.Chromium, playwright: Playwright, folder: Path) -> None:
+    def __init__(self, chromium: launch.Chromium, playwright: Playwright) -> None:
         self._chromium = chromium
         self._playwright = playwright
-        self._folder = folder
         self._guard: guard.Guard | None = None
         self._browser: Browser | None = None
 
@@ -38,9 +37,9 @@ class Worker:
     async def start(cls, executable: Path, *, headed: bool) -> Worker:
         """Start a browser for this process. Raises SetupError ``browser-not-started``."""
         folder = Path(tempfile.mkdtemp(prefix="runops-"))
+        starting = launch.start(executable, folder, linger=0.0, headed=headed, passing=True)
         try:
-            starting = launch.start(executable, folder, linger=0.0, headed=headed)
-            worker = cls(*await driver.start_with(starting), folder)
+            worker = cls(*await driver.start_with(starting))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -55,12 +54,12 @@ class Worker:
         return worker
 
     async def _connect(self) -> None:
-        address = self._chromium.alive.address
-        connection = await cdp.Connection.open(address, CONNECT_SECONDS)
+        alive = self._chromium.alive
+        connection = await cdp.Connection.open(alive.address, CONNECT_SECONDS)
         self._guard = guard.Guard(connection, on_lost=self._chromium.end_soon)
         await self._guard.start()
         self._browser = await self._playwright.chromium.connect_over_cdp(
-            address, is_local=True, artifacts_dir=f"{self._chromium.alive.profile}/artifacts"
+            alive.address, is_local=True, artifacts_dir=f"{alive.folders[0]}/artifacts"
         )
         await self._playwright.selectors.register(matching.ENGINE_NAME, matching.ENGINE, content_script=True)
 
@@ -104,7 +103,6 @@ class Worker:
             await self._guard.close()
         with contextlib.suppress(Error):
             await self._playwright.stop()
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
 
 @dataclasses.dataclass

@@ -1,0 +1,49 @@
+"""Browsers for tests: opened as the engine opens them, without settings from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+
+from runtime.browser import launching
+from runtime.browser.options import BrowserOptions, Mode
+from runtime.browser.session import Session
+
+
+@dataclasses.dataclass(frozen=True)
+class Chosen:
+    """What the settings say about browsers."""
+
+    browser: Path | None = None
+    browser_mode: Mode | None = None
+    headed: bool = False
+    linger: float = 0.0
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    private: Path,
+    *origins: str,
+    options: BrowserOptions | None = None,
+    mode: Mode | None = None,
+    linger: float = 0.0,
+    seconds: float = 10.0,
+) -> AsyncGenerator[Session]:
+    """A fresh browser that may load documents of ``origins``; ended with the block."""
+    chosen = Chosen(browser_mode=mode, linger=linger)
+    browser = await launching.open_browser(options, origins=origins, private=private, chosen=chosen)
+    browser.bound(seconds)
+    try:
+        yield browser
+    finally:
+        await browser.close()
+
+
+async def until(holds: Callable[[], object], seconds: float = 10.0) -> None:
+    """Wait until ``holds()`` is true; fails when it does not become so in time."""
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110 - what is waited for happens in another process
+            await asyncio.sleep(0.01)

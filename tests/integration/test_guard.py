@@ -1,0 +1,279 @@
+"""The guard on origins, against every way that a page has of loading a document."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import InternalError, OriginRefused, SiteError
+from nodes.rules import Rule
+from nodes.targets import Target
+from runtime.browser.options import Mode
+from runtime.browser.page import Tab
+from runtime.browser.session import Session
+from tests import browsers, site
+
+
+@dataclasses.dataclass(frozen=True)
+class Attack:
+    """A page of our own that loads a document of another origin."""
+
+    kind: str
+    """What the guard calls the document."""
+    body: str = ""
+    """The page; FOREIGN stands for the other origin."""
+    script: str = ""
+    """What the page does when asked to."""
+
+
+WAYS = {
+    "link": Attack("main frame", "<a id=go href=FOREIGN/>go</a>", "document.getElementById('go').click()"),
+    "location": Attack("main frame", script="location.assign('FOREIGN/')"),
+    "replace": Attack("main frame", script="location.replace('FOREIGN/')"),
+    "meta refresh": Attack("main frame", "<meta http-equiv=refresh content='0;url=FOREIGN/'>"),
+    "refresh header": Attack("main frame", "REFRESH"),
+    "form": Attack(
+        "main frame",
+        "<form method=post action=FOREIGN/><input name=card value=4111></form>",
+        "document.forms[0].submit()",
+    ),
+    "redirected form": Attack(
+        "redirect",
+        "<form method=post action=/sent><input name=card value=4111></form>",
+        "document.forms[0].submit()",
+    ),
+    "redirect": Attack("redirect", script="location.assign('/away')"),
+    "second redirect": Attack("redirect", script="location.assign('/twice')"),
+    "popup": Attack("popup", script="void window.open('FOREIGN/')"),
+    "popup without opener": Attack("popup", script="void window.open('FOREIGN/', '_blank', 'noopener')"),
+    "popup by link": Attack(
+        "popup", "<a id=go target=_blank href=FOREIGN/>go</a>", "document.getElementById('go').click()"
+    ),
+    "popup by form": Attack("popup", "<form target=_blank action=FOREIGN/></form>", "document.forms[0].submit()"),
+    "redirected popup": Attack("redirect", script="void window.open('/away')"),
+    "popup that is led on": Attack("popup", script="window.open('').location = 'FOREIGN/'"),
+    "frame": Attack("sub frame", "<iframe src=FOREIGN/></iframe>"),
+    "redirected frame": Attack("redirect", "<iframe src=/away></iframe>"),
+    "frame in a frame": Attack("sub frame", "<iframe src=/framing></iframe>"),
+    "frame in a written frame": Attack("sub frame", "<iframe srcdoc='<iframe src=FOREIGN/></iframe>'></iframe>"),
+    "frame in a data frame": Attack("sub frame", "<iframe src='data:text/html,<iframe src=FOREIGN/>'></iframe>"),
+    "frame in a blob": Attack(
+        "sub frame",
+        "<iframe id=f></iframe>",
+        "document.getElementById('f').src = URL.createObjectURL(new Blob(['<iframe src=FOREIGN/>'], {type: 'text/html'}))",
+    ),
+    "frame by link": Attack(
+        "sub frame",
+        "<iframe name=f></iframe><a id=go target=f href=FOREIGN/>go</a>",
+        "document.getElementById('go').click()",
+    ),
+    "frame set": Attack("sub frame", "<frameset><frame src=FOREIGN/></frameset>"),
+    "object": Attack("sub frame", "<object type=text/html data=FOREIGN/></object>"),
+    "embed": Attack("sub frame", "<embed type=text/html src=FOREIGN/>"),
+    "history": Attack("main frame", script="history.forward()"),
+}
+
+
+IN_BOTH_MODES = ("link", "redirect", "popup", "frame", "frame in a frame", "redirected frame", "frame in a blob")
+"""What the modes judge differently: to whom of several runs a document belongs."""
+
+CASES = [("own", way) for way in WAYS] + [("shared", way) for way in IN_BOTH_MODES]
+
+
+@pytest.fixture(scope="module")
+def ours() -> Iterator[site.Site]:
+    """The site that the run may use."""
+    with site.serve() as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def foreign() -> Iterator[site.Site]:
+    """A site that it may not."""
+    with site.serve() as served:
+        served.page("/", "<title>Foreign</title>")
+        served.page("/pixel", "", content_type="image/png")
+        yield served
+
+
+@pytest.fixture(scope="module")
+async def in_each_mode(
+    ours: site.Site, foreign: site.Site, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[dict[Mode, Session]]:
+    """A browser in each mode that may load our documents."""
+    ours.page("/", "<title>Ours</title>")
+    ours.redirect("/away", f"{foreign.origin}/")
+    ours.redirect("/twice", f"{ours.origin}/away")
+    ours.answer("/sent", lambda _request: site.Answer(status=307, headers={"location": f"{foreign.origin}/"}))
+    ours.page("/framing", f"<iframe src={foreign.origin}/></iframe>")
+    private = tmp_path_factory.mktemp("private")
+    async with (
+        browsers.opened(private, ours.origin, mode="own") as own,
+        browsers.opened(private, ours.origin, mode="shared") as shared,
+    ):
+        yield {"own": own, "shared": shared}
+
+
+@pytest.fixture(params=["own", "shared"])
+def driven(request: pytest.FixtureRequest, in_each_mode: dict[Mode, Session]) -> Session:
+    """The browser of one mode."""
+    return in_each_mode[request.param]
+
+
+@pytest.fixture
+async def tab(driven: Session) -> AsyncIterator[Tab]:
+    """A tab for one test; what it opened is closed with it."""
+    driven.bound(10)
+    context = driven.page.page.context
+    async with driven.fresh_page() as fresh:
+        yield fresh
+    for page in context.pages:
+        if page is not driven.page.page:
+            await page.close()
+    driven.refusal()
+
+
+@pytest.fixture(autouse=True)
+def nothing_arrived(ours: site.Site, foreign: site.Site) -> None:
+    """Each test counts for itself."""
+    ours.requests.clear()
+    foreign.requests.clear()
+
+
+async def refusal(driven: Session) -> OriginRefused:
+    """What the guard refused, as soon as it has."""
+    found: list[OriginRefused] = []
+
+    def look() -> bool:
+        found.extend(error for error in [driven.refusal()] if error is not None)
+        return bool(found)
+
+    await browsers.until(look)
+    return found[0]
+
+
+async def soon(tab: Tab, script: str) -> None:
+    """Have the page do something; what leads it away would take the answer along, so nobody waits for one."""
+    await tab.page.evaluate("(script) => void setTimeout(() => eval(script))", script)
+
+
+@pytest.mark.parametrize(("driven", "way"), CASES, indirect=["driven"])
+async def test_no_document_of_another_origin_is_requested(
+    way: str, driven: Session, tab: Tab, ours: site.Site, foreign: site.Site
+) -> None:
+    """In whatever way a page loads a foreign document, nothing arrives there, and the refusal says what, where from and the mend."""
+    attack = WAYS[way]
+    body, script = (text.replace("FOREIGN", foreign.origin) for text in (attack.body, attack.script))
+    headers = {"refresh": f"0;url={foreign.origin}/"} if body == "REFRESH" else {}
+    await tab.goto(ours.page("/page", f"<!doctype html><title>Page</title>{body}", **headers))
+    if way == "history":
+        # A refused document still has its place in the history.
+        await soon(tab, f"location.href = '{foreign.origin}/'")
+        await refusal(driven)
+        await browsers.until(lambda: tab.url.startswith("chrome-error:"))
+        await tab.page.go_back()
+    if script:
+        await soon(tab, script)
+    error = await refusal(driven)
+    assert foreign.arrived() == []
+    assert error.code == "origin-refused"
+    assert error.evidence == {
+        "address": f"{foreign.origin}/",
+        "origin": foreign.origin,
+        "allowed": [ours.origin],
+        "kind": attack.kind,
+    }
+    assert error.mend == f"if it belongs to the work, add {foreign.origin} to allowed_origins"
+
+
+async def test_goto_raises_the_refusal(tab: Tab, ours: site.Site, foreign: site.Site) -> None:
+    """A step whose address leads elsewhere fails with the refusal itself: before anything was sent, or after the redirect of an allowed site."""
+    with pytest.raises(OriginRefused) as direct:
+        await tab.goto(f"{foreign.origin}/?token=hidden")
+    assert (direct.value.phase, direct.value.evidence["address"]) == ("before", f"{foreign.origin}/")
+    with pytest.raises(OriginRefused) as led:
+        await tab.goto(f"{ours.origin}/away")
+    assert (led.value.phase, led.value.evidence["kind"]) == ("after", "redirect")
+    assert foreign.arrived() == []
+
+
+@pytest.mark.parametrize(
+    "url", ["file:///etc/passwd", "chrome://version", "view-source:http://127.0.0.1/", "ftp://127.0.0.1/"]
+)
+@pytest.mark.parametrize("driven", ["own"], indirect=True)
+async def test_goto_loads_sites_only(url: str, tab: Tab) -> None:
+    """Files of this machine and pages of the browser are no sites."""
+    with pytest.raises(OriginRefused):
+        await tab.goto(url)
+
+
+async def test_a_click_that_leads_away_fails_at_once(
+    driven: Session, tab: Tab, ours: site.Site, foreign: site.Site
+) -> None:
+    """What waits for the next page is told of the refusal, and does not wait out its time."""
+    driven.bound(60)
+    await tab.goto(ours.page("/leading", f"<a href={foreign.origin}/>Next</a>"))
+    await tab.click(Target(role="link", name="Next"))
+    async with asyncio.timeout(20):
+        with pytest.raises(OriginRefused):
+            await tab.wait_for(Rule(title="Next"))
+    assert foreign.arrived() == []
+
+
+async def test_what_a_page_writes_itself_and_what_is_no_document_loads(
+    driven: Session, tab: Tab, ours: site.Site, foreign: site.Site
+) -> None:
+    """Blank, written, data and blob frames are not refused, and neither are foreign images: the guard is on documents."""
+    await tab.goto(
+        ours.page(
+            "/mixed",
+            "<iframe></iframe><iframe srcdoc=x></iframe><iframe src='data:text/html,x'></iframe><iframe src=/></iframe>"
+            f"<iframe id=b></iframe><img src={foreign.origin}/pixel>"
+            "<script>document.getElementById('b').src = URL.createObjectURL(new Blob(['<p>x'], {type: 'text/html'}))</script>",
+        )
+    )
+    assert [request.path for request in foreign.requests] == ["/pixel"]
+    assert driven.refusal() is None
+
+
+async def test_the_cache_stays_on(tab: Tab, ours: site.Site) -> None:
+    """The guard does not turn Chromium's cache off."""
+    ours.page("/style.css", "p {}", content_type="text/css", cache_control="max-age=600")
+    ours.page("/styled", "<link rel=stylesheet href=/style.css>")
+    for _ in range(2):
+        await tab.goto(ours.origin + "/styled")
+    assert len(ours.arrived("/style.css")) == 1
+
+
+@pytest.mark.parametrize("how", ["prefetch", "prerender"])
+async def test_nothing_is_loaded_ahead_of_time(
+    how: str, driven: Session, tab: Tab, ours: site.Site, foreign: site.Site
+) -> None:
+    """A page that wants a foreign page loaded ahead of time gets nothing loaded, also not when it then goes there."""
+    rules = json.dumps({how: [{"urls": [f"{foreign.origin}/"], "eagerness": "immediate"}]})
+    await tab.goto(ours.page("/guessing", f"<script type=speculationrules>{rules}</script>"))
+    await soon(tab, f"location.assign('{foreign.origin}/')")
+    await refusal(driven)
+    assert foreign.arrived() == []
+
+
+async def test_without_the_guard_nothing_goes_on(ours: site.Site, tmp_path: Path) -> None:
+    """When the guard's connection is lost the browser is ended, and the next step says so."""
+    ours.page("/", "<title>Ours</title>")
+    async with browsers.opened(tmp_path, ours.origin) as opened:
+        await opened.page.goto(ours.origin + "/")
+        await opened._watch._connection._socket.close()
+        await browsers.until(lambda: opened._watch.lost)
+        with pytest.raises(InternalError) as lost:
+            await opened.page.goto(ours.origin + "/")
+        assert lost.value.code == "guard-lost"
+        await browsers.until(opened.page.page.is_closed)
+        with pytest.raises(SiteError) as gone:
+            await opened.page.title()
+        assert gone.value.code == "page-crashed"
+        assert len(ours.arrived()) == 1
