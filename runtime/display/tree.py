@@ -57,7 +57,6 @@ class Tree(Display):
             highlight=False,
             markup=False,
             emoji=False,
-            color_system="auto" if self.colours else None,
         )
         self._live = Live(
             console=self.console,

@@ -113,6 +113,16 @@ def test_a_run_outlives_the_reader_of_its_talk(project: Project) -> None:
     assert [(run["state"], run["steps"]) for run in project.runs()] == [("passed", 400)]
 
 
+def test_a_reader_that_has_gone_changes_no_exit_code(project: Project) -> None:
+    """A run that fails ends with its own exit code, also when nobody reads its result."""
+    project.write(
+        "fail.yaml", 'version: 1\nname: Fail\nnodes:\n  - {id: divide, type: transform, expr: "{{ 1 // 0 }}"}\n'
+    )
+    done = project.shell("runops run fail.yaml --json --quiet | true")
+    assert done.returncode == 1
+    assert "FAILED divide" in done.stderr
+
+
 def test_a_closed_stdin_stdout_or_stderr_is_no_failure(project: Project) -> None:
     """A job without streams runs all the same."""
     for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):

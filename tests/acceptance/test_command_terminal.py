@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from runtime.cli import execution
 from tests.command import Project
 from tests.shop_process import ROOT, Shop
 from tests.terminal import Terminal, processes_of, still_running
@@ -119,6 +120,18 @@ def test_a_second_ctrl_c_ends_at_once(project: Project, shop: Shop) -> None:
     assert project.runs()[0]["state"] in ("interrupted", "died")
 
 
+def test_the_browser_of_a_run_can_be_ended_from_outside(project: Project, shop: Shop) -> None:
+    """What the second Ctrl-C asks of a browser that outlived its engine: it ends now, not when its patience does."""
+    shop.switch("hold", path="/orders/1002/pay", method="POST")
+    with project.start("run", PAY_ORDERS, "-i", f"base_url={shop.url}") as process:
+        shop.wait("held", path="/orders/1002/pay")
+        below = processes_of(process.pid, project.folder)
+        process.kill()
+    assert any("chrom" in each.name() for each in still_running(below, patience=0))
+    execution.end_browser(project.folder / ".runops" / "private" / project.runs()[0]["id"])
+    assert still_running(below) == []
+
+
 @pytest.mark.parametrize("moment", ["the display begins", "the browser starts"])
 def test_ctrl_c_during_start_up(moment: str, project: Project, shop: Shop) -> None:
     """Before the first step Ctrl-C is as clean as later: 130, no traceback, no process left."""
@@ -135,11 +148,12 @@ def test_ctrl_c_during_start_up(moment: str, project: Project, shop: Shop) -> No
         assert "interrupted" in terminal.everything
 
 
-def test_ctrl_c_during_the_imports(project: Project, tmp_path: Path) -> None:
+@pytest.mark.parametrize("module", ["typer", "yaml"])
+def test_ctrl_c_during_the_imports(module: str, project: Project, tmp_path: Path) -> None:
     """An import in progress is left at once, without a word of Python's."""
     slow = tmp_path / "slow"
     slow.mkdir()
-    (slow / "yaml.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(60)\n")
+    (slow / f"{module}.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(60)\n")
     with project.terminal("run", PAY_ORDERS, PYTHONPATH=str(slow)) as terminal:
         terminal.wait_for(lambda: "importing" in terminal.text)
         terminal.press("\x03")

@@ -210,6 +210,9 @@ def test_a_retried_step_is_one_line() -> None:
     progress(leaf("a", attempt=2))
     shown = texts(picture.live(progress, 60, 9))
     assert shown[1:] == [">>  a  click it  attempt 2  0.0 s"]
+    progress(ended("a", "error", error="not found"))
+    progress(leaf("a", attempt=3))
+    assert texts(picture.live(progress, 60, 9))[1:] == [">>  a  click it  attempt 3  0.0 s"]
 
 
 def test_an_interrupted_run_leaves_where_it_stood() -> None:

@@ -134,13 +134,12 @@ def test_a_damaged_log_is_named_by_file_and_line_and_harms_no_other(
 
 
 def test_what_a_log_holds_cannot_move_the_cursor(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Escape sequences in a value, a key and an input are shown, not obeyed."""
-    ran(numbers=[5])
-    evil = "\x1b[2J\x1b]0;owned\x07"
+    """Escape sequences and marks of writing direction in a value and an input are shown, not obeyed."""
+    evil = "\x1b[2J\x1b]0;owned\x07 \u202etxet"
     Path("evil.yaml").write_text(
         "version: 1\nname: Evil\ninputs:\n  text: {type: string}\nnodes:\n"
         '  - {id: seen, type: transform, expr: "{{ inputs.text }}"}\n'
     )
     running.run_workflow("evil.yaml", {"text": evil})
     for arguments in (["show", "last"], ["show", "last", "--at", "seen"], ["runs"]):
-        assert "\x1b" not in printed(capsys, *arguments)
+        assert not set(printed(capsys, *arguments)) & {"\x1b", "\x07", "\u202e"}
