@@ -26,6 +26,8 @@ class Blocks:
         self._frame = frame
         self._path = path
         self._unit = unit
+        self.lost = False
+        """Whether a finished item's value held a secret, so that it is not known any more."""
         self._clock = steps.RecordedClock(engine.history.recorded(path))
 
     def render(self, part: Part, field: str, **bound: Json) -> Json:
@@ -62,14 +64,17 @@ class Blocks:
         state = engine.history.scopes.get(path)
         if state is not None and state.committed is not None:
             if state.committed.masked:
-                return frames.Lost(path)
+                self.lost = True
+                return None
             return engine.journal.value_of(state.committed)
         if state is None and not engine.settling:
             engine.journal.scope(path, "opened", "item")
         names: dict[str, Json] = {item.name: item.value, "loop": item.loop, f"{item.name}_loop": item.loop}
         value = await engine.block(nodes, frames.Frame(self._frame, names), path, unit=True)
         if not engine.settling:
-            engine.journal.scope(path, "committed", "item", value=value)
+            self.lost = self.lost or isinstance(value, frames.Lost)
+            kept = {"masked": True} if isinstance(value, frames.Lost) else {"value": value}
+            engine.journal.scope(path, "committed", "item", **kept)
             await engine.checkpoints.commit(engine.browser)
         return value
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nodes.errors import SiteError
 from runtime import journal
 from runtime.browser import port
 
@@ -41,7 +42,11 @@ class Checkpoints:
             return
         after = self._journal.history.last_seq
         file = self._private / f"checkpoint-{after}.json"
-        urls = await browser.save(file)
+        try:
+            urls = await browser.save(file)
+        except SiteError:
+            # A page that cannot be looked at (it crashed, it is stuck): the earlier checkpoint stands.
+            return
         self._documents, self._effect = facts.documents, False
         before = self._journal.history.checkpoint
         self._journal.checkpoint(file.name, urls, after)

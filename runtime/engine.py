@@ -55,6 +55,8 @@ class ExecutionEngine:
         self.checkpoints = checkpoints.Checkpoints(pen, private)
         self.on_redo: dict[str, str] = {}
         """How each deed that lies behind the restored state is treated, by step path: ``confirm`` or ``redo``."""
+        self.attached = False
+        """Whether a resumed run has its browser as the last process left it."""
         self.settling = False
         """True while the walk only looks for the step at which it must go on."""
         self._inputs = dict(inputs)
@@ -149,13 +151,17 @@ class ExecutionEngine:
             self.journal.scope(path, "opened", node.type)
         begun = time.monotonic()
         self.tell(events.StepStarted(path, node.type, node.description or "", path.count("/"), container=True))
+        view = blocks.Blocks(self, node, frame, path, unit=unit or node.unit)
         try:
-            value = self._normal(await node.run(blocks.Blocks(self, node, frame, path, unit=unit or node.unit)))
+            value = await node.run(view)
+            lost = isinstance(value, frames.Lost) or view.lost
+            value = frames.Lost(path) if lost else self._normal(value)
         except RunOpsError as error:
             self.tell(events.StepFinished(path, "error", time.monotonic() - begun, True, self.journal.error(error)))
             raise
         if not self.settling and self.history.scopes[path].committed is None:
-            self.journal.scope(path, "committed", node.type, value=value)
+            kept = {"masked": True} if isinstance(value, frames.Lost) else {"value": value}
+            self.journal.scope(path, "committed", node.type, **kept)
         self.tell(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
         return value
 

@@ -48,10 +48,10 @@ class Judgement:
 
 
 def demand_expr(rule: Rule) -> None:
-    """Raise SiteError ``rule-failed`` where the condition of an ``expr`` rule is false."""
+    """Raise SiteError ``verify-failed`` where the condition of an ``expr`` rule is false."""
     if not rule.expr:
         raise SiteError(
-            "rule-failed", "the condition of `expr` is false", phase="after", evidence={"rule": "expr", "seen": False}
+            "verify-failed", "the condition of `expr` is false", phase="after", evidence={"rule": "expr", "seen": False}
         )
 
 
@@ -83,34 +83,26 @@ async def after_error(
     raise unknown(path, call, judgement, error)
 
 
-async def redone(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, before: history.Attempt) -> Found:
-    """A deed that lies behind the restored state, about to be done again: on the author's word, or as ``confirm`` says."""
-    if engine.on_redo.get(path) == "redo":
-        return "not-done"
-    judgement = await _find_out(engine, node, frame, path, before.call)
-    if judgement.found == "unknown":
-        raise unknown(path, before.call, judgement, None)
-    engine.journal.note("judged", call=before.call.call, verdict=judgement.found, how=judgement.how)
-    return "done" if judgement.found == "skipped" else judgement.found
+async def before_attempt(engine: ExecutionEngine, reached: Reached) -> None:
+    """A deed that may have happened is about to be attempted again: find out first, and write down what was found.
 
-
-async def settle(engine: ExecutionEngine, reached: Reached, *, attached: bool) -> None:
-    """Close the call that the crash left open, or judge the deed that failed after it may have happened. Raises Paused where nobody knows."""
+    Closes the call where it is open. Where nobody knows, raises Paused and leaves it open.
+    """
     before = reached.before
-    if before is None or before.settled:
+    assert before is not None
+    if before.behind and engine.on_redo.get(reached.path) == "redo":
+        engine.journal.note(
+            "judged", call=before.call.call, verdict="not-done", how="`on_redo: redo` says to do it again"
+        )
         return
-    call, is_open = before.call, before.result is None
-    if not before.may_have_happened:
-        if is_open:
-            engine.journal.result(call, "interrupted")
-        return
-    judgement = await _surviving(engine, reached, call) if attached else None
+    call = before.call
+    judgement = await _surviving(engine, reached, call) if engine.attached and not before.behind else None
     judgement = judgement or await _find_out(engine, reached.node, reached.frame, reached.path, call)
     if judgement.found == "unknown":
         raise unknown(reached.path, call, judgement, None)
     say = {"done": "had happened", "not-done": "had not happened", "skipped": "is passed over"}[judgement.found]
     engine.tell(events.Said(f"{reached.path}: the {call.action or call.node} {say} ({judgement.how})"))
-    if not is_open:
+    if before.result is not None:
         engine.journal.note("judged", call=call.call, verdict=judgement.found, how=judgement.how)
     elif judgement.found == "not-done":
         engine.journal.result(call, "interrupted")
@@ -119,6 +111,17 @@ async def settle(engine: ExecutionEngine, reached: Reached, *, attached: bool) -
         engine.journal.result(call, "recovered" if judgement.found == "done" else "skipped", value=url)
     if judgement.found == "done" and engine.browser is not None:
         engine.checkpoints.effect_finished(engine.browser)
+
+
+async def settle(engine: ExecutionEngine, reached: Reached) -> None:
+    """Close the call that the crash left open, or judge the deed that failed after it may have happened. Raises Paused where nobody knows."""
+    before = reached.before
+    if before is None or before.settled:
+        return
+    if before.may_have_happened:
+        await before_attempt(engine, reached)
+    elif before.result is None:
+        engine.journal.result(before.call, "interrupted")
 
 
 async def _surviving(engine: ExecutionEngine, reached: Reached, call: log.Call) -> Judgement | None:

@@ -24,16 +24,15 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach) -> Json:
     for attempt in past.open_calls():
         if attempt.call.thread != log.RUN_THREAD:
             engine.journal.result(attempt.call, "interrupted")
-    attached = False
     if past.page is not None or any(attempt.call.node.startswith("browser_") for attempt in past.open_calls()):
-        attached = await _bring_back(engine, reattach)
+        engine.attached = await _bring_back(engine, reattach, reached)
     if reached is not None:
-        await judge.settle(engine, reached, attached=attached)
+        await judge.settle(engine, reached)
     _say(engine, reached)
     return await engine.run()
 
 
-async def _bring_back(engine: ExecutionEngine, reattach: Reattach) -> bool:
+async def _bring_back(engine: ExecutionEngine, reattach: Reattach, reached: judge.Reached | None) -> bool:
     """The browser as it was (true), or a fresh one in the state of the last checkpoint (false)."""
     past = engine.history
     browser = await reattach()
@@ -51,7 +50,9 @@ async def _bring_back(engine: ExecutionEngine, reattach: Reattach) -> bool:
         engine.tell(events.Said("the last checkpoint's file is missing: going on from the beginning of the run"))
         file = None
     after = checkpoint.after if checkpoint is not None and file is not None else 0
-    judge.ask_before_redo(engine, past.behind(after))
+    judge.ask_before_redo(
+        engine, [each for each in past.behind(after) if reached is None or each is not reached.before]
+    )
     again = sum(
         1
         for path in past.order

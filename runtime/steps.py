@@ -80,11 +80,11 @@ async def run(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: st
         return known
     if engine.settling:
         raise judge.Reached(node, frame, path, before)
-    if before is not None and before.behind and before.may_have_happened:
-        verdict = await judge.redone(engine, node, frame, path, before)
-        if verdict == "done":
-            engine.tell(events.StepFinished(path, "recorded", 0.0, container=False))
-            return _bind_effects(engine, node, engine.journal.value_of(before.result) if before.result else None)
+    # The one rule that nothing may get around: a deed that may have happened is judged before it is attempted again.
+    if before is not None and before.may_have_happened:
+        await judge.before_attempt(engine, judge.Reached(node, frame, path, before))
+        if (known := _known(engine, node, path, before)) is not Nothing:
+            return known
     return await _attempts(engine, node, frame, path, first=before.call.attempt + 1 if before is not None else 1)
 
 
@@ -204,7 +204,11 @@ class Step:
                 judge.demand_expr(rule)
             else:
                 self._engine.tell(events.StepWaiting(self._path, f"verify {rule}"))
-                await self.page.wait_for(rule)
+                try:
+                    await self.page.wait_for(rule)
+                except SiteError as error:
+                    error.code = "verify-failed" if error.code == "rule-failed" else error.code
+                    raise
         self._verifying = False
 
     # What the engine does with it.
@@ -233,18 +237,20 @@ class Step:
 
     async def _do(self, page: Page | None) -> Json:
         engine, node = self._engine, self._node
+        resolved = self._resolve()
+        if node.touches_page or any(rule.kind != "expr" for rule in node.verify):
+            browser = await engine.need_browser()
+            browser.bound(node.seconds)
+            self._page = page or browser.page
         try:
             async with asyncio.timeout(node.seconds + GRACE):
-                resolved = self._resolve()
-                if node.touches_page or any(rule.kind != "expr" for rule in node.verify):
-                    browser = await engine.need_browser()
-                    browser.bound(node.seconds)
-                    self._page = page or browser.page
                 value = await resolved.run(self)
                 if self._call is None:
                     await self.act()
                 if not self._verified:
                     await self.verify()
+            if node.effect_class == "effect" and not node.verify and (lost := self._lost_answer()):
+                raise _answer_lost(lost, {})
             return normalise(value)
         except TimeoutError:
             raise SiteError(
@@ -255,6 +261,11 @@ class Step:
             ) from None
         except NotJson as error:
             raise AuthorError("value-type", f"the value cannot be kept: {error}", phase="after") from None
+
+    def _lost_answer(self) -> str | None:
+        return (
+            self._engine.browser.lost_answer() if self._engine.browser is not None and self._page is not None else None
+        )
 
     def _refusal(self) -> RunOpsError | None:
         return self._engine.browser.refusal() if self._engine.browser is not None and self._page is not None else None
@@ -268,14 +279,8 @@ class Step:
             error.phase = "after"
         if self._node.effect_class != "effect" or error.phase == "before":
             raise error
-        if self._verifying and self._engine.browser is not None and (lost := self._engine.browser.lost_answer()):
-            error = SiteError(
-                "answer-lost",
-                f"the answer to {lost} was lost, so nobody knows from here whether it was carried out",
-                mend="give the node a `confirm`, so that the site itself can tell",
-                phase="after",
-                evidence={**error.evidence, "request": lost},
-            )
+        if self._verifying and (lost := self._lost_answer()):
+            error = _answer_lost(lost, error.evidence)
         verdict = await judge.after_error(self._engine, self._node, self._frame, self._path, self._call, error)
         if verdict == "done":
             browser = self._engine.browser
@@ -371,3 +376,13 @@ class Step:
     async def _holds_already(self) -> bool:
         """Whether every rule holds before the deed: then holding after a crash proves nothing."""
         return await judge.all_hold(self._resolve().verify, self.page)
+
+
+def _answer_lost(request: str, evidence: dict[str, Json]) -> SiteError:
+    return SiteError(
+        "answer-lost",
+        f"the answer to {request} was lost, so nobody knows from here whether it was carried out",
+        mend="give the node a `confirm`, so that the site itself can tell",
+        phase="after",
+        evidence={**evidence, "request": request},
+    )

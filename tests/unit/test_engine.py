@@ -149,7 +149,7 @@ async def test_on_error_continue_goes_on_and_counts(tmp_path: Path) -> None:
         ),
     )
     ended = await rig.start()
-    assert (ended.status, ended.tolerated, ended.output) == ("passed", 1, {"after": "none", "code": "rule-failed"})
+    assert (ended.status, ended.tolerated, ended.output) == ("passed", 1, {"after": "none", "code": "verify-failed"})
 
 
 async def test_a_refused_origin_is_never_tolerated(tmp_path: Path) -> None:
@@ -265,3 +265,51 @@ async def test_a_step_is_told_with_its_references_filled_in(tmp_path: Path) -> N
     await rig.start()
     told = {event.path: event.summary for event in rig.told if isinstance(event, events.StepStarted)}
     assert told["open"] == "goto http://shop.test/42/[hidden]"
+
+
+CONFIRMED = (
+    ", confirm: {settle: 0, nodes: [{id: status, type: browser_query, query: text, target: {test_id: status}}],"
+    " done: \"{{ status == 'paid' }}\"}"
+)
+
+
+@pytest.mark.parametrize("verify", ["", ", verify: [{text: paid, target: {css: p}}]"])
+async def test_a_click_whose_answer_was_lost_is_unknown(tmp_path: Path, verify: str) -> None:
+    """Without a `confirm` nobody knows: the run pauses with exit 4, the call stays open, and the deed was begun once."""
+    rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay, retry: {{attempts: 3, delay: 0}}{verify}}}"))
+
+    async def lose(_target: str, page: FakePage) -> None:
+        page.browser.lost = "POST http://shop.test/pay"
+
+    rig.site.on_click = lose
+    ended = await rig.start()
+    assert ended.question is not None
+    assert (ended.status, ended.exit, ended.question["reason"]) == ("paused", 4, "outcome-unknown")
+    assert (rig.calls("pay"), len(rig.site.deeds)) == (["open"], 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "calls", "deeds"), [("paid", ["recovered"], 1), ("open", ["error not-done", "ok"], 2)]
+)
+async def test_confirm_tells_of_a_lost_answer(tmp_path: Path, status: str, calls: list[str], deeds: int) -> None:
+    """With a `confirm` the site itself says whether it happened: done is not repeated, not done is tried again where attempts are left."""
+    rig = Rig(
+        tmp_path,
+        flow(f"  - {CLICK}, id: pay, retry: {{attempts: 2, delay: 0}}{CONFIRMED}}}"),
+        site=FakeSite(texts={'test_id="status"': status}),
+    )
+
+    async def lose_once(_target: str, page: FakePage) -> None:
+        page.browser.lost = "POST http://shop.test/pay" if len(rig.site.deeds) == 1 else None
+
+    rig.site.on_click = lose_once
+    ended = await rig.start()
+    assert (ended.status, rig.calls("pay"), len(rig.site.deeds)) == ("passed", calls, deeds)
+
+
+async def test_a_verify_that_fails_is_a_failure_not_a_question(tmp_path: Path) -> None:
+    """The site answered, and not as the author wants: the run fails with exit 1."""
+    rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay, verify: [{{text: paid, target: {{css: p}}}}]}}"))
+    ended = await rig.start()
+    assert ended.error is not None
+    assert (ended.exit, ended.error["code"], ended.error["phase"]) == (1, "verify-failed", "after")
