@@ -75,7 +75,7 @@ def shop(*, fresh: bool) -> Generator[Shop]:
     slow = json.dumps(
         {"kind": "delay", "path": "/orders/.*/pay", "method": "POST", "ms": PAY_MILLISECONDS, "times": None}
     )
-    arguments = ["--port", str(port), "--db", str(STATE / "shop.db"), "--password", PASSWORD, "--until-eof"]
+    arguments = ["--port", str(port), "--db", str(STATE / "shop.db"), "--password", PASSWORD, "--quiet", "--until-eof"]
     process = subprocess.Popen(
         [sys.executable, "-m", "workflows.shop", *arguments, *(["--switch", slow] if fresh else [])],
         cwd=ROOT,
@@ -132,9 +132,11 @@ def report(site: Shop, code: int) -> None:
         + (f", {', '.join(twice)} TWICE" if twice else ", none of them twice")
     )
     say(f"the log is in {(ROOT / '.runops' / 'conversations').relative_to(ROOT)}")
-    say("next:  runops show last      every step of the run" if code == 0 else f"next:  {RESUME}")
     if code == 0:
-        say("       make test             the tests, or write your own workflow: docs/workflow-language.md")
+        say("next:  .venv/bin/runops show last   every step of the run")
+        say("       make test                    the tests; docs/workflow-language.md has what your own workflow needs")
+    else:
+        say(f"next:  {RESUME}")
 
 
 def say(text: str) -> None:
