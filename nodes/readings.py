@@ -12,25 +12,30 @@ from nodes.values import Json, decimal_to_json
 Kind = Literal["text", "number", "integer"]
 """What a text is read as."""
 
-DIGITS = re.compile(r"[-−+]?\s*\d[\d\s.,'’  ]*")
+BLANKS = "\\s'’"
+"""What groups digits besides the mark that is not the decimal one; ``\\s`` covers the narrow and unbreakable blanks too."""
+
+DIGITS = re.compile(rf"[-−+]?\s*(?:(?<!\w)[.,])?\d[\d.,{BLANKS}]*")
+"""A number with its sign. A mark may lead it only where no letter stands before: `$.50` is a half, and `No.5` is five."""
 
 
 def read_number(text: str, decimal_mark: str = ".") -> Json:
     """The one number in ``text``: ``"1,234.50 €"`` is 1234.5. ``decimal_mark`` is ``.`` or ``,``; the other, blanks and apostrophes group digits.
 
-    Raises ValueError where there is no number, or more than one.
+    Raises ValueError where there is no number, or more than one, or its digits are not grouped by threes.
     """
     found = [match.group() for match in DIGITS.finditer(text)]
     if len(found) != 1:
         raise ValueError(f"{'no number' if not found else 'more than one number'} in {text!r}")
-    digits = re.sub(r"[\s'’  ]", "", found[0]).replace("−", "-").rstrip(".,")
     grouping = "," if decimal_mark == "." else "."
-    whole, _mark, fraction = digits.partition(decimal_mark)
-    groups = whole.lstrip("+-").split(grouping)
+    written = found[0].replace("−", "-").strip().rstrip(".,").rstrip()
+    sign = written[0] if written[0] in "+-" else ""
+    whole, _mark, fraction = written.removeprefix(sign).strip().partition(decimal_mark)
+    groups = re.split(rf"[{grouping}{BLANKS}]", whole)
     well_grouped = len(groups) == 1 or (0 < len(groups[0]) <= 3 and all(len(group) == 3 for group in groups[1:]))
-    if not well_grouped or decimal_mark in fraction or grouping in fraction:
+    if not well_grouped or (fraction and not fraction.isdecimal()):
         raise ValueError(f"{found[0].strip()!r} is not a number with the decimal mark {decimal_mark!r}")
-    return decimal_to_json(decimal.Decimal(digits.replace(grouping, "")))
+    return decimal_to_json(decimal.Decimal(f"{sign}{''.join(groups)}.{fraction or 0}"))
 
 
 def read_as(kind: Kind, text: str, what: str) -> Json:
