@@ -1,7 +1,4 @@
-"""The filters and tests of references: Jinja's pure ones, bounded, and our own.
-
-A filter's docstring is its documentation. Every result is plain JSON-like data: no iterators, no marked-up strings.
-"""
+"""Our own filters, and those of Jinja's that mean something stricter here. A filter's docstring is its documentation."""
 
 from __future__ import annotations
 
@@ -9,28 +6,26 @@ import datetime as dt
 import functools
 import hashlib
 import html
-import inspect
 import itertools
 import json as json_codec
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jinja2
 from jinja2 import filters as jinja_filters
-from jinja2 import tests as jinja_tests
 
 from nodes.readings import read_number
 from nodes.template import kind_of
-from nodes.values import Json, NotJson, as_text, normalise
+from nodes.values import Json, as_text, normalise
 from runtime import bounds, patterns
 from runtime.bounds import Unusable
 
 Filter = Callable[..., Any]
 
 OWN: dict[str, Filter] = {}
-"""Our own filters, and Jinja's that mean something stricter here, by name."""
+"""Every filter of this module, by name."""
 
 
 def own(function: Filter) -> Filter:
@@ -39,7 +34,8 @@ def own(function: Filter) -> Filter:
     return function
 
 
-def _text(value: Json, name: str) -> str:
+def text_of(value: Json, name: str) -> str:
+    """The text of a text, number or boolean. Raises Unusable, naming the filter, for null, lists and maps."""
     if isinstance(value, str):
         return value
     if value is None or isinstance(value, list | tuple | Mapping):
@@ -65,7 +61,7 @@ def _map(value: Json, name: str) -> Mapping[str, Json]:
 @own
 def regex(value: Json, pattern: str, group: int | str = 0) -> Json:
     """The first match of a pattern (Python's syntax) in a text, or one `group` of it by number or name; null where there is none."""
-    text = _text(value, "regex")
+    text = text_of(value, "regex")
 
     def look(compiled: re.Pattern[str]) -> Json:
         found = compiled.search(text)
@@ -77,7 +73,7 @@ def regex(value: Json, pattern: str, group: int | str = 0) -> Json:
 @own
 def regex_all(value: Json, pattern: str) -> Json:
     """All matches of a pattern, as a list: of texts, or, where the pattern has several groups, of lists of texts."""
-    text = _text(value, "regex_all")
+    text = text_of(value, "regex_all")
     return _matched(
         pattern,
         text,
@@ -90,24 +86,25 @@ def regex_all(value: Json, pattern: str) -> Json:
 @own
 def regex_replace(value: Json, pattern: str, replacement: str, count: int = 0) -> Json:
     r"""The text with every match (or the first `count`) replaced; `\1` and `\g<name>` stand for groups."""
-    text = _text(value, "regex_replace")
+    text = text_of(value, "regex_replace")
 
     def look(compiled: re.Pattern[str]) -> Json:
         matches = itertools.islice(compiled.finditer(text), count or None)
         pieces: list[str] = []
-        end = 0
+        end = length = 0
         for found in matches:
             pieces += (text[end : found.start()], found.expand(replacement))
             end = found.end()
-            bounds.check_text(sum(map(len, pieces[-2:])))
-        return "".join(bounds.gathered([*pieces, text[end:]]))
+            length = bounds.check_text(length + len(pieces[-2]) + len(pieces[-1]))
+        bounds.check_text(length + len(text) - end)
+        return "".join([*pieces, text[end:]])
 
     return _matched(pattern, text, look)
 
 
 def _matched(pattern: str, text: str, look: Callable[[re.Pattern[str]], Json]) -> Json:
     try:
-        return patterns.use(_text(pattern, "regex"), text, look)
+        return patterns.use(text_of(pattern, "regex"), text, look)
     except patterns.PatternRefused as error:
         raise Unusable(str(error)) from None
     except (IndexError, re.error) as error:
@@ -117,7 +114,7 @@ def _matched(pattern: str, text: str, look: Callable[[re.Pattern[str]], Json]) -
 @own
 def slug(value: Json) -> Json:
     """The text as lower-case ASCII words joined by `-`: `Größe (cm)` is `grosse-cm`."""
-    folded = unicodedata.normalize("NFKD", _text(value, "slug").casefold())
+    folded = unicodedata.normalize("NFKD", text_of(value, "slug").casefold())
     return "-".join(re.findall(r"[a-z0-9]+", "".join(mark for mark in folded if not unicodedata.combining(mark))))
 
 
@@ -160,7 +157,7 @@ def _item(value: Json, key: str | int, name: str) -> Json:
 @own
 def replace(value: Json, old: str, new: str, count: int | None = None) -> Json:
     """The text with every `old` (or the first `count`) replaced by `new`."""
-    text = _text(value, "replace")
+    text = text_of(value, "replace")
     bounds.check_text(len(text) + (text.count(old) if old else len(text) + 1) * len(new))
     return text.replace(old, new, -1 if count is None else count)
 
@@ -168,13 +165,13 @@ def replace(value: Json, old: str, new: str, count: int | None = None) -> Json:
 @own
 def center(value: Json, width: int = 80) -> Json:
     """The text in the middle of `width` characters."""
-    return _text(value, "center").center(bounds.check_text(width))
+    return text_of(value, "center").center(bounds.check_text(width))
 
 
 @own
 def indent(value: Json, width: int | str = 4, first: bool = False, blank: bool = False) -> Json:
     """The text with every line but the first (unless `first`) moved in by `width` blanks, empty lines only if `blank`."""
-    text = _text(value, "indent")
+    text = text_of(value, "indent")
     margin = width if isinstance(width, str) else " " * bounds.check_text(width)
     bounds.check_text(len(text) + len(margin) * (text.count("\n") + 1))
     lines = text.split("\n")
@@ -185,7 +182,7 @@ def indent(value: Json, width: int | str = 4, first: bool = False, blank: bool =
 @own
 def wordwrap(value: Json, width: int = 79, break_long_words: bool = True, wrapstring: str = "\n") -> Json:
     """The text in lines of at most `width` characters."""
-    text = _text(value, "wordwrap")
+    text = text_of(value, "wordwrap")
     bounds.check_text(len(text) * (1 + len(wrapstring)))
     environment = jinja2.Environment(autoescape=True)
     return jinja_filters.do_wordwrap(environment, text, max(1, width), break_long_words, wrapstring)
@@ -194,7 +191,7 @@ def wordwrap(value: Json, width: int = 79, break_long_words: bool = True, wrapst
 @own
 def format_(value: Json, *args: Json, **named: Json) -> Json:
     """The text with `%s`, `%d`, `%05.2f` and the like replaced by the arguments, or `%(name)s` by named ones."""
-    pattern = _text(value, "format")
+    pattern = text_of(value, "format")
     widths = [int(digits) for digits in re.findall(r"\d+", re.sub(r"\([^)]*\)", "", pattern))]
     if "*" in pattern or any(width > 1000 for width in widths):
         raise Unusable("`format` takes widths up to 1000, written as digits")
@@ -209,7 +206,7 @@ def format_(value: Json, *args: Json, **named: Json) -> Json:
 @own
 def escape(value: Json) -> Json:
     """The text with `&`, `<`, `>` and quotes as HTML entities."""
-    return html.escape(_text(value, "escape"))
+    return html.escape(text_of(value, "escape"))
 
 
 OWN["e"] = escape
@@ -222,7 +219,7 @@ def number(value: Json, mark: str = ".") -> Json:
     """The one number in a text, with the decimal mark `.` or `,`. With `,` the text `1.234,50 €` is 1234.5."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
-    text = _text(value, "number")
+    text = text_of(value, "number")
     if mark not in (".", ","):
         raise Unusable("the decimal mark of `number` is `.` or `,`")
     if len(text) > 200:
@@ -277,7 +274,7 @@ def date(value: Json, format: str | None = None, parse: str | None = None) -> Js
 
     `"31.12.2026" | date(parse="%d.%m.%Y")` is `2026-12-31`; `now() | date("%d.%m.%Y")` is how that date is written in Germany.
     """
-    text = _text(value, "date")
+    text = text_of(value, "date")
     for pattern in (format, parse):
         if pattern is not None and (len(pattern) > 200 or not DATE_PARTS.fullmatch(pattern)):
             raise Unusable(f"{bounds.shown(pattern)} is not a pattern for dates: %Y %m %d %H %M %S and the like")
@@ -311,7 +308,7 @@ def json(value: Json, indent: int | None = None) -> Json:
 @own
 def from_json(value: Json) -> Json:
     """The value that a JSON text holds."""
-    text = _text(value, "from_json")
+    text = text_of(value, "from_json")
     bounds.check_text(len(text))
 
     def refuse(word: str) -> Json:
@@ -399,113 +396,3 @@ def groupby(
     """The list in groups of one `attribute`: a list of maps with `grouper`, what they share, and `list`, the items."""
     groups = jinja_filters.sync_do_groupby(environment, _list(value, "groupby"), attribute, default, case_sensitive)
     return [{"grouper": grouper, "list": members} for grouper, members in groups]
-
-
-# Jinja's
-
-ON_TEXT = ("capitalize", "lower", "striptags", "title", "trim", "truncate", "upper", "wordcount")
-"""Jinja's filters that take any value for its text: here text and numbers only, so that null never reads "None"."""
-
-KEPT = (
-    *ON_TEXT,
-    *(
-        "abs",
-        "count",
-        "d",
-        "default",
-        "dictsort",
-        "filesizeformat",
-        "first",
-        "last",
-        "length",
-        "list",
-        "map",
-        "max",
-        "min",
-    ),
-    *("reject", "rejectattr", "reverse", "select", "selectattr", "sort", "unique", "urlencode"),
-)
-"""Jinja's filters that are pure, taken over as they are but bounded."""
-
-PASSING = frozenset({"count", "d", "default", "first", "last", "length", "max", "min"})
-"""Filters that make nothing new, so that nothing of theirs needs weighing."""
-
-INSTEAD = {
-    "attr": "write `x.key` or `x['key']`",
-    "forceescape": "use `escape`",
-    "pprint": "use `json`",
-    "random": "a resumed run could not repeat it",
-    "safe": "nothing is escaped here: leave it out",
-    "tojson": "use `json`",
-    "urlize": "it makes HTML, which nothing here reads",
-    "xmlattr": "it makes HTML, which nothing here reads",
-}
-"""What to do in place of Jinja's filters that are not here."""
-
-CONCATENATE = "~"
-"""The operator `~` is carried out by a filter of this name, which no file can write."""
-
-
-def concatenate(pieces: list[Json]) -> str:
-    """Everything joined to one text."""
-    texts = [as_text(normalise(piece)) for piece in pieces]
-    bounds.check_text(sum(map(len, texts)))
-    return "".join(texts)
-
-
-def _bounded(name: str, function: Filter) -> Filter:
-    """The filter with errors in words and a result that is plain, finite data."""
-    position = 1 if hasattr(function, "jinja_pass_arg") else 0
-    on_text = name in ON_TEXT
-    passing = name in PASSING
-
-    @functools.wraps(function)
-    def call(*args: Any, **named: Any) -> Any:
-        try:
-            if on_text:
-                _text(args[position], name)
-            if on_text and len(args[position] if isinstance(args[position], str) else "") > bounds.LARGEST_TEXT:
-                bounds.check_text(len(args[position]))
-            result = function(*args, **named)
-            return result if passing and not isinstance(result, Iterable) else bounds.settle(result, weigh=not passing)
-        except (Unusable, jinja2.UndefinedError):
-            raise
-        except NotJson as error:
-            raise Unusable(f"`{name}`: {error}") from None
-        except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, jinja2.TemplateError) as error:
-            given = args[position] if len(args) > position else None
-            raise Unusable(f"`{name}` does not work on {bounds.shown(given)}: {error}") from None
-
-    return call
-
-
-FILTERS: dict[str, Filter] = {
-    name: _bounded(name, function)
-    for name, function in sorted({**{name: jinja_filters.FILTERS[name] for name in KEPT}, **OWN}.items())
-}
-"""Every filter by name."""
-
-
-def _is_list(value: Json) -> bool:
-    return isinstance(value, list | tuple)
-
-
-TESTS: dict[str, Callable[..., bool]] = {
-    **{
-        name: test
-        for name, test in jinja_tests.TESTS.items()
-        if name not in {"callable", "escaped", "filter", "test", "iterable"}
-    },
-    "null": jinja_tests.test_none,
-    "text": jinja_tests.test_string,
-    "list": _is_list,
-    "map": jinja_tests.test_mapping,
-}
-"""Every test (`is …`) by name."""
-
-
-def signature(name: str) -> inspect.Signature:
-    """What a filter takes after the value and the pipe."""
-    whole = inspect.signature(OWN.get(name) or jinja_filters.FILTERS[name])
-    hidden = 2 if hasattr(FILTERS[name], "jinja_pass_arg") else 1
-    return whole.replace(parameters=list(whole.parameters.values())[hidden:], return_annotation=inspect.Signature.empty)

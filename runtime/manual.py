@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import pathlib
 import re
+import sys
 import types
 import typing
 from typing import Any
@@ -20,7 +22,7 @@ from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.template import Ref
 from nodes.values import Json
-from runtime import filters
+from runtime import filters, vocabulary
 
 PARTS: dict[str, type[Part]] = {"target": Target, "rule": Rule, "retry": Retry, "confirm": Confirm}
 """What several nodes have in common and can be looked up by itself."""
@@ -187,20 +189,26 @@ def plain(text: str) -> str:
 def filter_table() -> str:
     """Every filter as a table in Markdown: ours by their docstrings, Jinja's by their names."""
     rows = [
-        f"| `{name}{_arguments(name)}` | {_row(function)} |"
+        f"| `{vocabulary.usage(name)}` | {_row(function)} |"
         for name, function in sorted(filters.OWN.items())
         if name != "e"
     ]
-    kept = ", ".join(f"`{name}`" for name in sorted(filters.KEPT))
+    kept = ", ".join(f"`{name}`" for name in sorted(vocabulary.KEPT))
     return "\n".join(["| filter | what it gives |", "|---|---|", *rows, "", f"As in Jinja: {kept}."])
-
-
-def _arguments(name: str) -> str:
-    parameters = [
-        each.replace(annotation=inspect.Parameter.empty) for each in filters.signature(name).parameters.values()
-    ]
-    return str(inspect.Signature(parameters)) if parameters else ""
 
 
 def _row(function: Any) -> str:
     return " ".join(inspect.cleandoc(function.__doc__ or "").split()).replace("|", "\\|")
+
+
+FILTERS = re.compile(r"(?<=<!-- filters -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+
+def with_filters(page: str) -> str:
+    """A page of the manual with the table of filters put between its marks."""
+    return FILTERS.sub(lambda _found: f"{filter_table()}\n", page, count=1)
+
+
+if __name__ == "__main__":  # python -m runtime.manual docs/workflow-language.md
+    for each in map(pathlib.Path, sys.argv[1:]):
+        each.write_text(with_filters(each.read_text(encoding="utf-8")), encoding="utf-8")

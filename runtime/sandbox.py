@@ -6,7 +6,6 @@ positions of lists. Each node of a syntax tree knows where it stands: its ``line
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
@@ -18,7 +17,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 
 from nodes import registry
-from runtime import bounds, filters
+from runtime import bounds, vocabulary
 
 DEEPEST = 40
 """How deeply an expression may nest: Python's own compiler gives up at 100 parentheses or so."""
@@ -102,10 +101,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
         super().__init__(undefined=Missing, optimized=False, autoescape=False, cache_size=0)
         self.globals.clear()
         self.filters.clear()
-        self.filters.update(filters.FILTERS)
-        self.filters[filters.CONCATENATE] = filters.concatenate
+        self.filters.update(vocabulary.FILTERS)
+        self.filters[vocabulary.CONCATENATE] = vocabulary.concatenate
         self.tests.clear()
-        self.tests.update(filters.TESTS)
+        self.tests.update(vocabulary.TESTS)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """A key of a map or a position in a list or text, else Missing. A key of what is missing is missing too."""
@@ -235,7 +234,7 @@ def _checked(tree: Any, source: str, depth: int) -> Any:
                 [_checked(each, source, depth + 1) if isinstance(each, nodes.Node) else each for each in value],
             )
     if isinstance(tree, nodes.Concat):
-        return nodes.Filter(nodes.List(tree.nodes, lineno=at), filters.CONCATENATE, [], [], None, None, lineno=at)
+        return nodes.Filter(nodes.List(tree.nodes, lineno=at), vocabulary.CONCATENATE, [], [], None, None, lineno=at)
     return tree
 
 
@@ -264,7 +263,7 @@ def _call(tree: nodes.Call, source: str) -> nodes.Expr:
         word, at = called.attr, _after(source, called.lineno, called.attr)
     else:
         raise ExpressionInvalid("no-such-function", "only `now()` and `uuid()` can be called", tree.lineno)
-    if word in filters.FILTERS:
+    if word in vocabulary.FILTERS:
         mend = f"write `… | {word}`: it is a filter"
     elif word in METHODS:
         mend = METHODS[word]
@@ -311,11 +310,11 @@ APPLYING = ("map", "select", "reject", "selectattr", "rejectattr")
 
 
 def _check_known(name: str, what: str, at: int) -> None:
-    known = filters.FILTERS if what == "filter" else filters.TESTS
+    known = vocabulary.FILTERS if what == "filter" else vocabulary.TESTS
     if name in known:
         return
     close = registry.near(name, [each for each in known if each.isidentifier()])
-    instead = filters.INSTEAD.get(name) if what == "filter" else None
+    instead = vocabulary.INSTEAD.get(name) if what == "filter" else None
     mend = instead or (
         f"did you mean `{close}`?" if close else f"the {what}s are {', '.join(sorted(filter(str.isidentifier, known)))}"
     )
@@ -323,14 +322,11 @@ def _check_known(name: str, what: str, at: int) -> None:
 
 
 def _check_arguments(tree: nodes.Filter, at: int) -> None:
-    takes = filters.signature(tree.name)
+    takes = vocabulary.signature(tree.name)
     try:
         takes.bind(*tree.args, **{str(each.key): each.value for each in tree.kwargs})
     except TypeError as error:
-        plain = takes.replace(
-            parameters=[each.replace(annotation=inspect.Parameter.empty) for each in takes.parameters.values()]
-        )
-        mend = f"it takes `{tree.name}{plain}`" if takes.parameters else "it takes none"
+        mend = f"it takes `{vocabulary.usage(tree.name)}`" if takes.parameters else "it takes nothing"
         raise ExpressionInvalid("wrong-arguments", f"`{tree.name}`: {error}", at, at + len(tree.name), mend) from None
 
 

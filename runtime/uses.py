@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 
 from jinja2 import nodes
@@ -113,6 +114,7 @@ def chain_of(tree: nodes.Node | None) -> tuple[Chain, tuple[int, ...], list[node
     return tuple(key for key, _ in known), tuple(place for _, place in known), computed
 
 
+@functools.lru_cache(maxsize=512)  # a chain of `and` asks for its beginnings again and again
 def facts_of(tree: nodes.Node, *, truth: bool) -> frozenset[Fact]:
     """What is known to hold once the condition ``tree`` has turned out to be ``truth``."""
     if isinstance(tree, nodes.Not):

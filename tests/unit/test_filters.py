@@ -1,0 +1,247 @@
+"""Filters: what they give, and that they fail in words."""
+
+import contextlib
+import inspect
+import json
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.errors import AuthorError
+from runtime import filters, manual, patterns, references, vocabulary
+
+LANGUAGE = Path(__file__).parents[2] / "docs" / "workflow-language.md"
+
+
+class Clock:
+    """A clock that stands still."""
+
+    def now(self) -> str:
+        return "2026-11-21T03:00:00+00:00"
+
+    def uuid(self) -> str:
+        return "u"
+
+
+def render(expression: str, **values: Any) -> Any:
+    """The value of an expression."""
+    return references.compile("{{ " + expression + " }}").render(values, Clock())
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        (r"'Order 12-34' | regex('\\d+')", "12"),
+        (r"'Order 12-34' | regex('(\\d+)-(\\d+)', 2)", "34"),
+        (r"'Order 12-34' | regex('(?P<a>\\d+)-', 'a')", "12"),
+        (r"'Order' | regex('\\d+')", None),
+        (r"'a1b22' | regex_all('\\d+')", ["1", "22"]),
+        (r"'a1b22' | regex_all('[a-z](\\d+)')", ["1", "22"]),
+        (r"'a1b22' | regex_all('([a-z])(\\d+)')", [["a", "1"], ["b", "22"]]),
+        (r"'a1b22' | regex_replace('([a-z])(\\d+)', '\\2\\1')", "1a22b"),
+        (r"'aaa' | regex_replace('a', 'b', 2)", "bba"),
+        (r"'ab' | regex_replace('', '-')", "-a-b-"),
+        ("'1,234.50 €' | number", 1234.5),
+        ("'1.234,50 €' | number(',')", 1234.5),
+        ("12 | number", 12),
+        ("'12' | int", 12),
+        ("'12.7' | int", 12),
+        ("'x' | int(0)", 0),
+        ("'1.5' | float", 1.5),
+        ("2.567 | round(1)", 2.6),
+        ("'2026-01-31' | date('%d.%m.%Y')", "31.01.2026"),
+        ("'31.12.2026' | date(parse='%d.%m.%Y')", "2026-12-31"),
+        ("'31.12.2026 14:30' | date(parse='%d.%m.%Y %H:%M')", "2026-12-31T14:30:00"),
+        ("'31.12.2026' | date('%Y/%m', '%d.%m.%Y')", "2026/12"),
+        ("now() | date('%H:%M')", "03:00"),
+        ("{'b': [1, 'ü']} | json", '{"b": [1, "ü"]}'),
+        ("'[1, {\"a\": null}]' | from_json", [1, {"a": None}]),
+        ("{'b': 1, 'a': 2} | keys", ["b", "a"]),
+        ("{'b': 1, 'a': 2} | values", [1, 2]),
+        ("{'b': 1, 'a': 2} | items", [["b", 1], ["a", 2]]),
+        ("[1, 2] | zip(['a', 'b'], [true, false])", [[1, "a", True], [2, "b", False]]),
+        ("[1, 2, 3] | chunk(2)", [[1, 2], [3]]),
+        ("[1, 2, 3] | batch(2, 0)", [[1, 2], [3, 0]]),
+        ("[1, 2, 3] | slice(2)", [[1, 2], [3]]),
+        ("'Größe (cm)' | slug", "grosse-cm"),
+        ("'abc' | sha256", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        ("[true, 1.5, 'x'] | join(', ')", "true, 1.5, x"),
+        ("[{'a': 1}, {'a': 2}] | join('+', 'a')", "1+2"),
+        ("[{'a': 1}, {'a': 2}] | sum('a')", 3),
+        ("[[1], [2]] | sum(start=[])", [1, 2]),
+        ("[{'a': 1}, {'a': 2}] | map(attribute='a')", [1, 2]),
+        ("['a', 'b'] | map('upper')", ["A", "B"]),
+        ("[1, 2, 3] | select('odd')", [1, 3]),
+        ("[{'a': 1}, {'a': 2}] | selectattr('a', '>', 1)", [{"a": 2}]),
+        (
+            "[{'a': 1}, {'a': 2}] | groupby('a')",
+            [{"grouper": 1, "list": [{"a": 1}]}, {"grouper": 2, "list": [{"a": 2}]}],
+        ),
+        ("[3, 1, 2] | sort", [1, 2, 3]),
+        ("[1, 1, 2] | unique", [1, 2]),
+        ("'abc' | reverse", "cba"),
+        ("[1, 2] | reverse", [2, 1]),
+        ("true | string", "true"),
+        ("'<a>' | escape", "&lt;a&gt;"),
+        ("('<' | escape) ~ '<'", "&lt;<"),
+        ("'a b' | urlencode", "a%20b"),
+        ("'%05.2f|%s' | format(1.5, 'x')", "01.50|x"),
+        ("'a' | center(3)", " a "),
+        ("'a\nb' | indent(2)", "a\n  b"),
+        ("'aXbX' | replace('X', '-', 1)", "a-bX"),
+        ("'one two' | wordwrap(3)", "one\ntwo"),
+        ("[] | first | default('none')", "none"),
+        ("1 is text", False),
+        ("{} is map", True),
+        ("[] is list", True),
+        ("null is null", True),
+    ],
+)
+def test_examples(expression: str, value: Any) -> None:
+    """Each filter and test gives what its documentation says, as plain data of the right kind."""
+    given = render(expression)
+    assert given == value
+    assert type(given) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("expression", "part"),
+    [
+        ("null | upper", "works on text, not on null"),
+        ("[1] | trim", "works on text"),
+        ("'x' | int", "is not a whole number"),
+        ("'nan' | float", "nan"),
+        ("'12 of 34' | number", "more than one number"),
+        ("'x' | date", "ISO 8601"),
+        ("'x' | date('%Q')", "not a pattern for dates"),
+        ("'x' | from_json", "from_json"),
+        ("'NaN' | from_json", "NaN is not JSON"),
+        ("'x' | keys", "works on a map"),
+        ("[1] | zip([1, 2])", "one length"),
+        ("[1] | chunk(0)", "at least 1"),
+        ("'x' | regex('(')", "not a pattern"),
+        ("'x' | regex('x', 3)", "no such group"),
+        ("[1, 'a'] | sort", "sort"),
+        ("[1, null] | join", "null"),
+        ("'a' | round", "round"),
+        ("5 | length", "length"),
+        ("'x' | format(1)", "format"),
+        ("['a'] | sum", "`+` does not work"),
+    ],
+)
+def test_what_does_not_suit_a_filter_fails_in_words(expression: str, part: str) -> None:
+    """A value of the wrong kind is the expression's failure, told without Python's own words for it."""
+    with pytest.raises(AuthorError) as caught:
+        render(expression)
+    assert caught.value.code == "expression-failed"
+    assert part in caught.value.message
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(sorted(vocabulary.FILTERS)), json_values, st.lists(json_values, max_size=2))
+def test_every_filter_gives_json_or_fails_in_words(name: str, value: Any, arguments: list[Any]) -> None:
+    """Whatever a filter is given, it yields plain data or an error for the author, never one of Python's."""
+    known = {f"a{index}": each for index, each in enumerate(arguments)}
+    text = f"{{{{ x | {name}({', '.join(known)}) }}}}"
+    try:
+        compiled = references.compile(text)
+    except references.ReferenceInvalid:
+        return
+    with contextlib.suppress(AuthorError):
+        given = compiled.render({"x": value, **known}, Clock())
+        assert json.loads(json.dumps(given, allow_nan=False)) == given
+
+
+@pytest.mark.parametrize("name", sorted(filters.OWN))
+def test_every_filter_of_ours_is_documented(name: str) -> None:
+    """A filter's docstring is its documentation: one that begins with a whole sentence."""
+    assert re.match(r"[A-Z].*[.;:]", inspect.cleandoc(filters.OWN[name].__doc__ or ""), re.DOTALL)
+
+
+def test_the_manual_lists_the_filters_as_they_are() -> None:
+    """The table in the manual is the one that the filters themselves make (`python -m runtime.manual FILE` puts it there)."""
+    page = LANGUAGE.read_text(encoding="utf-8")
+    assert manual.with_filters(page) == page
+
+
+class TestPatterns:
+    def test_a_pattern_that_would_run_for_ever_is_stopped(self) -> None:
+        """Exponential backtracking ends after a bounded time, and the filter fails."""
+        with pytest.raises(AuthorError, match="takes too long"):
+            render("x | regex('(a+)+$')", x="a" * 5000 + "b")
+
+    def test_on_another_thread_it_is_not_begun(self) -> None:
+        """Where nothing can stop the matcher, what could run away is refused, and what is harmless works."""
+        found: list[Any] = []
+
+        def look() -> None:
+            for pattern in (r"(a+)+$", r"\d+"):
+                try:
+                    found.append(patterns.use(pattern, "a" * 50 + "12", lambda compiled: compiled.search("a12")))
+                except patterns.PatternRefused as error:
+                    found.append(str(error))
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+        assert "could take too long" in found[0]
+        assert found[1][0] == "12"
+
+    @pytest.mark.parametrize(
+        ("pattern", "powers"),
+        [("abc", 1), ("a+", 2), ("a+b*", 3), ("a{3}", 1), ("(a|b+)c", 2), ("(?=a+)b", 2), ("(a{2})*", 2)],
+    )
+    def test_the_worst_case_grows_with_each_repetition(self, pattern: str, powers: int) -> None:
+        """Each repetition of variable length multiplies the worst case by the length of the text."""
+        assert patterns.worst_case(pattern, 10) == 10.0**powers
+
+    @pytest.mark.parametrize("pattern", ["(a+)+", "(a|aa)*", "(a*b)*", "((a?){2})+"])
+    def test_a_repetition_within_a_repetition_is_exponential(self, pattern: str) -> None:
+        """Nested repetitions, and alternatives in one, count as exponential."""
+        assert patterns.worst_case(pattern, 20) == 2.0**20
+
+
+class TestNumbers:
+    @pytest.mark.parametrize(
+        ("text", "mark", "value"),
+        [
+            ("1,234.50 €", ".", 1234.5),
+            ("1.234,50 €", ",", 1234.5),
+            ("1 234 567", ".", 1234567),
+            ("1'234.5", ".", 1234.5),
+            ("− 5 €", ".", -5),
+            ("$.50", ".", 0.5),
+            ("No.5", ".", 5),
+            ("5 pieces.", ".", 5),
+            ("007", ".", 7),
+            ("0.10", ".", 0.1),
+        ],
+    )
+    def test_the_number_in_a_text(self, text: str, mark: str, value: Any) -> None:
+        """Groups, signs, currencies and blanks around do not matter."""
+        assert render("x | number(m)", x=text, m=mark) == value
+
+    @pytest.mark.parametrize("text", ["12 34", "1,23", "1.2.3", "1,234,56", "5-3", "", "no", "1e5", ",5"])
+    def test_what_could_be_read_in_two_ways_is_no_number(self, text: str) -> None:
+        """Rather no value than a wrong one."""
+        with pytest.raises(AuthorError, match="number"):
+            render("x | number", x=text)
+
+    @given(st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-(10**9), max_value=10**9))
+    def test_a_written_amount_is_read_as_it_was_meant(self, amount: Any) -> None:
+        """An amount that is written with groups, in either convention, is read as that amount."""
+        english = f"{amount:,}"
+        assert render("x | number", x=english) == float(amount)
+        german = english.translate(str.maketrans(",.", ".,"))
+        assert render("x | number(',')", x=german) == float(amount)
