@@ -1,5 +1,6 @@
 """The command on a terminal: what a person sees, and what Ctrl-C does."""
 
+import json
 import re
 import signal
 import time
@@ -164,15 +165,19 @@ def test_ctrl_c_during_the_imports(module: str, project: Project, tmp_path: Path
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_interrupts_a_run_without_a_terminal(number: int, code: int, project: Project, shop: Shop) -> None:
-    """A CI job that is cancelled ends in order: its log says interrupted, its processes are gone, it can be resumed."""
+    """A CI job that is cancelled ends in order: it says so to people and programs, its log too, and its processes are gone."""
     shop.switch("hold", path="/orders/1002/pay", method="POST")
-    with project.start("run", PAY_ORDERS, "-i", f"base_url={shop.url}", prepare=heed_signals) as process:
+    with project.start("run", PAY_ORDERS, "-i", f"base_url={shop.url}", "--json", prepare=heed_signals) as process:
         shop.wait("held", path="/orders/1002/pay")
+        assert [run["state"] for run in project.runs()] == ["running"]
+        assert project.show()["open"] == ["each_order[#1002]/pay"]
         below = processes_of(process.pid, project.folder)
         assert any("chrom" in each.name() for each in below)
         process.send_signal(number)
-        _, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=30)
     assert process.returncode == code
+    said = json.loads(out)
+    assert (said["version"], said["status"], said["exit"]) == (1, "interrupted", code)
     assert still_running(below) == []
     assert "runops resume" in err
     assert "Traceback" not in err

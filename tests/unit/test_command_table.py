@@ -1,8 +1,10 @@
 """The table of commands, and what stands behind each name."""
 
 import importlib.metadata
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -83,6 +85,24 @@ def test_a_package_offers_a_command_that_is_not_imported_until_it_is_called(
     assert "command-broken" in capsys.readouterr().err
 
 
+def test_what_a_command_of_a_package_prints_is_not_lost_without_a_word() -> None:
+    """A command that only prints need not know of full disks: what Python would drop at its end is said, with a code."""
+    program = (
+        "import sys, types\n"
+        "from runtime.cli import app, table\n"
+        "greeter = sys.modules['greeter'] = types.ModuleType('greeter')\n"
+        "greeter.greet = lambda: print('hello')\n"
+        "table.OWN += (table.Command('greet', 'Say hello', 'greeter:greet'),)\n"
+        "sys.exit(app.run(['greet']))\n"
+    )
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-c", program]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=buffered, check=False)
+    assert done.returncode == 3
+    assert "output-not-written" in done.stderr
+
+
 def test_a_package_cannot_replace_a_command_of_ours(offers) -> None:
     """An entry with the name of one of our own commands is passed over."""
     offers(run_Something_else="evil:run")
@@ -103,3 +123,28 @@ def test_an_unknown_option_is_wrong_usage_with_the_help_to_type(capsys: pytest.C
     """A mistyped option ends with the help of the command that it was given to."""
     assert app.run(["runs", "--jsn"]) == 2
     assert "runops runs --help" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run"], "missing argument 'FILE'"),
+        (["run", "squares.yaml", "-i", "turns"], "NAME=VALUE"),
+        (["run", "squares.yaml", "-i", "turns=1", "-i", "turns=2"], "given twice"),
+        (["run", "squares.yaml", "--linger", "soon"], "--linger"),
+        (["run", "squares.yaml", "--linger", "-1"], "--linger"),
+        (["show", "nothing"], "no runs"),
+        (["rnu", "squares.yaml"], "did you mean `runops run`?"),
+        (["decide", "last", "perhaps"], "perhaps"),
+    ],
+)
+def test_wrong_usage_is_a_sentence_and_the_next_command(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A mistake on the command line ends 2, says which one, and what to type."""
+    monkeypatch.chdir(tmp_path)
+    assert app.run(arguments) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert "runops" in printed.err
+    assert printed.out == ""
