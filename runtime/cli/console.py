@@ -10,11 +10,12 @@ import errno
 import json
 import os
 import select
+import shlex
 import sys
 from collections.abc import Generator, Mapping
 from typing import TextIO
 
-from nodes.errors import RunHeld, RunOpsError, SetupError, UsageError
+from nodes.errors import LogError, RunHeld, RunOpsError, SetupError, UsageError
 from nodes.values import Json
 from runtime.display.stream import Talk, coloured, drain
 from runtime.display.text import harmless, one_line, value_text
@@ -122,8 +123,8 @@ def failure(error: RunOpsError, next_command: str | None = None) -> str:
         lines += facts(error.evidence)
     if error.mend:
         lines.append(f"  = {harmless(error.mend)}")
-    if next_command and "`runops" not in (error.mend or ""):
-        lines.append(f"  next: {next_command}")
+    if next_command:
+        lines.append(f"  next: {harmless(next_command)}")
     return "\n".join(lines)
 
 
@@ -142,16 +143,16 @@ def shortened(text: str) -> str:
 
 
 def next_command(error: RunOpsError, arguments: list[str]) -> str | None:
-    """What to type after an error that ended the command given by ``arguments``."""
-    command = arguments[0] if arguments and not arguments[0].startswith("-") else None
-    if isinstance(error, RunHeld):
+    """What to type after an error that ended the command given by ``arguments``; None where the mend says it already."""
+    if "runops " in (error.mend or ""):
+        return None
+    if isinstance(error, RunHeld | LogError):
         return "runops runs"
-    if error.code.startswith("browser-not-found") or error.code == "no-browser":
-        return "runops install"
-    if error.code == "unknown-run":
-        return "runops runs"
+    if isinstance(error, SetupError):
+        return shlex.join(["runops", *arguments])
     if isinstance(error, UsageError):
-        return f"runops {command} --help" if command and error.code != "unknown-command" else "runops --help"
+        known = arguments and not arguments[0].startswith("-") and error.code != "unknown-command"
+        return f"runops {arguments[0]} --help" if known else "runops --help"
     return None
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nodes.errors import SetupError, UsageError
-from runtime.cli import app, table
+from nodes.errors import LogError, RunOpsError, SetupError, UsageError
+from runtime.cli import app, console, table
 
 HEAVY = ("playwright", "openai", "duckdb")
 
@@ -101,6 +101,25 @@ def test_what_a_command_of_a_package_prints_is_not_lost_without_a_word() -> None
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=buffered, check=False)
     assert done.returncode == 3
     assert "output-not-written" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "command"),
+    [
+        (UsageError("x", "wrong"), "runops run --help"),
+        (UsageError("x", "wrong", mend="`runops runs` lists the runs"), None),
+        (UsageError("unknown-command", "wrong"), "runops --help"),
+        (SetupError("x", "no secret"), "runops run 'my flow.yaml'"),
+        (SetupError("x", "no browser", mend="type: runops install"), None),
+        (LogError("x", "damaged"), "runops runs"),
+    ],
+)
+def test_a_failure_ends_with_the_next_command_to_type(error: RunOpsError, command: str | None) -> None:
+    """The last line names a command, unless the mend did."""
+    next_command = console.next_command(error, ["run", "my flow.yaml"])
+    assert next_command == command
+    text = console.failure(error, next_command)
+    assert "runops " in text.splitlines()[-1]
 
 
 def test_a_package_cannot_replace_a_command_of_ours(offers) -> None:
