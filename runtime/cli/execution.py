@@ -91,9 +91,14 @@ class Run:
         if self.id is not None:
             end_browser(self._home / "private" / self.id)
         end_children()
-        with contextlib.suppress(OSError):
-            # Not through sys.stderr: the signal may have come in the middle of a write to it.
-            os.write(2, f"{self._interrupted()}\n".encode())
+        self.leave(number, None)
+
+    def leave(self, number: int, _frame: FrameType | None) -> None:
+        """While nothing runs, before the run and after it: go, with the next command to type."""
+        if self.told is None or self.told.status != "passed":
+            with contextlib.suppress(OSError):
+                # Not through sys.stderr: the signal may have come in the middle of a write to it.
+                os.write(2, f"{self._interrupted()}\n".encode())
         os._exit(signals.exit_code(number))
 
     def _interrupted(self) -> str:
@@ -121,7 +126,7 @@ def carry_out(begin: Begin, *, home: Path, as_json: bool, quiet: bool) -> None:
     """Follow a run, kept in ``home``, to its end; always raises ``typer.Exit`` with the exit code, or RunOpsError for what could not start."""
     hush()
     run = Run(choose(quiet=quiet), home)
-    with signals.handled_by(signals.leave_at_once):
+    with signals.handled_by(run.leave):
         outcome = asyncio.run(run.follow(begin))
         code = run.ended(outcome, as_json=as_json, quiet=quiet)
     raise typer.Exit(code)
