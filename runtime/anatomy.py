@@ -24,6 +24,9 @@ from runtime.yaml_text import Path
 FREE_TEXT = frozenset({"name", "description"})
 """Fields without references whose text is nobody's business."""
 
+TELLING = ("type", "action", "query")
+"""Fields that tell what a node is."""
+
 BLOCK = typing.get_args(Block)[1]
 """What marks a field that holds nodes."""
 
@@ -138,7 +141,7 @@ class Anatomy:
             if key.startswith("x-"):
                 continue
             name = fields.get(key)
-            if name is None and (close := self._meant(key, model, fields, {**data, **clean})):
+            if name is None and (close := self._meant(key, self._guessable(model, fields), {**data, **clean})):
                 self.misspelt[*path, key] = close
                 self._written[*path, close] = key
                 name = fields[close]
@@ -162,20 +165,27 @@ class Anatomy:
         self.mistaken[path] = (field, value, close)
         return close
 
-    @staticmethod
-    def _field_of(unit: Unit | None, path: Path, field: str) -> str:
+    def _field_of(self, unit: Unit | None, path: Path, field: str) -> str:
         """The field of the node in which a field of one of its parts stands."""
-        return str(path[len(unit.path)]) if unit is not None and len(path) > len(unit.path) else field
+        if unit is None or len(path) == len(unit.path):
+            return field
+        outer = path[: len(unit.path) + 1]
+        return self.misspelt.get(outer, str(outer[-1]))
 
     @staticmethod
-    def _meant(key: str, model: type[Part], fields: Mapping[str, str], data: Mapping[str, Json]) -> str | None:
-        for alias, name in fields.items():
-            if key == name:  # the name in our code, where the file's is another: `as_`
-                return alias
-        lacking = [
-            alias for alias, name in fields.items() if alias not in data and model.model_fields[name].is_required()
-        ]
-        return registry.near(key, lacking) or registry.near(key, [alias for alias in fields if alias not in data])
+    def _guessable(model: type[Part], fields: Mapping[str, str]) -> dict[str, bool]:
+        """The fields that a misspelt one can mean, each with whether it is required; of a node that nobody knows only what it is."""
+        known = issubclass(model, Node) and any(model in kind.models for kind in registry.node_types().values())
+        return {
+            field: model.model_fields[name].is_required()
+            for field, name in fields.items()
+            if known or not issubclass(model, Node) or field in TELLING
+        }
+
+    @staticmethod
+    def _meant(key: str, fields: Mapping[str, bool], data: Mapping[str, Json]) -> str | None:
+        lacking = [field for field, required in fields.items() if required and field not in data]
+        return registry.near(key, lacking) or registry.near(key, [field for field in fields if field not in data])
 
     def _value(self, value: Json, shape: Shape, path: Path, unit: Unit | None, field: str) -> Json:
         if shape.ref is not None:
@@ -196,18 +206,14 @@ class Anatomy:
     def _texts(self, value: Json, ref: Ref | None, path: Path, unit: Unit | None, field: str) -> None:
         if isinstance(value, str):
             if holds_reference(value):
-                self._home(unit, path).append(Slot(path, value, ref, field))
+                home = self.slots if unit is None else unit.done if field == "confirm" else unit.slots
+                home.append(Slot(path, value, ref, field))
         elif isinstance(value, dict):
             for key, item in value.items():
                 self._texts(item, ref, (*path, key), unit, field)
         elif isinstance(value, list):
             for index, item in enumerate(value):
                 self._texts(item, ref, (*path, index), unit, field)
-
-    def _home(self, unit: Unit | None, path: Path) -> list[Slot]:
-        if unit is None:
-            return self.slots
-        return unit.done if path[len(unit.path)] == "confirm" else unit.slots
 
     def _block(self, value: list[Json], path: Path, owner: Unit | None) -> list[Json]:
         units: list[Unit] = []

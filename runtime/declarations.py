@@ -125,7 +125,8 @@ class Declared:
 def names_in(value: Json) -> list[str] | None:
     """The names that a map or list declares; None where it is neither."""
     if isinstance(value, dict | list):
-        return [each for each in value if isinstance(each, str)]
+        names = [each for each in value if isinstance(each, str)]
+        return names if len(names) == len(value) else None
     return None
 
 

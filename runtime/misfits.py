@@ -223,18 +223,15 @@ class _Misfit:
                 str(context.get("pattern"))
             )
         message = str(self.error["msg"]).removeprefix("Value error, ").removeprefix("Input ")
-        return ("misfit", message, self._near_role(message))
+        if message.endswith("is not an ARIA role"):
+            close = registry.near(str(self.value), ROLES)
+            return "unknown-choice", message, f"did you mean `{close}`?" if close else None
+        return "invalid", message, None
 
     def _pattern(self, pattern: str) -> tuple[str, str | None]:
         if "A-Za-z_" in pattern:
             return f"`{self.value}` is no name", "a name has letters, digits and `_`, and begins with no digit"
         return f"{self.field} is not written as it must be", f"it must match {pattern}"
-
-    def _near_role(self, message: str) -> str | None:
-        if "is not an ARIA role" not in message:
-            return None
-        close = registry.near(str(self.value), ROLES)
-        return f"did you mean `{close}`?" if close else None
 
 
 BOUNDS: dict[str, Callable[[Mapping[str, Any]], str]] = {

@@ -91,7 +91,7 @@ class _Walk:
         for slot in early:
             self._slot(slot, scope, inside)
         self._confirm(unit, scope, inside)
-        if unit.model is Iterate:
+        if unit.model is Iterate or (unit.model is None and unit.text("as")):
             self._iterate(unit, scope, inside)
         elif unit.model is Route:
             self._route(unit, scope, inside)

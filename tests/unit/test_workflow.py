@@ -1,0 +1,501 @@
+"""Workflow files: what is accepted, what is reported and where, and what a loaded file knows."""
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodes import registry
+from nodes.browser_action import Goto
+from nodes.errors import UsageError
+from runtime import schema, workflow, yaml_text
+from runtime.diagnostics import Diagnostic, WorkflowInvalid
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "workflows").glob("*.yaml"))
+LANGUAGE = ROOT / "docs" / "workflow-language.md"
+FILE = """\
+version: 1
+name: Shop
+inputs:
+  base_url: {type: string, default: "http://127.0.0.1:8765"}
+  count: {type: integer, default: 3}
+  tags: {type: list, default: []}
+  who: {type: string}
+secrets: [SHOP_PASSWORD]
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}
+  - {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}
+  - id: orders
+    type: browser_query
+    query: extract
+    target: {css: "#orders tbody tr"}
+    fields: {number: "td.no", total: {css: "td.total", type: number}}
+  - id: each
+    type: iterate
+    over: "{{ orders }}"
+    as: order
+    nodes:
+      - id: pay
+        type: browser_action
+        action: click
+        target: {role: button, name: Pay, within: {role: row, has_text: "{{ order.number }}"}}
+        confirm:
+          nodes: [{id: status, type: browser_query, query: text, target: {test_id: status}}]
+          done: "{{ status == 'paid' }}"
+output: {paid: "{{ each | length }}"}
+"""
+
+
+def problems(text: str) -> list[Diagnostic]:
+    """The mistakes in a text."""
+    try:
+        workflow.parse(text, "flow.yaml")
+    except WorkflowInvalid as error:
+        return list(error.diagnostics)
+    return []
+
+
+def told(text: str) -> list[tuple[str, int]]:
+    """Code and line of each mistake."""
+    return [(each.code, each.mark.line if each.mark else 0) for each in problems(text)]
+
+
+def one(node: str) -> Diagnostic:
+    """The one mistake in a node."""
+    (found,) = problems(f"version: 1\nnodes:\n  - {node}\n")
+    return found
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
+def test_the_examples_are_valid(file: Path) -> None:
+    """Every example workflow is one."""
+    assert workflow.load(file).workflow.nodes
+
+
+def test_the_examples_of_the_manual_are_valid() -> None:
+    """Whoever copies an example from the manual has a valid file."""
+    blocks = re.findall(r"```yaml\n(.*?)```", LANGUAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 2
+    surroundings = """\
+version: 1
+inputs: {with_coupon: {type: boolean, default: true}}
+nodes:
+  - {id: go, type: context, set: {go: true}}
+  - id: kind
+    type: route
+    branches: [{name: invoice, when: "{{ vars.go }}", nodes: [{id: in_branch, type: transform, expr: 1}]}]
+  - {id: flaky, type: browser_query, query: url, on_error: continue}
+"""
+    whole = [each for each in blocks if "version:" in each]
+    parts = [
+        surroundings + "".join(f"  {line}\n" for line in each.splitlines()) for each in blocks if each not in whole
+    ]
+    for text in [*whole, *parts]:
+        assert problems(text) == []
+
+
+class TestTenMistakes:
+    TEXT = """\
+version: 1
+nmae: Shop
+inputs:
+  base_url: {type: sting}
+nodes:
+  - {id: open, type: browser_action, action: goto, ulr: "http://shop.test"}
+  - {id: user, type: browser_action, action: fil, target: {label: User}, value: 5}
+  - {id: orders, type: browser_query, query: extract, target: {role: tabel}, fields: {no: td.no}}
+  - {id: each, type: iterate, over: "{{ oders }}", as: order, nodes: [{id: pay, type: transform, expr: "{{ order | uper }}"}]}
+  - {id: each, type: group}
+output: "{{ pay }}"
+"""
+
+    def test_all_are_reported_with_line_and_column(self) -> None:
+        """Mistakes of every kind, several of them in one line, are reported at once, in the order of the file, each once."""
+        found = [(each.code, each.mark.line, each.mark.column) for each in problems(self.TEXT) if each.mark]
+        assert found == [
+            ("unknown-field", 2, 1),
+            ("unknown-choice", 4, 20),
+            ("unknown-field", 6, 52),
+            ("unknown-choice", 7, 46),
+            ("wrong-type", 7, 81),
+            ("unknown-choice", 8, 70),
+            ("unknown-reference", 9, 41),
+            ("unknown-filter", 9, 116),
+            ("missing-field", 10, 5),
+            ("duplicate-id", 10, 10),
+            ("unknown-reference", 11, 13),
+        ]
+
+    def test_each_has_a_mend(self) -> None:
+        """Where there is a near miss, it is named."""
+        mends = [" ".join(each.help) for each in problems(self.TEXT)]
+        for wanted, mend in zip(
+            ["`name`", "`string`", "`url`", "`fill`", "quotes", "`table`", "`orders`", "`upper`", "", "line 9", ""],
+            mends,
+            strict=True,
+        ):
+            assert wanted in mend
+
+
+@pytest.mark.parametrize(
+    ("node", "code", "message", "help"),
+    [
+        ("{id: a, type: brwser_action, action: goto, url: x}", "unknown-choice", "there is no type `brwser_action`", "`browser_action`"),
+        ("{id: a, type: nothing_like_it}", "unknown-choice", "is not a node type", "browser_action, browser_query"),
+        ("{id: a, type: browser_action}", "missing-field", "needs `action`", "goto, click"),
+        ("{id: a, type: group, nodes: []}", "invalid", "a block needs at least one node", ""),
+        ("{id: a-b, type: browser_query, query: url}", "bad-name", "`a-b` is no name", "letters"),
+        ("{id: if, type: browser_query, query: url}", "reserved-name", "`if` is a word of the language", ""),
+        ("{id: inputs, type: browser_query, query: url}", "reserved-name", "`inputs` is a word", ""),
+        ("{id: a, type: browser_action, action: click, target: {css: x}, url: y}", "unknown-field", "`url`", "`browser_action goto`"),
+        ("{id: a, type: browser_query, query: text, target: {css: x}, as: int}", "unknown-choice", "cannot be `int`", "`integer`"),
+        ("{id: a, type: browser_query, query: text, target: {css: 5}}", "wrong-type", "`css` must be text, and is a number", '"5"'),
+        ("{id: a, type: browser_query, query: text, target: {css: x}, timeout: '5'}", "wrong-type", "must be a number", "without quotes"),
+        ("{id: a, type: browser_query, query: url, when: yes}", "wrong-type", "must be true or false, and is text", "without quotes"),
+        ("{id: a, type: browser_query, query: url, timeout: 0}", "out-of-bounds", "`timeout` must be greater than 0", ""),
+        ("{id: a, type: browser_query, query: text, target: {css: x, role: row}}", "invalid", "one way of finding", ""),
+        ("{id: a, type: browser_query, query: text, target: x}", "wrong-type", "`target` must be a map, and is text", ""),
+        ("{id: a, type: browser_query, query: url, verify: {url: x}}", "wrong-type", "`verify` must be a list, and is a map", "`-`"),
+        ("{id: a, type: browser_query, query: url, verify: [{}]}", "invalid", "a rule is exactly one of", ""),
+        ("{id: a, type: browser_query, query: url, description: }", None, "", ""),
+        ("{id: a, type: transform, expr: '{{ x'}", "expression-syntax", "never closed", ""),
+        ("{id: a, type: browser_query, query: url, retry: {on: ['{{ x }}']}}", "no-reference-here", "takes no references", ""),
+        ("{id: a, type: browser_query, query: url, after_crash: confirm}", "missing-field", "needs a `confirm`", ""),
+        ("{id: a, type: transform, expr: '{{ vars.x }}'}", "unknown-variable", "nothing sets the variable `x`", "context"),
+        ("{id: a, type: iterate, over: 5, as: x, nodes: [{id: b, type: transform, expr: 1}]}", "wrong-type", "must be a list", ""),
+        ("{id: a, type: iterate, over: [], as_: x, nodes: [{id: b, type: transform, expr: '{{ x }}'}]}", "unknown-field", "`as_`", "`as`"),
+        ("just text", "wrong-type", "must be a node", ""),
+        ("[]", "wrong-type", "must be a node", ""),
+        ("{id: a, type: browser_query, query: url, x-note: [1], x-: 2}", None, "", ""),
+    ],
+)  # fmt: skip
+def test_each_mistake_has_its_words(node: str, code: str | None, message: str, help: str) -> None:
+    """One mistake gives one report that says what is wrong, in the words of the file, and what to do; none gives none."""
+    found = problems(f"version: 1\nnodes:\n  - {node}\n")
+    if not message:
+        assert found == []
+        return
+    if code is not None:
+        assert [each.code for each in found] == [code]
+    assert message in found[0].message
+    assert help in " ".join(found[0].help)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("[]", "not-a-workflow"),
+        ("nodes: [{id: a, type: browser_query, query: url}]", "missing-field"),
+        ("version: 2\nnodes: [{id: a, type: browser_query, query: url}]", "unknown-version"),
+        ("version: 1\nnodes: {}", "wrong-type"),
+        ("version: 1\nnodes: []", "invalid"),
+        ("version: 1\nsecrets: {A: b}\nnodes: [{id: a, type: browser_query, query: url}]", "wrong-type"),
+        ("version: 1\nallowed_origins: [shop]\nnodes: [{id: a, type: browser_query, query: url}]", "bad-origin"),
+        ("version: 1\nallowed_origins: ['http://a.test/x']\nnodes: [{id: a, type: browser_query, query: url}]", "bad-origin"),
+        ("version: 1\nallowed_origins: ['{{ a }}']\nnodes: [{id: a, type: browser_query, query: url}]", "unknown-reference"),
+        ("version: 1\nbrowser: onw\nnodes: [{id: a, type: browser_query, query: url}]", "unknown-choice"),
+        ("version: 1\ninputs: {a: {type: integer, default: x}}\nnodes: [{id: a, type: browser_query, query: url}]", "invalid"),
+    ],
+)  # fmt: skip
+def test_mistakes_of_the_file_itself(text: str, code: str) -> None:
+    """The fields of the file are checked like those of nodes."""
+    assert [each.code for each in problems(text)] == [code]
+
+
+def test_a_misspelt_field_hides_nothing_and_makes_nothing_up() -> None:
+    """What a misspelt field declares is known all the same, and what is wrong inside it is reported."""
+    text = FILE.replace("as: order", "ass: order").replace("inputs:", "input:").replace("name: Pay,", "nam: 5,")
+    assert [each.code for each in problems(text)] == ["unknown-field", "unknown-field", "unknown-field", "wrong-type"]
+
+
+class TestLoaded:
+    def test_it_knows_where_a_node_and_its_fields_stand(self) -> None:
+        """Errors of a run can name the line."""
+        loaded = workflow.parse(FILE, "flow.yaml")
+        marks = [loaded.mark("pay"), loaded.mark("pay", "target", "within", "has_text"), loaded.mark("pay", "timeout")]
+        assert [each.line for each in marks if each] == [22, 25, 22]
+        assert loaded.mark("nobody") is None
+
+    def test_the_index_has_every_node_with_what_is_around_it(self) -> None:
+        """Nodes in blocks and in `confirm` are found by their ids."""
+        index = workflow.parse(FILE, "flow.yaml").index
+        assert list(index) == ["open", "pass", "orders", "each", "pay", "status"]
+        assert [each.id for each in index["status"][1]] == ["each", "pay"]
+        assert isinstance(index["open"][0], Goto)
+
+    def test_every_template_of_the_models_is_compiled(self) -> None:
+        """What the engine finds in the nodes as a reference, it finds compiled."""
+        loaded = workflow.parse(FILE, "flow.yaml")
+        assert set(loaded.templates) == set(re.findall(r'"([^"]*\{\{[^"]*)"', FILE))
+
+    def test_a_file_without_a_name_is_called_by_its_own(self) -> None:
+        """A workflow always has a name."""
+        text = "version: 1\nnodes: [{id: a, type: browser_query, query: url}]"
+        assert workflow.parse(text, "some/pay_orders.yaml").workflow.name == "pay_orders"
+
+    def test_layout_and_words_for_people_do_not_count_in_a_fingerprint(self) -> None:
+        """Comments, order of fields, quotes, defaults and descriptions leave fingerprints as they were; anything else changes one."""
+        plain = workflow.parse(FILE, "flow.yaml").fingerprints
+        moved = FILE.replace("type: browser_action, action: goto", "action: 'goto', timeout: , type: browser_action")
+        moved = moved.replace(
+            "  - id: orders", "  # the orders\n  - description: Reads them\n    on_error: fail\n    id: orders"
+        )
+        assert workflow.parse(moved, "flow.yaml").fingerprints == plain
+        for old, new, changed in [
+            ("/orders", "/order", "open"),
+            ("Pay,", "Buy,", "pay"),
+            ("== 'paid'", "!= 'paid'", {"pay"}),
+            ('over: "{{ orders }}"', 'over: "{{ orders[:1] }}"', "each"),
+            ("test_id: status", "test_id: state", {"pay", "status"}),
+        ]:
+            now = workflow.parse(FILE.replace(old, new), "flow.yaml").fingerprints
+            assert {each for each in now if now[each] != plain[each]} == (
+                {changed} if isinstance(changed, str) else changed
+            )
+
+    def test_a_file_that_is_not_there_has_a_near_miss(self, tmp_path: Path) -> None:
+        """A misspelt name of a file is answered with the right one."""
+        (tmp_path / "pay_orders.yaml").write_text(FILE)
+        with pytest.raises(UsageError, match="there is no file") as caught:
+            workflow.load(tmp_path / "pay_order.yaml")
+        assert "pay_orders.yaml" in (caught.value.mend or "")
+
+
+class TestInputs:
+    @pytest.mark.parametrize(
+        ("given", "value"),
+        [
+            ({"who": "a"}, {"base_url": "http://127.0.0.1:8765", "count": 3, "tags": [], "who": "a"}),
+            ({"who": "7", "count": "12"}, {"count": 12, "who": "7"}),
+            ({"who": "", "tags": '["a", 1]'}, {"tags": ["a", 1], "who": ""}),
+            ({"who": "a", "count": 5, "tags": [None]}, {"count": 5, "tags": [None]}),
+        ],
+    )
+    def test_text_is_read_as_the_type_says(self, given: dict[str, Any], value: dict[str, Any]) -> None:
+        """Inputs from a command line are text; each becomes its declared type, and what is not given its default."""
+        checked = workflow.parse(FILE, "flow.yaml").check_inputs(given)
+        assert {**checked, **value} == checked
+
+    @pytest.mark.parametrize(
+        ("given", "code", "mend"),
+        [
+            ({}, "missing-input", "-i who=…"),
+            ({"who": "a", "cuont": "1"}, "unknown-input", "`count`"),
+            ({"who": "a", "zzz": "1"}, "unknown-input", "who (string, needed)"),
+            ({"who": "a", "count": "many"}, "input-type", "-i count=12"),
+            ({"who": "a", "count": "1.5"}, "input-type", ""),
+            ({"who": "a", "count": True}, "input-type", ""),
+            ({"who": 5}, "input-type", ""),
+            ({"who": "a", "tags": "a,b"}, "input-type", ""),
+            ({"who": "a", "tags": '{"a": 1}'}, "input-type", ""),
+            ({"who": "a", "tags": [float("nan")]}, "input-type", ""),
+        ],
+    )
+    def test_what_does_not_fit_says_what_would(self, given: dict[str, Any], code: str, mend: str) -> None:
+        """A missing, unknown or wrong input is a mistake of the command line, with what to write instead."""
+        with pytest.raises(UsageError) as caught:
+            workflow.parse(FILE, "flow.yaml").check_inputs(given)
+        assert caught.value.code == code
+        assert caught.value.exit == 2
+        assert mend in (caught.value.mend or "")
+
+
+class TestOrigins:
+    def test_without_a_list_they_are_those_of_gotos_and_inputs(self) -> None:
+        """Addresses that are spelt out count, with or without references after the origin, and inputs that are addresses."""
+        text = FILE.replace(
+            "  - {id: pass",
+            '  - {id: far, type: browser_action, action: goto, url: "https://Far.test:443/{{ orders2 }}"}\n  - {id: pass',
+        )
+        text = text.replace("nodes:\n", "nodes:\n  - {id: orders2, type: transform, expr: 1}\n", 1)
+        loaded = workflow.parse(text, "flow.yaml")
+        assert loaded.origins({"base_url": "http://Shop.test:80/x", "who": "me", "count": 3}) == [
+            "https://far.test",
+            "http://shop.test",
+        ]
+
+    def test_a_list_is_taken_as_it_is(self) -> None:
+        """References to inputs are filled in; an entry that is no origin then is a mistake of the command line."""
+        loaded = workflow.parse('allowed_origins: ["https://a.test", "{{ inputs.base_url }}"]\n' + FILE, "flow.yaml")
+        assert loaded.origins({"base_url": "http://b.test/app"}) == ["https://a.test", "http://b.test"]
+        with pytest.raises(UsageError, match="no origin"):
+            loaded.origins({"base_url": "b"})
+
+
+# Whatever stands in a file
+
+words = st.sampled_from(
+    ["id", "type", "action", "query", "nodes", "when", "target", "over", "as", "key", "branches", "otherwise", "fields", "set", "verify", "confirm", "done",
+     "group", "iterate", "route", "browser_action", "browser_query", "transform", "context", "goto", "click", "fill", "extract", "text", "css", "role", "within",
+     "{{ a }}", "{{ inputs.a }}", "{{ vars.x", "{{ run.errors.a | default('') }}", "{% if %}", "version", "inputs", "secrets", "output", "any_of", "x-a", "as_",
+     "allowed_origins", "browser", "own", "http://a.test", "default", "timeout", "retry", "on_error", "continue", "1", "a", "b", "loop", ""]
+)  # fmt: skip
+near_the_language = st.recursive(
+    words | st.integers() | st.booleans() | st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words, inner, max_size=5),
+    max_leaves=25,
+)
+
+
+class TestNeverAnInternalError:
+    @given(near_the_language)
+    def test_on_any_structure(self, data: Any) -> None:
+        """Whatever a YAML file holds, it is a workflow or has mistakes."""
+        text = yaml.safe_dump(data, allow_unicode=True)
+        for each in problems(text):
+            assert each.render()
+
+    @given(
+        st.lists(st.dictionaries(words, near_the_language, max_size=6), max_size=4),
+        near_the_language,
+        near_the_language,
+    )
+    def test_on_structures_that_begin_like_workflows(self, nodes: Any, inputs: Any, output: Any) -> None:
+        """Nor where the beginning is right."""
+        data = {"version": 1, "inputs": inputs, "nodes": nodes, "output": output}
+        for each in problems(yaml.safe_dump(data)):
+            assert each.mark is not None
+
+    @given(st.data())
+    def test_on_mixtures_of_an_example(self, data: st.DataObject) -> None:
+        """Nor where any values of a valid file are replaced by any others."""
+        mixed = yaml.safe_load(FILE)
+        for _ in range(data.draw(st.integers(1, 4))):
+            owner, key = data.draw(st.sampled_from(list(places(mixed))))
+            owner[key] = data.draw(near_the_language | st.sampled_from([copy.deepcopy(o[k]) for o, k in places(mixed)]))
+        for each in problems(yaml.safe_dump(mixed)):
+            assert each.mark is not None
+
+
+def places(data: Any) -> list[tuple[Any, Any]]:
+    """Every place in a structure, as what holds it and its key."""
+    found: list[tuple[Any, Any]] = []
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        found += [(data, key), *places(value)]
+    return found
+
+
+AUTHORS_OWN = ("inputs", "fields", "output")
+"""Maps whose keys are the author's."""
+
+FREE = ("name", "default", "label", "has_text", "css", "test_id", "number", "url")
+"""Texts that may as well be maps, or stand in quotes."""
+
+
+def changes() -> list[tuple[str, int, str]]:
+    """Single mistakes: the file with it, its line, and what it is."""
+    document = yaml_text.read("flow.yaml", FILE)
+    found: list[tuple[str, int, str]] = []
+    for path, mark in document.keys.items():
+        if {*path[-2:-1]} & {*AUTHORS_OWN} or "default" in path:
+            continue
+        key = FILE[mark.start : mark.stop]
+        found += [
+            (FILE[: mark.start] + wrong + FILE[mark.stop :], mark.line, f"key {path} -> {wrong}")
+            for wrong in (f"{key}q", f"zz{key}zz")
+        ]
+    for path, mark in document.values.items():
+        bare = FILE[mark.start] not in '"{[' and not {*path[-1:]} & {*FREE}
+        if path and bare and mark.stop - mark.start < 30 and path != ("nodes", 1, "value"):
+            changed = FILE[: mark.start] + "{not: right}" + FILE[mark.stop :]
+            found.append((changed, mark.line, f"value {path} -> map"))
+    for match in re.finditer(r"\{\{ (\w+)", FILE):
+        line = FILE.count("\n", 0, match.start()) + 1
+        found.append((FILE[: match.start(1)] + "nobody" + FILE[match.end(1) :], line, f"name {match[1]} -> nobody"))
+        found.append((FILE[: match.start()] + "{{ |" + FILE[match.start() + 2 :], line, f"expression at {match[1]}"))
+    return found
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(changes()))
+def test_a_change_is_reported_on_its_line(change: tuple[str, int, str]) -> None:
+    """A single mistake, anywhere in a valid file, is reported on the line where it was made (or, for a field that is then missing, at its node)."""
+    text, line, what = change
+    lines = [each[1] for each in told(text)]
+    assert line in lines, f"{what}: {told(text)}"
+
+
+# The schema, by a small validator of our own: nothing here should need a package more
+
+SCHEMA = schema.workflow_schema()
+
+
+def fits(value: Any, rule: Any) -> bool:
+    """Whether a value fits a schema, as far as ours goes."""
+    if rule is True or rule == {}:
+        return True
+    if "$ref" in rule and not fits(value, SCHEMA["$defs"][rule["$ref"].rpartition("/")[2]]):
+        return False
+    kinds = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+        "boolean": bool,
+        "null": type(None),
+    }
+    if "type" in rule and (
+        not isinstance(value, kinds[rule["type"]]) or (isinstance(value, bool) and rule["type"] != "boolean")
+    ):
+        return False
+    checks = [
+        "const" not in rule or value == rule["const"],
+        "enum" not in rule or value in rule["enum"],
+        all(fits(value, each) for each in rule.get("allOf", [])),
+        "anyOf" not in rule or any(fits(value, each) for each in rule["anyOf"]),
+        "if" not in rule or not fits(value, rule["if"]) or fits(value, rule["then"]),
+    ]
+    if isinstance(value, str):
+        checks.append("pattern" not in rule or re.search(rule["pattern"], value) is not None)
+    if isinstance(value, list):
+        checks += [len(value) >= rule.get("minItems", 0), all(fits(each, rule.get("items", True)) for each in value)]
+    if isinstance(value, dict):
+        checks += [each in value for each in rule.get("required", [])]
+        checks.append(len(value) >= rule.get("minProperties", 0))
+        for key, item in value.items():
+            patterns = [each for pattern, each in rule.get("patternProperties", {}).items() if re.search(pattern, key)]
+            if key in rule.get("properties", {}):
+                checks.append(fits(item, rule["properties"][key]))
+            checks += [fits(item, each) for each in patterns]
+            if key not in rule.get("properties", {}) and not patterns:
+                extra = rule.get("additionalProperties", True)
+                checks.append(extra is not False and fits(item, extra))
+    return all(checks)
+
+
+class TestSchema:
+    @pytest.mark.parametrize("text", [FILE, *(each.read_text(encoding="utf-8") for each in EXAMPLES)])
+    def test_it_takes_what_is_valid(self, text: str) -> None:
+        """The examples fit the schema, own fields included."""
+        data = yaml_text.read("flow.yaml", text).data
+        data["nodes"][0]["x-note"] = "mine"
+        assert fits(data, SCHEMA)
+
+    @given(st.sampled_from([each for each in changes() if each[2].startswith("key")]))
+    def test_it_refuses_unknown_and_missing_fields(self, change: tuple[str, int, str]) -> None:
+        """A misspelt field anywhere in a file does not fit."""
+        assert not fits(yaml_text.read("flow.yaml", change[0]).data, SCHEMA)
+
+    def test_every_node_and_field_is_in_it(self) -> None:
+        """Each model has a definition, and each of its fields its description."""
+        written = json.dumps(SCHEMA)
+        for kind in registry.node_types().values():
+            assert f'"{kind.name}"' in written
+            for model in kind.models:
+                definition = SCHEMA["$defs"][model.__name__]
+                for name, field in model.model_fields.items():
+                    assert "description" in definition["properties"][field.alias or name] or name == "type"
+
+    def test_every_reference_in_it_leads_somewhere(self) -> None:
+        """No `$ref` is left dangling."""
+        for name in re.findall(r'"#/\$defs/([^"]+)"', json.dumps(SCHEMA)):
+            assert name in SCHEMA["$defs"]
