@@ -30,7 +30,7 @@ class Rule(Part):
     """One thing that must hold. Exactly one kind; ``text`` may, and ``value``, ``count``, ``checked``, ``enabled`` must name a ``target``."""
 
     url: Text | None = None
-    """Address of the page as a glob: ``**/orders``, ``https://shop.test/orders/*``."""
+    """Address of the page as a glob: ``**/orders``, ``https://shop.test/orders/*``. Without a ``?`` in it the query does not count."""
     title: Text | None = None
     """Text that the page's title contains."""
     visible: Target | None = None

@@ -1,15 +1,19 @@
-"""When a checkpoint is due, and which checkpoint files may go.
+"""When a checkpoint is due, when its file is on the disk, and which files may go.
 
 A checkpoint is taken at a commit point if since the last one a document was loaded or an effect finished, and no tab holds input that the
 site has not seen. Otherwise the earlier one stands, and what follows it is redone after a crash: what was typed is typed again.
+
+The browser's state is read at the commit point; bringing it to the disk goes on beside the next steps, and its entry is written when it is
+there. Before the next deed of class *effect* it is waited for, so a deed never lies behind a checkpoint that was due before it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
-from nodes.errors import SiteError
-from runtime import journal
+from nodes.errors import LogError, SiteError
+from runtime import durable, journal
 from runtime.browser import port
 
 
@@ -22,6 +26,7 @@ class Checkpoints:
         self._private = private
         self._documents: int = 0
         self._effect: bool = False
+        self._writing: asyncio.Task[None] | None = None
 
     def opened(self, browser: port.Browser, *, due: bool = False) -> None:
         """Count from this browser's present state; ``due`` where nobody knows what came since the last checkpoint."""
@@ -40,16 +45,35 @@ class Checkpoints:
         facts = browser.facts()
         if facts.pending_input or not (self._effect or facts.documents != self._documents):
             return
+        await self.settled()
         after = self._journal.history.last_seq
-        file = self._private / f"checkpoint-{after}.json"
         try:
-            urls = await browser.save(file)
+            captured = await browser.capture()
         except SiteError:
             # A page that cannot be looked at (it crashed, it is stuck): the earlier checkpoint stands.
             return
         self._documents, self._effect = facts.documents, False
+        self._writing = asyncio.create_task(self._write(captured, after))
+
+    async def settled(self) -> None:
+        """Wait until the last checkpoint is on the disk and its entry written. Raises LogError ``log-write-failed``."""
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            await writing
+
+    async def _write(self, captured: port.Captured, after: int) -> None:
+        file = self._private / f"checkpoint-{after}.json"
+        try:
+            await asyncio.to_thread(durable.write, file, captured.data)
+        except OSError as error:
+            raise LogError(
+                "log-write-failed",
+                f"a checkpoint could not be written: {error.strerror or error} ({file})",
+                mend="free some space (or mend the disk), then resume the run: nothing was done on the site after this",
+                evidence={"file": str(file), "errno": error.errno},
+            ) from None
         before = self._journal.history.checkpoint
-        self._journal.checkpoint(file.name, urls, after)
+        self._journal.checkpoint(file.name, captured.urls, after)
         self._drop_older(before.seq if before is not None else 0)
 
     def _drop_older(self, before: int) -> None:

@@ -95,15 +95,16 @@ class ExecutionEngine:
         return output
 
     async def find_open_step(self) -> judge.Reached | None:
-        """Walk through what is recorded, doing nothing, to the first step without a value; None where a condition fails before it."""
+        """Walk through what is recorded, doing nothing, to the first step without a value; None where there is none left.
+
+        Raises RunOpsError where something on the way fails, as it will again when the run goes on.
+        """
         self._begin()
         self.settling = True
         try:
             await self.block(self.loaded.workflow.nodes, self.root, "", unit=False)
         except judge.Reached as reached:
             return reached
-        except RunOpsError:
-            return None
         finally:
             self.settling = False
         return None
@@ -142,7 +143,9 @@ class ExecutionEngine:
             self.journal.scope(path, "failed", node.type, error=recorded, tolerated=True)
             return self._tolerated(node, recorded)
         frame.bind(node.id, value)
-        if (node.unit if isinstance(node, Container) else not unit) and not self.settling:
+        # Nothing on the page follows the last node, so nothing would ever be rebuilt for it.
+        is_last = node is self.loaded.workflow.nodes[-1]
+        if (node.unit if isinstance(node, Container) else not unit) and not self.settling and not is_last:
             await self.checkpoints.commit(self.browser)
         return True, value
 

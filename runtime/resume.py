@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from nodes.errors import RunOpsError
 from nodes.values import Json
-from runtime import events, judge, log
+from runtime import events, history, judge, log
 from runtime.browser import port
 from runtime.engine import ExecutionEngine
 
@@ -20,16 +21,27 @@ Reattach = Callable[[], Awaitable[port.Browser | None]]
 async def go_on(engine: ExecutionEngine, reattach: Reattach) -> Json:
     """Settle what the last process left behind, then run what is left; the output. Raises like ``ExecutionEngine.run``."""
     past = engine.history
-    reached = await engine.find_open_step()
+    reached: judge.Reached | None = None
+    more = True
+    try:
+        reached = await engine.find_open_step()
+        more = reached is not None
+    except RunOpsError:
+        # It fails again in the real walk, which says so.
+        pass
     for attempt in past.open_calls():
         if attempt.call.thread != log.RUN_THREAD:
             engine.journal.result(attempt.call, "interrupted")
-    if past.page is not None or any(attempt.call.node.startswith("browser_") for attempt in past.open_calls()):
+    if more and _used_a_page(past):
         engine.attached = await _bring_back(engine, reattach, reached)
     if reached is not None:
         await judge.settle(engine, reached)
     _say(engine, reached)
     return await engine.run()
+
+
+def _used_a_page(past: history.History) -> bool:
+    return past.page is not None or any(attempt.call.node.startswith("browser_") for attempt in past.open_calls())
 
 
 async def _bring_back(engine: ExecutionEngine, reattach: Reattach, reached: judge.Reached | None) -> bool:

@@ -87,6 +87,10 @@ class Run:
         except Exception as error:  # noqa: BLE001 — a bug of ours must still leave a log that says so
             failure, passing = InternalError("internal", f"{type(error).__name__}: {error}"), error
         try:
+            try:
+                await self.engine.checkpoints.settled()
+            except LogError as error:
+                failure = error
             ended = self._end(output, failure or self._leak(), time.monotonic() - begun)
         finally:
             browser = self.engine.browser

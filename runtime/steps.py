@@ -193,6 +193,8 @@ class Step:
     async def act(self) -> None:
         """Write the call; for class *effect* wait until it is on the disk."""
         effect = self._node.effect_class == "effect"
+        if effect:
+            await self._engine.checkpoints.settled()
         held = await self._holds_already() if effect and self._resolve().verify and self._page is not None else None
         self._call = self._engine.journal.call(self._describe(held), barrier=effect)
 

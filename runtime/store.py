@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from nodes.errors import LogError, RunHeld, UsageError
 from nodes.values import Json
-from runtime import log
+from runtime import durable, log
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 ID = re.compile(rf"^[{CROCKFORD}]{{26}}$")
@@ -120,7 +120,7 @@ class FileStore(Store):
         with _disk(path):
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _sync_folder(path.parent)
+            durable.sync_folder(path.parent)
         return _OpenFile(self, conversation, handle, seq=0)
 
     @override
@@ -239,7 +239,7 @@ class _OpenFile(Conversation):
         with self._trusted():
             if not file.exists():
                 file.parent.mkdir(mode=0o700, exist_ok=True)
-                write_synced(file, data)
+                durable.write(file, data)
         preview = data[:200].decode(errors="ignore")
         return log.Blob(sha256=sha256, bytes=len(data), preview=preview, path=f"@state/{self.id}/{path}")
 
@@ -261,22 +261,6 @@ class _OpenFile(Conversation):
             raise _write_failed(self._path, error) from None
 
 
-def write_synced(file: Path, data: bytes) -> None:
-    """Write ``data`` so that the file either has all of it or is not there: temporary name, sync, rename, sync of the folder. Mode 0600."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(file)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_folder(file.parent)
-
-
 def me() -> dict[str, Json]:
     """What tells this process from every other: pid, start time, boot, host."""
     return {
@@ -292,14 +276,6 @@ def _sync(handle: int) -> None:
         fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
     else:
         os.fdatasync(handle)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _lock(handle: int) -> bool:

@@ -12,7 +12,7 @@ from nodes.errors import OriginRefused, SiteError
 from nodes.ports import Deed, FieldSource
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime.browser.port import PageFacts
+from runtime.browser.port import Captured, PageFacts
 
 
 @dataclasses.dataclass
@@ -119,7 +119,7 @@ class FakeBrowser:
         self.lost: str | None = None
         self.refused: OriginRefused | None = None
         self.closed = False
-        self.saved = 0
+        self.captured = 0
 
     @property
     def page(self) -> FakePage:
@@ -148,10 +148,9 @@ class FakeBrowser:
     async def fresh_page(self) -> AsyncGenerator[FakePage]:
         yield FakePage(self)
 
-    async def save(self, path: Path) -> list[str]:
-        self.saved += 1
-        path.write_text(json.dumps({"url": self.tab.address}))
-        return [self.tab.address]
+    async def capture(self) -> Captured:
+        self.captured += 1
+        return Captured(json.dumps({"url": self.tab.address}).encode(), [self.tab.address])
 
     async def restore(self, path: Path) -> None:
         await self.tab.goto(json.loads(path.read_text())["url"])

@@ -14,8 +14,10 @@ from typing import Any
 from playwright.async_api import BrowserContext, Error, Frame, Page
 
 from nodes.errors import SetupError, SiteError
-from runtime.browser import durable, failures
+from runtime import durable
+from runtime.browser import failures
 from runtime.browser.origins import Allowed
+from runtime.browser.port import Captured
 
 FORMAT = 1
 
@@ -41,8 +43,8 @@ _FILL_SESSION_STORAGE = """(() => {
 """Runs before any script of the page; where something is stored already it is not the tab's first document."""
 
 
-async def save(context: BrowserContext, tabs: Sequence[Page], current: Page, path: Path) -> list[str]:
-    """Write the state of ``context`` to ``path``; returns the addresses of the tabs. Raises SiteError ``checkpoint-failed``."""
+async def capture(context: BrowserContext, tabs: Sequence[Page], current: Page) -> Captured:
+    """The state of ``context`` as it is now. Raises SiteError ``checkpoint-failed``."""
     try:
         async with asyncio.timeout(LOAD_SECONDS):
             state = await context.storage_state(indexed_db=True)
@@ -61,8 +63,14 @@ async def save(context: BrowserContext, tabs: Sequence[Page], current: Page, pat
         "tabs": pages,
         "current": tabs.index(current) if current in tabs else 0,
     }
-    await asyncio.to_thread(durable.write, path, json.dumps(written).encode())
-    return [tab.url for tab in tabs]
+    return Captured(json.dumps(written).encode(), [tab.url for tab in tabs])
+
+
+async def save(context: BrowserContext, tabs: Sequence[Page], current: Page, path: Path) -> list[str]:
+    """Write the state of ``context`` to ``path``; returns the addresses of the tabs. Raises SiteError ``checkpoint-failed``."""
+    captured = await capture(context, tabs, current)
+    await asyncio.to_thread(durable.write, path, captured.data)
+    return captured.urls
 
 
 async def visit(context: BrowserContext, origins: Iterable[str]) -> None:

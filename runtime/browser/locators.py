@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import urllib.parse
 
@@ -62,6 +63,19 @@ def alternative(target: Target, choice: Target) -> Target:
     return choice.model_copy(update=narrowing)
 
 
+def address_matches(pattern: str, url: str) -> bool:
+    """Whether a rule's ``url`` is the glob of this address.
+
+    Query and fragment count only where the glob has a ``?`` or ``#``: ``**/orders`` is not ``/login?next=/orders``.
+    """
+    if "#" not in pattern:
+        url = url.partition("#")[0]
+    if "?" not in pattern:
+        url = url.partition("?")[0]
+    return glob(pattern).fullmatch(url) is not None
+
+
+@functools.lru_cache(maxsize=256)
 def glob(pattern: str) -> re.Pattern[str]:
     """A rule's ``url`` as a regular expression for the whole address: ``**`` is anything, ``*`` anything but a slash, the rest literal."""
     parts = re.split(r"(\*\*|\*)", pattern)

@@ -171,22 +171,16 @@ class Tab:
     async def ready(self, target: Target, deed: Deed) -> None:
         """Wait until exactly one element matches and could take the deed, without doing it."""
         target, found = await self._found(target)
+        # A dry run of the deed would see a cover or a movement too, and costs two frames; the deed itself sees those before it
+        # begins, and says so.
         try:
-            if deed == "click":
-                await found.click(trial=True, timeout=self._patience.milliseconds())
-            elif deed == "check":
-                await found.check(trial=True, timeout=self._patience.milliseconds())
-            else:
-                await self._fillable(target, found)
+            await found.wait_for(timeout=self._patience.milliseconds())
+            while not await found.is_enabled(timeout=self._patience.milliseconds()):
+                if self._patience.over():
+                    raise self._not_actionable(target, "disabled", "it is disabled", None, "before")
+                await asyncio.sleep(PAUSES[-1])
         except Error as error:
             raise await self._failed(error, target, "before") from None
-
-    async def _fillable(self, target: Target, found: Locator) -> None:
-        await found.wait_for(timeout=self._patience.milliseconds())
-        while not await found.is_enabled(timeout=self._patience.milliseconds()):
-            if self._patience.over():
-                raise self._not_actionable(target, "disabled", "it is disabled", None, "before")
-            await asyncio.sleep(PAUSES[-1])
 
     async def click(self, target: Target) -> None:
         """Click the element."""
@@ -240,6 +234,7 @@ class Tab:
         """How many elements match now."""
 
         async def look() -> int:
+            await self._parsed()
             settled = await self._settled_now(target)
             return 0 if settled is None else await self._count(settled)
 
@@ -252,6 +247,7 @@ class Tab:
 
         async def look() -> list[list[Any]] | None:
             nonlocal seen
+            await self._parsed()
             settled = await self._settled_now(target)
             rows: list[list[Any]] = []
             if settled is not None:
@@ -267,6 +263,10 @@ class Tab:
                 if isinstance(cell, dict):
                     raise _field_ambiguous(fields, cell)
         return rows
+
+    async def _parsed(self) -> None:
+        """Wait until the document is there to its end: half a table is no answer to how many rows there are."""
+        await self.page.wait_for_load_state("domcontentloaded", timeout=self._patience.milliseconds())
 
     async def wait_for(self, rule: Rule) -> None:
         """Wait until the rule holds."""

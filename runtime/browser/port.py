@@ -21,6 +21,16 @@ class PageFacts:
     """Whether a tab holds input on its present document that no finished effect has taken up."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Captured:
+    """A browser's state at one moment, to rebuild from."""
+
+    data: bytes
+    """Storage state with IndexedDB, sessionStorage, tabs and their addresses: for ``restore`` only."""
+    urls: list[str]
+    """Addresses of the tabs."""
+
+
 class Browser(Protocol):
     """A run's browser: its tabs, its signed-in state, the guard on its origins."""
 
@@ -57,11 +67,8 @@ class Browser(Protocol):
         """A tab of its own in the same browser (same cookies), closed at the end; the current tab is not touched."""
         ...
 
-    async def save(self, path: Path) -> list[str]:
-        """Write a checkpoint (storage state with IndexedDB, sessionStorage, tabs, addresses) with mode 0600; returns the addresses of the tabs.
-
-        The file and its folder's entry are synced to the disk before this returns.
-        """
+    async def capture(self) -> Captured:
+        """The state as it is now. Raises SiteError ``checkpoint-failed`` where a page cannot be looked at."""
         ...
 
     async def restore(self, path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import re
 
 from playwright.async_api import Locator, Page
 
@@ -71,7 +69,7 @@ async def look(page: Page, rule: Rule, target: Target | None) -> Look:
     kind = rule.kind
     if kind == "url":
         assert rule.url is not None
-        return Look(bool(_glob(rule.url).fullmatch(page.url)), rule.url, page.url)
+        return Look(locators.address_matches(rule.url, page.url), rule.url, page.url)
     if kind == "expr":
         return Look(bool(rule.expr), True, bool(rule.expr))
     if target is None:
@@ -100,8 +98,3 @@ async def _look_at(found: Locator, rule: Rule, kind: str) -> Look:
         return Look(bool(saw.get("found")), rule.text, text, count)
     wanted = getattr(rule, kind)
     return Look(count == 1 and seen == wanted, wanted, seen, count)
-
-
-@functools.lru_cache(maxsize=256)
-def _glob(pattern: str) -> re.Pattern[str]:
-    return locators.glob(pattern)

@@ -12,7 +12,7 @@ from nodes.errors import OriginRefused
 from runtime.browser import checkpoint, guard, origins
 from runtime.browser.page import Tab
 from runtime.browser.patience import Patience
-from runtime.browser.port import PageFacts
+from runtime.browser.port import Captured, PageFacts
 
 _NOT_LOST = frozenset({"net::ERR_ABORTED", "net::ERR_BLOCKED_BY_CLIENT"})
 """Requests that the page or a newer navigation gave up, and those that the guard refused."""
@@ -132,6 +132,10 @@ class Session:
         finally:
             with contextlib.suppress(Error):
                 await page.close()
+
+    async def capture(self) -> Captured:
+        """The browser's state, to rebuild from."""
+        return await checkpoint.capture(self._context, list(self._tabs), self._current.page)
 
     async def save(self, path: Path) -> list[str]:
         """Write a checkpoint; returns the addresses of the tabs."""

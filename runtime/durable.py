@@ -19,8 +19,13 @@ def write(path: Path, data: bytes) -> None:
     except BaseException:
         os.unlink(temporary)  # noqa: PTH108 - the same
         raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """The names in ``folder`` are on the disk when this returns. Raises OSError."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(folder)
+        os.fsync(handle)
     finally:
-        os.close(folder)
+        os.close(handle)
