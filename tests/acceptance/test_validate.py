@@ -1,0 +1,149 @@
+"""`runops validate`, `schema` and `nodes` as processes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nodes import registry
+from tests.command import Project
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "workflows" / "pay_orders.yaml"
+HEAVY = ("playwright", "openai", "duckdb")
+TEN = """\
+version: 1
+nmae: Shop
+inputs:
+  base_url: {type: sting}
+nodes:
+  - {id: open, type: browser_action, action: goto, ulr: "http://shop.test"}
+  - {id: user, type: browser_action, action: fil, target: {label: User}, value: 5}
+  - {id: orders, type: browser_query, query: extract, target: {role: tabel}, fields: {no: td.no}}
+  - {id: each, type: iterate, over: "{{ oders }}", as: order, nodes: [{id: pay, type: transform, expr: "{{ order | uper }}"}]}
+  - {id: each, type: group, nodes: [{id: last, type: browser_query, query: url}]}
+output: "{{ last }}"
+"""
+PLACES = ["2:1", "4:20", "6:52", "7:46", "7:81", "8:70", "9:41", "9:116", "10:10"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """An empty project."""
+    return Project(tmp_path)
+
+
+def test_valid_files_are_listed_on_stdout(project: Project) -> None:
+    """A line for each file, nothing else, exit code 0."""
+    done = project.runops("validate", str(EXAMPLE), str(EXAMPLE))
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"ok  {EXAMPLE}\n" * 2, "")
+
+
+def test_every_mistake_of_a_file_is_told_with_its_line_and_column(project: Project) -> None:
+    """All at once, on stderr, in the order of the file, each with its line underlined; exit code 2."""
+    text = TEN.replace('output: "{{ last }}"', 'output: "{{ lats }}"')
+    project.write("bad.yaml", text)
+    done = project.runops("validate", "bad.yaml", str(EXAMPLE))
+    assert done.returncode == 2
+    assert done.stdout == f"ok  {EXAMPLE}\n"
+    told = [line.partition("--> bad.yaml:")[2] for line in done.stderr.splitlines() if "-->" in line]
+    assert told == [*PLACES, "11:13"]
+    assert done.stderr.splitlines()[-1] == "10 mistakes in 1 of 2 files"
+    assert "did you mean `last`?" in done.stderr
+    assert '11 | output: "{{ lats }}"\n   |             ^^^^\n' in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_json_is_one_object_on_stdout(project: Project) -> None:
+    """Programs get the places as numbers, and nothing on stderr."""
+    project.write("bad.yaml", TEN)
+    done = project.runops("validate", "--json", "bad.yaml", str(EXAMPLE), "missing.yaml")
+    told = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert [each["valid"] for each in told["files"]] == [False, True, False]
+    problems = told["files"][0]["problems"]
+    assert [f"{each['line']}:{each['column']}" for each in problems] == PLACES
+    assert all(each["end"] > each["column"] and each["code"] and each["message"] for each in problems)
+    assert told["files"][2]["problems"][0]["code"] == "file-not-found"
+
+
+def test_on_a_terminal_mistakes_are_coloured_unless_told_otherwise(project: Project) -> None:
+    """Colours for a terminal, none with NO_COLOR."""
+    project.write("bad.yaml", TEN)
+    with project.terminal("validate", "bad.yaml") as terminal:
+        terminal.wait()
+        assert "\x1b[1;31m^^^^" in terminal.raw
+    with project.terminal("validate", "bad.yaml", NO_COLOR="1") as terminal:
+        terminal.wait()
+        assert "^^^^" in terminal.raw
+        assert "\x1b[1;31m" not in terminal.raw
+
+
+@pytest.mark.parametrize("content", [b"\x00\x01", b"\xff\xfe\x00", b"", b"[" * 5000, b"a: &a [*a]", b"- " * 100_000])
+def test_no_file_breaks_it(project: Project, content: bytes) -> None:
+    """Whatever a file holds, it is a mistake of the file: exit code 2, no traceback."""
+    (project.folder / "odd.yaml").write_bytes(content)
+    done = project.runops("validate", "odd.yaml")
+    assert done.returncode == 2
+    assert "error[" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_run_of_an_invalid_file_tells_the_same(project: Project) -> None:
+    """Nothing starts, and nothing is written, where the file has mistakes."""
+    project.write("bad.yaml", TEN)
+    done = project.runops("run", "bad.yaml")
+    assert done.returncode == 2
+    assert [line.partition("--> bad.yaml:")[2] for line in done.stderr.splitlines() if "-->" in line] == PLACES
+    assert not (project.folder / ".runops").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["validate", str(EXAMPLE)], ["validate", "--help"], ["schema"], ["nodes", "show", "click"]],
+)
+def test_nothing_heavy_is_loaded(arguments: list[str]) -> None:
+    """Help, validation, schema and manual load no browser driver, no model client and no database, though all are installed."""
+    code = f"""
+import sys
+from runtime.cli.main import main
+exit_code = main({arguments!r})
+loaded = sorted({{name.partition('.')[0] for name in sys.modules}} & {{*{HEAVY!r}}})
+print("exit", exit_code, "loaded", loaded, file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True, timeout=60)
+    assert done.stderr.splitlines()[-1] == "exit 0 loaded []"
+
+
+def test_the_schema_is_written_where_it_is_wanted(project: Project) -> None:
+    """On stdout by default, into a file with --output; a place that cannot be written is told."""
+    shown = project.runops("schema")
+    written = project.runops("schema", "--output", "runops.schema.json")
+    assert (shown.returncode, written.returncode, written.stdout) == (0, 0, "")
+    assert json.loads((project.folder / "runops.schema.json").read_text()) == json.loads(shown.stdout)
+    refused = project.runops("schema", "--output", "nowhere/schema.json")
+    assert refused.returncode == 2
+    assert "cannot be written" in refused.stderr
+
+
+def test_the_node_types_are_listed_and_explained(project: Project) -> None:
+    """Each type and kind is in the list, and can be looked up; a misspelt one has a near miss."""
+    listed = project.runops("nodes")
+    names = [line.split()[0] for line in listed.stdout.splitlines()]
+    assert {each.partition(".")[0] for each in names} == set(registry.node_types())
+    for name, word in [
+        ("browser_action.fill", "secrets"),
+        ("iterate", "over"),
+        ("browser_query", "query"),
+        ("target", "within"),
+    ]:
+        shown = project.runops("nodes", "show", name)
+        assert shown.returncode == 0
+        assert word in shown.stdout
+    missing = project.runops("nodes", "show", "itterate")
+    assert missing.returncode == 2
+    assert "`iterate`" in missing.stderr
+    fields = json.loads(project.runops("nodes", "show", "click", "--json").stdout)["nodes"][0]["fields"]
+    assert {each["name"] for each in fields} == {"type", "action", "target"}
