@@ -35,10 +35,10 @@ class One(run.Browsers):
         """``browser`` is opened already."""
         self._kept: Any = Kept(browser)
 
-    async def open(self) -> port.Browser:  # noqa: D102 — as the protocol says
+    async def open(self) -> port.Browser:
         return self._kept
 
-    async def reattach(self) -> port.Browser | None:  # noqa: D102
+    async def reattach(self) -> port.Browser | None:
         return None
 
 
