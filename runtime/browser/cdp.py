@@ -112,7 +112,7 @@ class Connection:
         """Close the connection; nothing is told to ``on_gone``."""
         self.on_gone = None
         await self._socket.close()
-        await self._reader
+        await asyncio.wait([self._reader])
 
 
 def _seen(future: asyncio.Future[Params]) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Awaitable
+from typing import Any
 
 from playwright.async_api import Playwright, async_playwright
 
@@ -14,14 +14,23 @@ from runtime.browser import launch
 async def start() -> Playwright:
     """A running driver; ``await playwright.stop()`` ends it.
 
-    It stands in our process group, so the terminal's interrupt would end it under us, and what was going on would look like a failure
-    instead of an interruption. A child inherits which signals are blocked: ours are held back meanwhile and delivered afterwards.
+    Playwright starts it in our process group, where the terminal's interrupt would end it under us: what was going on would look like a
+    failure instead of an interruption, and nothing could be closed in order. Nothing of Playwright's says otherwise, and node takes back
+    what a parent blocks or ignores; so the event loop gives it a session of its own.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    loop: Any = asyncio.get_running_loop()
+    original = loop.subprocess_exec
+
+    def apart(factory: Any, *command: Any, **options: Any) -> Any:
+        if "run-driver" in command:
+            options["start_new_session"] = True
+        return original(factory, *command, **options)
+
+    loop.subprocess_exec = apart
     try:
         return await async_playwright().start()
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        loop.subprocess_exec = original
 
 
 async def start_with(starting: Awaitable[launch.Chromium]) -> tuple[launch.Chromium, Playwright]:
@@ -29,8 +38,10 @@ async def start_with(starting: Awaitable[launch.Chromium]) -> tuple[launch.Chrom
     launching, driving = asyncio.ensure_future(starting), asyncio.ensure_future(start())
     try:
         return await asyncio.gather(launching, asyncio.shield(driving))
-    except BaseException:
-        launching.cancel()
+    except BaseException as error:
+        # An interruption has reached the start of Chromium already; a second one would take it away from its tidying up.
+        if not isinstance(error, asyncio.CancelledError):
+            launching.cancel()
         # A driver can only be stopped once it has started.
         chromium, playwright = await asyncio.gather(launching, driving, return_exceptions=True)
         if not isinstance(chromium, BaseException):

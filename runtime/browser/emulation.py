@@ -23,6 +23,8 @@ class Emulation:
         self._connection = connection
         self._options = options
         self._ready: dict[str, asyncio.Future[None]] = {}
+        self._tabs: dict[str, str] = {}
+        """Session of each tab."""
         self._headers = dict(options.headers)
 
     @property
@@ -30,13 +32,13 @@ class Emulation:
         """Headers that go with every request."""
         return self._headers
 
-    async def start(self) -> None:
-        """Set up the tabs that are there, and from now on each new one."""
+    async def start(self, seconds: float = PATIENCE_SECONDS) -> None:
+        """Set up the tabs that are there, waiting for them no longer than ``seconds``; and from now on each new one."""
         connection = self._connection
         connection.on("Target.attachedToTarget", self._attached)
         connection.on("Target.detachedFromTarget", self._detached)
         await connection.send("Target.setAutoAttach", _ATTACH)
-        await asyncio.wait([*self._ready.values()] or [connection.post("Target.getTargets")], timeout=PATIENCE_SECONDS)
+        await asyncio.wait([*self._ready.values()] or [connection.post("Target.getTargets")], timeout=seconds)
 
     def _attached(self, params: cdp.Params, _session: str) -> None:
         target, session = params["targetInfo"], params["sessionId"]
@@ -44,17 +46,23 @@ class Emulation:
         if target["type"] in ("page", "iframe"):
             for method, arguments in self._commands(is_tab=target["type"] == "page"):
                 posted.append(self._connection.post(method, arguments, session))
+            if not params["waitingForDebugger"]:
+                # The rest is the browser's to answer: this tells whether the page itself does.
+                posted.append(self._connection.post("Runtime.evaluate", {"expression": "1"}, session))
             # Foreign frames and workers report to their tab, not to the browser.
             self._connection.post("Target.setAutoAttach", _ATTACH, session)
         elif self._headers:
             self._connection.post("Network.setExtraHTTPHeaders", {"headers": self._headers}, session)
         self._connection.post("Runtime.runIfWaitingForDebugger", session=session)
+        if target["type"] == "page":
+            self._tabs[target["targetId"]] = session
         if target["type"] == "page" and (not params["waitingForDebugger"] or target.get("canAccessOpener")):
             done = asyncio.gather(*posted, return_exceptions=True)
             ready = self._ready.setdefault(target["targetId"], asyncio.get_running_loop().create_future())
             done.add_done_callback(lambda _done: ready.done() or ready.set_result(None))
 
     def _detached(self, params: cdp.Params, _session: str) -> None:
+        self._tabs.pop(params.get("targetId", ""), None)
         ready = self._ready.pop(params.get("targetId", ""), None)
         if ready is not None and not ready.done():
             ready.set_result(None)
@@ -88,6 +96,22 @@ class Emulation:
         ready = self._ready.get(frame)
         if ready is not None and not ready.done():
             await asyncio.wait([ready], timeout=PATIENCE_SECONDS)
+
+    async def close_stuck(self, current: str) -> bool:
+        """Close every tab that was not set up in time because its page does not answer: one that waits in a dialog, or computes without end.
+
+        Whether ``current`` is there and none of them. Raises TimeoutError where one cannot be closed.
+        """
+        stuck = {tab for tab, ready in self._ready.items() if tab in self._tabs and not ready.done()}
+        lost = current not in self._tabs or current in stuck
+        for tab in stuck:
+            # A page that computes cannot be closed either.
+            self._connection.post("Runtime.terminateExecution", {}, self._tabs[tab])
+            await self._connection.send("Target.closeTarget", {"targetId": tab})
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not self._tabs.keys().isdisjoint(stuck):  # noqa: ASYNC110 - their ends are events of the protocol
+                await asyncio.sleep(0.01)
+        return not lost
 
 
 _ATTACH: cdp.Params = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}

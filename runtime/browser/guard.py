@@ -227,28 +227,6 @@ class Guard:
             trees.extend(tree.get("childFrames", ()))
         self._connection.post("Target.detachFromTarget", {"sessionId": session})
 
-    async def close_stuck_tabs(self, current: str, seconds: float) -> bool:
-        """Close every tab whose page does not answer, such as one that waits in a dialog; whether ``current`` is still there after that."""
-        tabs = [each["targetId"] for each in self._targets.values() if each["type"] == "page"]
-        answers = await asyncio.gather(*(self._answers(tab, seconds) for tab in tabs))
-        stuck = [tab for tab, answers in zip(tabs, answers, strict=True) if not answers]
-        if current not in tabs or current in stuck:
-            return False
-        for tab in stuck:
-            await self._connection.send("Target.closeTarget", {"targetId": tab})
-        return True
-
-    async def _answers(self, tab: str, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                attached = await self._connection.send("Target.attachToTarget", {"targetId": tab, "flatten": True})
-                session = attached["sessionId"]
-                await self._connection.send("Runtime.evaluate", {"expression": "1"}, session)
-        except (TimeoutError, cdp.Refused):
-            return False
-        self._connection.post("Target.detachFromTarget", {"sessionId": session})
-        return True
-
     def _asked(self, params: Params, _session: str) -> None:
         self._spawn(self._answer(params))
 

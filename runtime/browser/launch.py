@@ -156,8 +156,12 @@ class Chromium:
         async with asyncio.timeout(WATCHER_SECONDS):
             reader, writer = await asyncio.open_connection("127.0.0.1", alive.watcher_port)
             held = cls(alive, reader, writer)
-            await held._say({"token": alive.token})
-            await held._say({"linger": linger})
+            try:
+                await held._say({"token": alive.token})
+                await held._say({"linger": linger})
+            except BaseException:
+                await held.release()
+                raise
         return held
 
     async def _say(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -283,14 +287,14 @@ async def _start(
             raise interrupted
         async with asyncio.timeout(START_SECONDS):
             address = await _address(profile, held)
-    except OSError as error:
+    except BaseException as error:
+        if held is not None:
+            await held.end()
+        if not isinstance(error, OSError):
+            raise
         slow = isinstance(error, TimeoutError)
         said = f"it did not answer within {START_SECONDS:g} s" if slow else "it ended at once"
         raise _NotStarted(said, _tail(log)) from None
-    except asyncio.CancelledError:
-        if held is not None:
-            await held.end()
-        raise
     held.alive = dataclasses.replace(alive, address=address)
     return held
 

@@ -14,7 +14,8 @@ from typing import Any, cast
 from playwright.async_api import Browser, BrowserContext, Error, Page, Playwright
 
 from nodes.errors import SetupError
-from runtime.browser import cdp, checkpoint, driver, durable, failures, find, guard, launch, matching
+from runtime import durable
+from runtime.browser import cdp, checkpoint, driver, failures, find, guard, launch, matching
 from runtime.browser.emulation import Emulation
 from runtime.browser.options import BrowserOptions, Permission
 from runtime.browser.session import Session
@@ -34,21 +35,22 @@ class Own:
         self._playwright = playwright
         self._state = private / STATE
         self._guard: guard.Guard | None = None
+        self._ward: guard.Ward | None = None
         self._browser: Browser | None = None
 
-    async def connect(self, options: BrowserOptions, origins: Sequence[str]) -> tuple[guard.Guard, guard.Ward]:
-        """Put the guard in its place, then everything else that must hold before a page loads, then Playwright."""
+    async def connect(self, options: BrowserOptions, origins: Sequence[str]) -> Emulation:
+        """Put the guard in its place, then everything else that must hold before a page loads. Raises cdp.Gone."""
         try:
             connection = await cdp.Connection.open(self._chromium.alive.address, REATTACH_SECONDS)
             self._guard = guard.Guard(connection, on_lost=self._chromium.end_soon)
             emulation = Emulation(connection, options)
             await self._guard.start(emulation)
-            ward = await self._guard.ward(origins, credentials(options))
-            await emulation.start()
+            self._ward = await self._guard.ward(origins, credentials(options))
+            await emulation.start(REATTACH_SECONDS / 2)
             await _set_up(connection, options)
         except cdp.Refused as error:
             raise cdp.Gone(str(error)) from None
-        return self._guard, ward
+        return emulation
 
     async def playwright_context(self) -> BrowserContext:
         """Playwright's view of the browser."""
@@ -59,6 +61,21 @@ class Own:
         )
         await self._playwright.selectors.register(matching.ENGINE_NAME, matching.ENGINE, content_script=True)
         return self._browser.contexts[0]
+
+    async def session(self, context: BrowserContext, tab: str | None) -> Session:
+        """The session, beginning with the tab of that id where one is given: then this is a browser that was found again."""
+        assert self._guard is not None
+        assert self._ward is not None
+        session = Session(context, self._ward, self.end, watch=self._guard, reattached=tab is not None)
+        current = None
+        for page in context.pages if tab is not None else ():
+            if await target_id(context, page) == tab:
+                current = page
+            # Nobody was on guard while no engine was there.
+            for frame in page.frames:
+                session.committed(frame.url)
+        await session.begin_with(current)
+        return session
 
     async def remember(self, context: BrowserContext, page: Page) -> None:
         """Write down where the browser is and which tab is the current one."""
@@ -98,9 +115,9 @@ async def open_own(
     )
     own = Own(*await driver.start_with(starting), private)
     try:
-        watch, ward = await own.connect(options, origins)
+        await own.connect(options, origins)
         context = await own.playwright_context()
-        session = await _session(own, context, watch, ward, None)
+        session = await own.session(context, None)
         await own.remember(context, session.page.page)
     except (cdp.Gone, Error) as error:
         await own.end(keep=False)
@@ -138,31 +155,19 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
         return None
     own = Own(chromium, await driver.start(), private)
     try:
-        async with asyncio.timeout(2 * REATTACH_SECONDS):
-            watch, ward = await own.connect(options, origins)
-            if not await watch.close_stuck_tabs(tab, REATTACH_SECONDS / 2):
+        async with asyncio.timeout(3 * REATTACH_SECONDS):
+            emulation = await own.connect(options, origins)
+            if not await emulation.close_stuck(tab):
                 raise cdp.Gone("the current tab is lost")
             context = await own.playwright_context()
             await checkpoint.visit(context, origins)
-            return await _session(own, context, watch, ward, tab)
+            return await own.session(context, tab)
     except (cdp.Gone, cdp.Refused, Error, TimeoutError):
         await own.end(keep=False)
         return None
     except BaseException:
         await own.end(keep=True)
         raise
-
-
-async def _session(own: Own, context: BrowserContext, watch: guard.Guard, ward: guard.Ward, tab: str | None) -> Session:
-    session = Session(context, ward, own.end, watch=watch, reattached=tab is not None)
-    current = None
-    for page in context.pages if tab is not None else ():
-        if await target_id(context, page) == tab:
-            current = page
-        for frame in page.frames:
-            ward.check(frame.url, "found in the browser")
-    await session.begin_with(current)
-    return session
 
 
 async def target_id(context: BrowserContext, page: Page) -> str:

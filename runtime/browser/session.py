@@ -40,6 +40,7 @@ class Session:
         self._tabs: dict[Page, Tab] = {}
         self._closed_documents = 0
         self._lost: str | None = None
+        self._closed_already = False
         self._current: Tab
         for page in context.pages:
             self._add(page)
@@ -148,5 +149,7 @@ class Session:
         self._current = self._tabs[page]
 
     async def close(self, *, keep: bool = False) -> None:
-        """End the browser."""
-        await self._end(keep)
+        """End the browser, or with ``keep`` let go of it; what is closed already stays as it is."""
+        if not self._closed_already:
+            self._closed_already = True
+            await self._end(keep)

@@ -137,6 +137,8 @@ async def open_shared(executable: Path, options: BrowserOptions, *, origins: Seq
             await place.starting.result().end()
         else:
             place.starting.cancel()
+            # What it has started already it ends itself.
+            await asyncio.wait([place.starting])
 
     try:
         # One run that is interrupted must not interrupt the start for the others.

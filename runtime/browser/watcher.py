@@ -86,6 +86,7 @@ class Watcher:
         self.engines: dict[socket.socket, Engine] = {}
         self.deadline: float | None = time.monotonic() + FIRST_CONNECTION_SECONDS
         self.over = False
+        self.asker: Engine | None = None
 
     def watch(self) -> None:
         """Returns when Chromium is to end, or has."""
@@ -127,7 +128,7 @@ class Watcher:
                     engine.answer({"ok": True})
                 return engine.known
             if message.get("end"):
-                self.over = True
+                self.asker, self.over = engine, True
                 return True
             self.linger = float(message["linger"])
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -136,13 +137,12 @@ class Watcher:
         return True
 
     def end(self) -> None:
-        """End Chromium and all its helpers, remove its folders, and tell whoever still listens."""
+        """End Chromium and all its helpers, remove its folders, and tell whoever asked for it."""
         kill_group(self.chromium)
         for folder in self.spec["remove"]:
             remove(folder)
-        for engine in self.engines.values():
-            if engine.known:
-                engine.answer({"ended": True})
+        if self.asker is not None:
+            self.asker.answer({"ended": True})
 
 
 def ended(chromium: subprocess.Popen[bytes]) -> bool:

@@ -1,0 +1,317 @@
+"""A run's browser over its life: started, left behind by a killed engine, found again, rebuilt from a checkpoint, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from nodes.errors import SetupError, SiteError
+from nodes.targets import Target
+from runtime import durable
+from runtime.browser import find, launching, own, process
+from runtime.browser.options import BrowserOptions, Mode, Viewport
+from runtime.browser.session import Session
+from tests import browsers, site
+
+ROOT = Path(__file__).parents[2]
+
+NAME = Target(label="Name")
+
+FORM = "<title>Form</title><label>Name<input></label>"
+
+ENGINE = """
+import asyncio, os, pathlib, signal, sys
+from nodes.targets import Target
+from tests import browsers
+
+async def main(private, origin, linger):
+    async with browsers.opened(pathlib.Path(private), origin, linger=float(linger)) as browser:
+        await browser.page.goto(origin + "/form")
+        await browser.page.fill(Target(label="Name"), "typed")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+"""An engine that fills a form and is killed."""
+
+HANG = "void setTimeout(() => { for (;;); })"
+"""A page that never answers again, as one does that waits in a dialog."""
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[site.Site]:
+    """A site with a form."""
+    with site.serve() as shown:
+        shown.page("/form", FORM)
+        yield shown
+
+
+def killed_engine(private: Path, served: site.Site, linger: float = 60) -> None:
+    """Run an engine until it has killed itself."""
+    command = [sys.executable, "-c", ENGINE, str(private), served.origin, str(linger)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == -9, ended.stderr
+
+
+async def reattached(private: Path, served: site.Site, options: BrowserOptions | None = None) -> Session | None:
+    """The browser that a killed engine left."""
+    found = await launching.reattach(
+        options, origins=[served.origin], private=private, chosen=browsers.Chosen(linger=60)
+    )
+    if found is not None:
+        found.bound(10)
+    return found
+
+
+def processes_of(private: Path) -> list[int]:
+    """Every process that was started with this folder."""
+    found: list[int] = []
+    for each in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if str(private) in " ".join(each.cmdline()):
+                found.append(each.pid)
+    return found
+
+
+def left_behind(private: Path) -> list[str]:
+    """What stands in the private folder, Chromium's own log aside."""
+    return sorted(each.name for each in private.iterdir() if each.name != "chromium.log")
+
+
+async def test_a_killed_engine_leaves_its_browser_as_it_was(served: site.Site, tmp_path: Path) -> None:
+    """The next engine finds page and typed text, under the guard and with the options as before; and it ends the browser for good."""
+    killed_engine(tmp_path, served)
+    found = await reattached(tmp_path, served, BrowserOptions(viewport=Viewport(width=600, height=400)))
+    assert found is not None
+    assert found.reattached
+    assert found.page.url == f"{served.origin}/form"
+    assert await found.page.value(NAME) == "typed"
+    assert await found.page.page.evaluate("[innerWidth, innerHeight]") == [600, 400]
+    assert found.facts().pending_input is False
+    found.mark_pending()
+    assert found.facts().pending_input is True
+    await found.page.goto(f"{served.origin}/form")
+    assert found.facts().pending_input is False
+    with pytest.raises(SiteError, match="not allowed"):
+        await found.page.goto("http://127.0.0.2/")
+    await found.close()
+    assert left_behind(tmp_path) == []
+    await browsers.until(lambda: not processes_of(tmp_path))
+
+
+async def test_a_browser_with_no_patience_goes_with_its_engine(served: site.Site, tmp_path: Path) -> None:
+    """With ``linger`` 0 nothing of a killed engine's browser is left, and there is nothing to find again."""
+    killed_engine(tmp_path, served, linger=0)
+    await browsers.until(lambda: not processes_of(tmp_path))
+    assert await reattached(tmp_path, served) is None
+    assert left_behind(tmp_path) == []
+
+
+async def left_with_a_stuck_tab(private: Path, served: site.Site, stuck: int) -> None:
+    """Leave a browser with two tabs, each in a process of its own, of which one does not answer."""
+    elsewhere = served.origin.replace("127.0.0.1", "localhost")
+    async with browsers.opened(private, served.origin, elsewhere, linger=60) as browser:
+        await browser.page.goto(f"{served.origin}/form")
+        await browser.page.fill(NAME, "typed")
+        other = await browser.page.page.context.new_page()
+        await other.goto(f"{elsewhere}/form")
+        await browser.page.page.context.pages[stuck].evaluate(HANG)
+        await browser.close(keep=True)
+
+
+async def test_a_stuck_tab_is_given_up_and_the_others_are_kept(served: site.Site, tmp_path: Path) -> None:
+    """A tab that does not answer is closed; the current one is as it was."""
+    await left_with_a_stuck_tab(tmp_path, served, 1)
+    found = await reattached(tmp_path, served)
+    assert found is not None
+    assert await found.page.value(NAME) == "typed"
+    assert len(found.page.page.context.pages) == 1
+    await found.close()
+
+
+async def test_without_its_current_tab_a_browser_counts_as_gone(served: site.Site, tmp_path: Path) -> None:
+    """When the current tab does not answer the run's state is not there; what is left of the browser is ended."""
+    await left_with_a_stuck_tab(tmp_path, served, 0)
+    assert await reattached(tmp_path, served) is None
+    await browsers.until(lambda: not processes_of(tmp_path))
+    assert left_behind(tmp_path) == []
+
+
+async def test_a_kept_browser_waits_for_its_next_engine(served: site.Site, tmp_path: Path) -> None:
+    """``keep`` lets go without ending."""
+    async with browsers.opened(tmp_path, served.origin, linger=60) as first:
+        await first.page.goto(f"{served.origin}/form")
+        await first.close(keep=True)
+        found = await reattached(tmp_path, served)
+        assert found is not None
+        assert found.page.url == f"{served.origin}/form"
+        await found.close()
+    assert left_behind(tmp_path) == []
+
+
+async def test_its_whereabouts_are_private(served: site.Site, tmp_path: Path) -> None:
+    """Where the browser can be driven is for its owner's eyes, and so is the profile."""
+    async with browsers.opened(tmp_path, served.origin):
+        assert stat.S_IMODE((tmp_path / own.STATE).stat().st_mode) == 0o600
+        (profile,) = tmp_path.glob("profile-*")
+        assert stat.S_IMODE(profile.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("change", [{"chromium_started": "1"}, {"watcher_started": "1"}, {"boot": "another"}])
+async def test_another_process_with_the_same_number_is_not_touched(change: dict[str, str], tmp_path: Path) -> None:
+    """Process ids come back: only with its start and the machine's boot is a process the one that was noted."""
+    state = {
+        "address": "ws://127.0.0.1:9/",
+        "folders": [str(tmp_path / "profile-x")],
+        "chromium": os.getpid(),
+        "chromium_started": process.started(os.getpid()),
+        "watcher": os.getpid(),
+        "watcher_started": process.started(os.getpid()),
+        "watcher_port": 9,
+        "token": "",
+        "boot": process.boot(),
+        "tab": "",
+    }
+    (tmp_path / "profile-x").mkdir()
+    durable.write(tmp_path / own.STATE, json.dumps({**state, **change}).encode())
+    assert await launching.reattach(None, origins=[], private=tmp_path, chosen=browsers.Chosen()) is None
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"tab": 1, "address": 2}'])
+async def test_whereabouts_that_make_no_sense_are_dropped(text: str, tmp_path: Path) -> None:
+    """A state file that cannot be read means that there is no browser."""
+    (tmp_path / own.STATE).write_text(text)
+    assert await launching.reattach(None, origins=[], private=tmp_path, chosen=browsers.Chosen()) is None
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.parametrize("mode", ["own", "shared"])
+async def test_a_checkpoint_brings_everything_back(mode: Mode, served: site.Site, tmp_path: Path) -> None:
+    """Cookies (also of the session, also hidden from scripts), storage, IndexedDB, session storage and tabs survive into a fresh browser."""
+    store = """<title>Store</title><script>
+      if (!document.cookie.includes('seen')) {
+        document.cookie = 'seen=yes';
+        localStorage.kept = 'local';
+        sessionStorage.kept = 'session';
+        const opening = indexedDB.open('shelf', 1);
+        opening.onupgradeneeded = () => opening.result.createObjectStore('books').put({title: 'kept'}, 1);
+        opening.onsuccess = () => { document.title = 'Stored'; };
+      }
+      const found = sessionStorage.kept;
+    </script>"""
+    served.page("/store", store, set_cookie="hidden=1; HttpOnly")
+    path = tmp_path / "checkpoint-1.json"
+    async with browsers.opened(tmp_path, served.origin, mode=mode) as first:
+        await first.page.goto(f"{served.origin}/store")
+        await first.page.page.wait_for_function("document.title == 'Stored'")
+        second = await first.page.page.context.new_page()
+        await second.goto(f"{served.origin}/form?other")
+        assert await first.save(path) == [f"{served.origin}/store", f"{served.origin}/form?other"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    served.requests.clear()
+    async with browsers.opened(tmp_path, served.origin, mode=mode) as fresh:
+        await fresh.restore(path)
+        assert fresh.page.url == f"{served.origin}/store"
+        assert [page.url for page in fresh.page.page.context.pages][1:] == [f"{served.origin}/form?other"]
+        # The session storage was there before the page's own script.
+        assert await fresh.page.page.evaluate("[document.cookie, localStorage.kept, found]") == [
+            "seen=yes",
+            "local",
+            "session",
+        ]
+        book = """new Promise((told) => {
+          const opening = indexedDB.open('shelf');
+          opening.onsuccess = () => {
+            const asking = opening.result.transaction('books').objectStore('books').get(1);
+            asking.onsuccess = () => told(asking.result);
+          };
+        })"""
+        assert await fresh.page.page.evaluate(book) == {"title": "kept"}
+        assert fresh.facts().documents == 2
+    assert [request.path for request in served.arrived()] == ["/store", "/form"]
+    assert "hidden=1" in served.arrived("/store")[0].headers["cookie"]
+
+
+async def test_a_reattached_browser_saves_what_it_stored_before(served: site.Site, tmp_path: Path) -> None:
+    """A checkpoint taken after finding a browser again holds what sites stored under the engine before; asking for it sends nothing."""
+    served.page("/keep", "<script>localStorage.kept = 'yes'</script>")
+    async with browsers.opened(tmp_path, served.origin, linger=60) as first:
+        await first.page.goto(f"{served.origin}/keep")
+        await first.page.goto("about:blank")
+        await first.close(keep=True)
+        served.requests.clear()
+        found = await reattached(tmp_path, served)
+        assert found is not None
+        await found.save(tmp_path / "checkpoint-1.json")
+        await found.close()
+    assert served.arrived() == []
+    (saved,) = json.loads((tmp_path / "checkpoint-1.json").read_text())["storage"]["origins"]
+    assert saved["localStorage"] == [{"name": "kept", "value": "yes"}]
+
+
+async def test_a_checkpoint_that_cannot_be_read_says_so(served: site.Site, tmp_path: Path) -> None:
+    """A checkpoint of another format, or none, is named and not guessed at."""
+    (tmp_path / "checkpoint-1.json").write_text('{"format": 99}')
+    async with browsers.opened(tmp_path, served.origin) as browser:
+        for name, words in (("checkpoint-1.json", "has format 99"), ("checkpoint-2.json", "cannot be read")):
+            with pytest.raises(SetupError, match=words):
+                await browser.restore(tmp_path / name)
+
+
+async def test_a_browser_that_does_not_start_says_what_it_said(tmp_path: Path) -> None:
+    """The end of a failed browser's own words is in the error, and nothing of the try is left."""
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\necho 'the sky is falling' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    private = tmp_path / "private"
+    private.mkdir()
+    with pytest.raises(SetupError) as failed:
+        await launching.open_browser(None, origins=[], private=private, chosen=browsers.Chosen(browser=broken))
+    assert failed.value.exit == 3
+    assert "the sky is falling" in failed.value.evidence["log"]
+    await browsers.until(lambda: left_behind(private) == [])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only as root is the sandbox never tried")
+@pytest.mark.parametrize("mode", ["own", "shared"])
+async def test_an_interrupted_start_leaves_nothing(mode: Mode, served: site.Site, tmp_path: Path) -> None:
+    """Whenever a start is interrupted, no process and no profile is left of it."""
+    chosen = browsers.Chosen(browser_mode=mode, linger=600)
+    for seconds in (0, 0.02, 0.1, 0.2, 0.3, 0.4):
+        opening = asyncio.ensure_future(
+            launching.open_browser(None, origins=[served.origin], private=tmp_path, chosen=chosen)
+        )
+        await asyncio.sleep(seconds)
+        opening.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await (await opening).close()
+        await browsers.until(lambda: not processes_of(tmp_path))
+        await browsers.until(lambda: left_behind(tmp_path) == [])
+
+
+async def test_an_interrupt_in_the_terminal_reaches_neither_browser_nor_driver(
+    served: site.Site, tmp_path: Path
+) -> None:
+    """Ctrl-C goes to the engine alone: Chromium has a session of its own, and so has Playwright's driver."""
+    async with browsers.opened(tmp_path, served.origin):
+        state = json.loads((tmp_path / own.STATE).read_text())
+        assert os.getsid(state["chromium"]) != os.getsid(0)
+        children = [each.pid for each in psutil.Process().children() if "run-driver" in each.cmdline()]
+        assert children
+        assert os.getsid(0) not in [os.getsid(child) for child in children]
+
+
+def test_finding_a_browser_on_this_machine() -> None:
+    """There is a browser for these tests."""
+    assert find.find().exists()
