@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import http.server
+import ssl
 import threading
 import urllib.parse
 from collections.abc import Callable, Generator
+from pathlib import Path
 
 from typing_extensions import override
 
@@ -71,8 +73,11 @@ class Site:
 
 
 @contextlib.contextmanager
-def serve() -> Generator[Site]:
-    """A site that runs until the block ends."""
+def serve(*, secure: bool = False) -> Generator[Site]:
+    """A site that runs until the block ends; a ``secure`` one has a certificate that nobody trusts.
+
+    It also answers as a proxy would be asked (``GET http://elsewhere/path``), as if it were itself elsewhere.
+    """
     site = Site()
 
     class Server(http.server.ThreadingHTTPServer):
@@ -109,7 +114,11 @@ def serve() -> Generator[Site]:
             """Tests read ``requests``."""
 
     server = Server(("127.0.0.1", 0), Incoming)
-    site.origin = f"http://127.0.0.1:{server.server_port}"
+    if secure:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(Path(__file__).with_name("untrusted.pem"))
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    site.origin = f"http{'s' if secure else ''}://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

@@ -112,7 +112,10 @@ class Guard:
         connection.on("Target.targetInfoChanged", self._target)
         connection.on("Target.targetDestroyed", self._target_gone)
         connection.post("Target.setDiscoverTargets", {"discover": True})
-        await connection.send("Fetch.enable", {"patterns": [{"requestStage": "Request", "resourceType": "Document"}]})
+        await self._enable({"requestStage": "Request", "resourceType": "Document"})
+
+    async def _enable(self, pattern: Params) -> None:
+        await self._connection.send("Fetch.enable", {"patterns": [pattern], "handleAuthRequests": True})
 
     async def ward(
         self, allowed: Iterable[str], credentials: Sequence[Credentials] = (), context: str | None = None
@@ -121,8 +124,7 @@ class Guard:
         ward = Ward(allowed, credentials)
         if credentials:
             # Anything may be asked for a password, so from now on everything passes by here.
-            everything: Params = {"patterns": [{"requestStage": "Request"}], "handleAuthRequests": True}
-            await self._connection.send("Fetch.enable", everything)
+            await self._enable({"requestStage": "Request"})
         if context is None:
             self._everywhere = ward
         else:
@@ -233,7 +235,8 @@ class Guard:
     async def _answer(self, params: Params) -> None:
         ward = await self._ward_of(params["frameId"])
         known = ward.credentials(params["authChallenge"]) if ward is not None else None
-        answer: Params = {"response": "Default"}
+        # Left to itself Chromium would ask a person. The site's answer to who has no password is shown instead.
+        answer: Params = {"response": "CancelAuth"}
         # A request is asked again when the answer was wrong: then there is nothing better to say.
         if known is not None and params["requestId"] not in self._answered:
             self._answered.add(params["requestId"])

@@ -1,0 +1,292 @@
+"""One suite for both modes: every option, in a tab and in popups, from the first request and the first script on."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from nodes.errors import UsageError
+from nodes.targets import Target
+from runtime.browser import cdp, launching
+from runtime.browser.options import BrowserOptions, Geolocation, HttpCredentials, Mode, Proxy, Viewport
+from runtime.browser.session import Session
+from tests import browsers, site
+
+MODES: tuple[Mode, ...] = ("own", "shared")
+
+PLACES = ("tab", "popup", "popup without opener", "popup by name")
+
+OPTIONS = BrowserOptions(
+    viewport=Viewport(width=900, height=500),
+    device_scale_factor=2,
+    locale="de-DE",
+    timezone="Asia/Tokyo",
+    user_agent="Tester/1.0",
+    color_scheme="dark",
+    reduced_motion=True,
+    geolocation=Geolocation(latitude=52.5, longitude=13.4),
+    permissions=["geolocation"],
+    headers={"X-Run": "seven"},
+    http_credentials=HttpCredentials(username="ada", password="lovelace"),
+    ignore_https_errors=True,
+)
+
+BASIC = "Basic " + base64.b64encode(b"ada:lovelace").decode()
+
+# What the page's first script sees, before anything else has happened in it.
+LOOK = """<!doctype html><meta charset=utf-8><title>Look</title><script>
+const media = (query) => matchMedia(query).matches;
+const seen = {
+  viewport: [innerWidth, innerHeight],
+  device_scale_factor: devicePixelRatio,
+  language: navigator.language,
+  number: (1234.5).toLocaleString(),
+  timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+  hour: new Date(0).getHours(),
+  user_agent: navigator.userAgent,
+  color_scheme: media('(prefers-color-scheme: dark)'),
+  reduced_motion: media('(prefers-reduced-motion: reduce)'),
+};
+const asked = Promise.all([
+  new Promise((told) => navigator.geolocation.getCurrentPosition(
+    ({coords}) => told([coords.latitude, coords.longitude]), (error) => told(error.message))),
+  fetch('/data').then((answer) => answer.text()),
+  fetch(SECURE, {mode: 'no-cors'}).then(() => 'loaded', String),
+]).then(([geolocation, data, secure]) => Object.assign(seen, {geolocation, data, secure}));
+</script>"""
+
+EXPECTED: dict[str, Any] = {
+    "viewport": [900, 500],
+    "device_scale_factor": 2,
+    "language": "de-DE",
+    "number": "1.234,5",
+    "timezone": "Asia/Tokyo",
+    "hour": 9,
+    "user_agent": "Tester/1.0",
+    "color_scheme": True,
+    "reduced_motion": True,
+    "geolocation": [52.5, 13.4],
+    "data": "for ada",
+    "secure": "loaded",
+}
+
+SENT: dict[str, str] = {
+    "x-run": "seven",
+    "user-agent": "Tester/1.0",
+    "authorization": BASIC,
+}
+
+
+@dataclasses.dataclass
+class Observation:
+    """What a page saw, and the first request for it that had its password."""
+
+    seen: dict[str, Any]
+    request: site.Request
+    data: site.Request
+
+
+def only_for_ada(body: str, **headers: str) -> site.Handler:
+    """A page behind a password."""
+
+    def answer(request: site.Request) -> site.Answer:
+        if request.headers.get("authorization") == BASIC:
+            return site.Answer(body, headers=headers)
+        return site.Answer("who are you?", 401, {"www-authenticate": 'Basic realm="here"'})
+
+    return answer
+
+
+@pytest.fixture(scope="module")
+def looked_at() -> Iterator[site.Site]:
+    """A site that wants a password for everything, and looks at whoever comes."""
+    with site.serve() as served, site.serve(secure=True) as secure:
+        secure.page("/", "over TLS")
+        look = LOOK.replace("SECURE", f"'{secure.origin}/'")
+        for place in PLACES:
+            served.answer(f"/{place.replace(' ', '-')}", only_for_ada(look))
+        served.answer("/data", only_for_ada("for ada"))
+        yield served
+
+
+@pytest.fixture(scope="module")
+async def observations(
+    looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, str], Observation]:
+    """What each place of each mode saw."""
+    found: dict[tuple[str, str], Observation] = {}
+    for mode in MODES:
+        private = tmp_path_factory.mktemp(mode)
+        async with browsers.opened(private, looked_at.origin, options=OPTIONS, mode=mode, seconds=20) as browser:
+            for place in PLACES:
+                looked_at.requests.clear()
+                found[mode, place] = await observe(browser, looked_at, place)
+    return found
+
+
+async def observe(browser: Session, looked_at: site.Site, place: str) -> Observation:
+    """Open the page at a place, and take down what it saw."""
+    path = f"/{place.replace(' ', '-')}"
+    page = browser.page.page
+    if place == "tab":
+        await browser.page.goto(looked_at.origin + path)
+    else:
+        ways = {
+            "popup": f"window.open('{path}')",
+            "popup without opener": f"window.open('{path}', '_blank', 'noopener')",
+            "popup by name": f"window.open('{path}', 'other')",
+        }
+        async with page.context.expect_page() as opening:
+            await page.evaluate(f"void {ways[place]}")
+        page = await opening.value
+    seen = await page.evaluate("asked")
+    allowed = [each for each in looked_at.requests if "authorization" in each.headers]
+    first = {each.path: each for each in reversed(allowed)}
+    return Observation(seen, first[path], first["/data"])
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_pages_see(mode: Mode, place: str, observations: dict[tuple[str, str], Observation]) -> None:
+    """Every option holds for the first script of every page, however it was opened."""
+    assert observations[mode, place].seen == EXPECTED
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_sites_are_sent(mode: Mode, place: str, observations: dict[tuple[str, str], Observation]) -> None:
+    """Every option holds for the request for a page itself, and for what the page asks for."""
+    for request in (observations[mode, place].request, observations[mode, place].data):
+        sent = {name: request.headers.get(name) for name in SENT}
+        assert sent == SENT
+        assert request.headers["accept-language"].startswith("de-DE")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_password_is_for_allowed_sites_only(
+    mode: Mode, looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A foreign image that asks for a name gets none; a password that is wrong is given once, not for ever."""
+    options = BrowserOptions(http_credentials=HttpCredentials(username="eve", password="guesses"))
+    private = tmp_path_factory.mktemp("private")
+    with site.serve() as foreign:
+        foreign.answer("/pixel", only_for_ada(""))
+        looked_at.page("/tempting", f"<img src={foreign.origin}/pixel>")
+        looked_at.requests.clear()
+        async with browsers.opened(private, looked_at.origin, options=options, mode=mode) as browser:
+            await browser.page.goto(looked_at.origin + "/tempting")
+            assert [each.headers.get("authorization") for each in foreign.arrived("/pixel")] == [None]
+            await browser.page.goto(looked_at.origin + "/tab")
+            assert await browser.page.text(Target(css="body")) == "who are you?"
+    assert len(looked_at.arrived("/tab")) == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_nobody_is_asked_for_a_password(
+    mode: Mode, looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Without a password the site's own answer is shown; no dialog waits for a person."""
+    private = tmp_path_factory.mktemp("private")
+    async with browsers.opened(private, looked_at.origin, mode=mode) as browser:
+        await browser.page.goto(looked_at.origin + "/tab")
+        assert await browser.page.text(Target(css="body")) == "who are you?"
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_proxy_and_no_scripts(mode: Mode, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Everything goes through the proxy, loopback too, with its password; and pages run no script, neither in a tab nor in a popup."""
+    private = tmp_path_factory.mktemp("private")
+    asking = {"proxy-authenticate": 'Basic realm="proxy"'}
+    with site.serve() as proxy:
+
+        def answer(request: site.Request) -> site.Answer:
+            if request.headers.get("proxy-authorization") != BASIC:
+                return site.Answer("", 407, asking)
+            return site.Answer(
+                "<title>Written</title><script>document.title = 'Run'</script><a target=_blank href=/popup>More</a>"
+            )
+
+        proxy.answer("/", answer)
+        proxy.answer("/popup", answer)
+        options = BrowserOptions(
+            java_script=False, proxy=Proxy(server=proxy.origin, username="ada", password="lovelace")
+        )
+        elsewhere = "http://127.0.0.1:8123"
+        async with browsers.opened(private, elsewhere, options=options, mode=mode) as browser:
+            await browser.page.goto(f"{elsewhere}/")
+            assert await browser.page.page.title() == "Written"
+            async with browser.page.page.context.expect_page() as opening:
+                await browser.page.click(Target(role="link", name="More"))
+            popup = await opening.value
+            await popup.wait_for_load_state()
+            assert await popup.title() == "Written"
+        assert [each.path for each in proxy.arrived() if "proxy-authorization" in each.headers] == ["/", "/popup"]
+
+
+async def test_what_only_the_shared_mode_can(looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Touch, phone layout and an ignored content security policy hold in mode shared."""
+    private = tmp_path_factory.mktemp("private")
+    looked_at.page(
+        "/strict",
+        "<script>window.run = true</script>",
+        content_security_policy="script-src 'none'",
+    )
+    options = BrowserOptions(mode="shared", touch=True, mobile=True, bypass_csp=True)
+    async with browsers.opened(private, looked_at.origin, options=options) as browser:
+        await browser.page.goto(looked_at.origin + "/strict")
+        seen = await browser.page.page.evaluate("[navigator.maxTouchPoints > 0, 'ontouchstart' in window, window.run]")
+        assert seen == [True, True, True]
+
+
+async def test_what_only_the_own_mode_can(looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Switches of one's own go to a Chromium of one's own, beside those that we need."""
+    private = tmp_path_factory.mktemp("private")
+    options = BrowserOptions(mode="own", color_scheme="dark", switches=["--blink-settings=textAreasAreResizable=false"])
+    looked_at.page("/plain", "<textarea></textarea>")
+    async with browsers.opened(private, looked_at.origin, options=options) as browser:
+        await browser.page.goto(looked_at.origin + "/plain")
+        seen = await browser.page.page.evaluate(
+            "[getComputedStyle(document.querySelector('textarea')).resize, matchMedia('(prefers-color-scheme: dark)').matches]"
+        )
+        assert seen == ["none", True]
+
+
+async def test_a_setting_cannot_choose_a_mode_that_lacks_something(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A mode that the settings choose against what the workflow asks for is refused, and the other mode is named."""
+    private = tmp_path_factory.mktemp("private")
+    options = BrowserOptions(switches=["--lang=de"])
+    chosen = browsers.Chosen(browser_mode="shared")
+    with pytest.raises(UsageError, match="mode `shared` has no `switches`: take mode `own`"):
+        await launching.open_browser(options, origins=[], private=private, chosen=chosen)
+
+
+async def test_a_popup_waits_until_it_is_set_up(
+    looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it takes to set up a popup: its first script sees what was set."""
+    private = tmp_path_factory.mktemp("private")
+    options = BrowserOptions(viewport=Viewport(width=333, height=222))
+    looked_at.page("/small", "<script>const seen = [innerWidth, innerHeight]</script>")
+    async with browsers.opened(private, looked_at.origin, options=options, mode="own") as browser:
+        await browser.page.goto(looked_at.origin + "/small")
+        connection = browser._watch._connection
+        at_once = connection.post
+
+        def late(method: str, params: cdp.Params | None = None, session: str = "") -> asyncio.Future[cdp.Params]:
+            async def post() -> cdp.Params:
+                await asyncio.sleep(0.5)
+                return await at_once(method, params, session)
+
+            return (
+                asyncio.ensure_future(post()) if method.startswith("Emulation.") else at_once(method, params, session)
+            )
+
+        monkeypatch.setattr(connection, "post", late)
+        async with browser.page.page.context.expect_page() as opening:
+            await browser.page.page.evaluate("void window.open('/small')")
+        assert await (await opening.value).evaluate("seen") == [333, 222]
