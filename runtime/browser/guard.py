@@ -12,25 +12,12 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from nodes.errors import InternalError, OriginRefused, Phase
 from runtime.browser import cdp, origins
 
 Params = cdp.Params
-
-
-class Preparation(Protocol):
-    """What has to be in force in a tab before its first document is requested."""
-
-    async def prepared(self, frame: str) -> None:
-        """Returns when it is in force in the tab with this main frame; at once for other frames."""
-        ...
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Headers that go with every request."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,12 +85,15 @@ class Guard:
         self._tasks: set[asyncio.Task[None]] = set()
         self._lost = False
         self._on_lost = on_lost
-        self._preparation: Preparation | None = None
+        self._headers: dict[str, str] = {}
         self._answered: set[str] = set()
 
-    async def start(self, preparation: Preparation | None = None) -> None:
-        """From the return of this on no document loads unseen; and where no ward is known, none loads at all."""
-        self._preparation = preparation
+    async def start(self, headers: dict[str, str] | None = None) -> None:
+        """From the return of this on no document loads unseen; and where no ward is known, none loads at all.
+
+        ``headers`` go with every request that passes by here.
+        """
+        self._headers = headers or {}
         connection = self._connection
         connection.on_gone = self._gone
         connection.on("Fetch.requestPaused", self._paused)
@@ -155,6 +145,8 @@ class Guard:
     def _paused(self, params: Params, _session: str) -> None:
         if params.get("resourceType") != "Document":
             self._let(params)
+        elif self._everywhere is not None:
+            self._judge(params, self._everywhere)
         else:
             self._spawn(self._judge_later(params))
 
@@ -164,11 +156,7 @@ class Guard:
         task.add_done_callback(self._tasks.discard)
 
     async def _judge_later(self, params: Params) -> None:
-        frame = params["frameId"]
-        ward = await self._ward_of(frame)
-        if ward is not None and self._preparation is not None:
-            await self._preparation.prepared(frame)
-        self._judge(params, ward)
+        self._judge(params, await self._ward_of(params["frameId"]))
 
     def _judge(self, params: Params, ward: Ward | None) -> None:
         if ward is not None and ward.check(params["request"]["url"], self._kind(params)):
@@ -179,11 +167,10 @@ class Guard:
 
     def _let(self, params: Params) -> None:
         answer: Params = {"requestId": params["requestId"]}
-        extra = self._preparation.headers if self._preparation is not None else {}
-        if extra:
-            names = {name.lower() for name in extra}
+        if self._headers:
+            names = {name.lower() for name in self._headers}
             sent = {name: value for name, value in params["request"]["headers"].items() if name.lower() not in names}
-            answer["headers"] = [{"name": name, "value": value} for name, value in (sent | extra).items()]
+            answer["headers"] = [{"name": name, "value": value} for name, value in (sent | self._headers).items()]
         self._connection.post("Fetch.continueRequest", answer)
 
     def _kind(self, params: Params) -> str:

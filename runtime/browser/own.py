@@ -44,7 +44,7 @@ class Own:
             connection = await cdp.Connection.open(self._chromium.alive.address, REATTACH_SECONDS)
             self._guard = guard.Guard(connection, on_lost=self._chromium.end_soon)
             emulation = Emulation(connection, options)
-            await self._guard.start(emulation)
+            await self._guard.start(options.headers)
             self._ward = await self._guard.ward(origins, credentials(options))
             await emulation.start(REATTACH_SECONDS / 2)
             await _set_up(connection, options)

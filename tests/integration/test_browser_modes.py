@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import dataclasses
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ import pytest
 
 from nodes.errors import UsageError
 from nodes.targets import Target
-from runtime.browser import cdp, launching
+from runtime.browser import launching
 from runtime.browser.options import BrowserOptions, Geolocation, HttpCredentials, Mode, Proxy, Viewport
 from runtime.browser.session import Session
 from tests import browsers, site
@@ -263,30 +262,3 @@ async def test_a_setting_cannot_choose_a_mode_that_lacks_something(tmp_path_fact
     chosen = browsers.Chosen(browser_mode="shared")
     with pytest.raises(UsageError, match="mode `shared` has no `switches`: take mode `own`"):
         await launching.open_browser(options, origins=[], private=private, chosen=chosen)
-
-
-async def test_a_popup_waits_until_it_is_set_up(
-    looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However long it takes to set up a popup: its first script sees what was set."""
-    private = tmp_path_factory.mktemp("private")
-    options = BrowserOptions(viewport=Viewport(width=333, height=222))
-    looked_at.page("/small", "<script>const seen = [innerWidth, innerHeight]</script>")
-    async with browsers.opened(private, looked_at.origin, options=options, mode="own") as browser:
-        await browser.page.goto(looked_at.origin + "/small")
-        connection = browser._watch._connection
-        at_once = connection.post
-
-        def late(method: str, params: cdp.Params | None = None, session: str = "") -> asyncio.Future[cdp.Params]:
-            async def post() -> cdp.Params:
-                await asyncio.sleep(0.5)
-                return await at_once(method, params, session)
-
-            return (
-                asyncio.ensure_future(post()) if method.startswith("Emulation.") else at_once(method, params, session)
-            )
-
-        monkeypatch.setattr(connection, "post", late)
-        async with browser.page.page.context.expect_page() as opening:
-            await browser.page.page.evaluate("void window.open('/small')")
-        assert await (await opening.value).evaluate("seen") == [333, 222]
