@@ -143,6 +143,7 @@ async def observe(browser: Session, looked_at: site.Site, place: str) -> Observa
         async with page.context.expect_page() as opening:
             await page.evaluate(f"void {ways[place]}")
         page = await opening.value
+        await page.wait_for_url(f"**{path}")
     seen = await page.evaluate("asked")
     allowed = [each for each in looked_at.requests if "authorization" in each.headers]
     first = {each.path: each for each in reversed(allowed)}
@@ -222,7 +223,7 @@ async def test_a_proxy_and_no_scripts(mode: Mode, tmp_path_factory: pytest.TempP
             async with browser.page.page.context.expect_page() as opening:
                 await browser.page.click(Target(role="link", name="More"))
             popup = await opening.value
-            await popup.wait_for_load_state()
+            await popup.wait_for_url("**/popup")
             assert await popup.title() == "Written"
         assert [each.path for each in proxy.arrived() if "proxy-authorization" in each.headers] == ["/", "/popup"]
 
