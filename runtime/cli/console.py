@@ -144,7 +144,7 @@ def shortened(text: str) -> str:
 
 def next_command(error: RunOpsError, arguments: list[str]) -> str | None:
     """What to type after an error that ended the command given by ``arguments``; None where the mend says it already."""
-    if "runops " in (error.mend or ""):
+    if "runops " in (error.mend or "") or "type: " in (error.mend or ""):
         return None
     if isinstance(error, RunHeld | LogError):
         return "runops runs"

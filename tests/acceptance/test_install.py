@@ -1,0 +1,68 @@
+"""`runops install`, on machines with and without a browser; the installers are stand-ins on PATH."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.command import RUNOPS
+
+
+def program(folder: Path, name: str, text: str) -> Path:
+    """An executable script."""
+    folder.mkdir(exist_ok=True)
+    file = folder / name
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+    return file
+
+
+def install(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`runops install` with an empty home, and nothing but ``tmp_path/bin`` on PATH. Playwright's download has nowhere to come from."""
+    environment = {
+        "HOME": str(tmp_path),
+        "PATH": str(tmp_path / "bin"),
+        "PLAYWRIGHT_DOWNLOAD_HOST": "http://127.0.0.1:9",
+        "LANG": "C.UTF-8",
+    }
+    return subprocess.run(
+        [RUNOPS, "install", *arguments],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_a_browser_that_is_there_is_enough(tmp_path: Path) -> None:
+    """With `--if-missing` and a Chromium on PATH nothing is installed, and its path is the result."""
+    browser = program(tmp_path / "bin", "chromium", "echo Chromium 1")
+    done = install(tmp_path, "--if-missing")
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, str(browser), "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may install packages")
+def test_the_systems_package_is_the_second_way(tmp_path: Path) -> None:
+    """Where the download fails and apt-get is there, root gets the system's Chromium."""
+    browser = tmp_path / "bin" / "chromium"
+    makes = f"printf '#!/bin/sh\\necho Chromium 1\\n' > {browser}; /bin/chmod 755 {browser}"
+    program(tmp_path / "bin", "apt-get", f'echo "apt-get $*"; if [ "$1" = install ]; then {makes}; fi')
+    done = install(tmp_path)
+    assert (done.returncode, done.stdout.strip()) == (0, str(browser))
+    assert "apt-get update" in done.stderr
+    assert "apt-get install -y chromium" in done.stderr
+
+
+def test_without_any_way_the_last_line_is_the_mend(tmp_path: Path) -> None:
+    """Where nothing can be installed the command ends with 3, no traceback, and the one command to type at the end."""
+    program(tmp_path / "bin", "apt-get", "exit 100")
+    done = install(tmp_path, "--if-missing")
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert done.stderr.rstrip().splitlines()[-1].endswith("apt-get install -y chromium")
