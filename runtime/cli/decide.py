@@ -15,7 +15,7 @@ def decide(
     verdict: Annotated[
         Literal["done", "not-done", "skip"],
         typer.Argument(
-            metavar="done|not-done|skip",
+            metavar="VERDICT",
             help="Whether the deed happened; `skip`: pass over the step.",
             show_default=False,
         ),
