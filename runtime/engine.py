@@ -207,9 +207,11 @@ class ExecutionEngine:
             found = self._plans[id(node)] = resolve.plan(node)
         return found
 
-    async def need_browser(self) -> port.Browser:
-        """The run's browser, opened when the first step needs it."""
+    async def need_browser(self, path: str | None = None) -> port.Browser:
+        """The run's browser, opened when the first step (at ``path``) needs it."""
         if self.browser is None:
+            if path is not None:
+                self.tell(events.StepWaiting(path, "the browser to start"))
             self.browser = await self._open_browser()
             self.checkpoints.opened(self.browser)
         return self.browser

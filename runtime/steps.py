@@ -241,7 +241,7 @@ class Step:
         engine, node = self._engine, self._node
         resolved = self._resolve()
         if node.touches_page or any(rule.kind != "expr" for rule in node.verify):
-            browser = await engine.need_browser()
+            browser = await engine.need_browser(self._path)
             browser.bound(node.seconds)
             self._page = page or browser.page
         try:
