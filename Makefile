@@ -7,7 +7,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 ARGS ?=
 
-CHECKS := check-format check-lint check-types check-imports check-lock check-tree
+CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-docs
 
 .PHONY: help setup browser demo demo-resume test bench check $(CHECKS) lock clean
 
@@ -53,6 +53,9 @@ check-lock: setup
 
 check-tree: setup
 	@$(BIN)/python scripts/check_tree.py
+
+check-docs: setup
+	@$(BIN)/python scripts/command_docs.py --check
 
 lock: setup ## make requirements.lock again (ARGS=--upgrade: with the newest versions)
 	@$(BIN)/uv pip compile pyproject.toml --extra dev --output-file requirements.lock --quiet \
