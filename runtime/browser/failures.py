@@ -78,6 +78,11 @@ def network_error(error: Error) -> str | None:
     return match.group(1) if match else None
 
 
+def met_error_page(error: Error) -> bool:
+    """Whether a navigation was met by the error page of an earlier one."""
+    return 'interrupted by another navigation to "chrome-error:' in error.message
+
+
 def kind_of(error: Error) -> Kind:
     """What went wrong, told from the message alone; ``other`` where it says nothing known."""
     message = error.message

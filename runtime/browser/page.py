@@ -103,7 +103,13 @@ class Tab:
         self._run.admit(url)
         self._run.begin()
         try:
-            await self.page.goto(url, timeout=self._patience.milliseconds())
+            try:
+                await self.page.goto(url, timeout=self._patience.milliseconds())
+            except Error as error:
+                if not failures.met_error_page(error):
+                    raise
+                # Chromium was still putting up the error page of what failed before; behind it, it goes on to where it was sent.
+                await self.page.wait_for_url(_no_error_page, timeout=self._patience.milliseconds())
         except Error as error:
             raise self._not_loaded(error, url) from None
         return self.page.url
@@ -339,6 +345,14 @@ class Tab:
         if kind == "missing":
             return await self._missing(target)
         problem, words, element = failures.obstacle(error)
+        if problem == "busy" and phase == "after":
+            return SiteError(
+                "timeout",
+                f"{target} took the deed, and the page did not answer in time (waited {self._patience.waited():g} s)",
+                mend="give the step a larger `timeout`, and a `confirm` that tells whether it was carried out",
+                phase="after",
+                evidence={"page": self.page.url, "waited": self._patience.waited()},
+            )
         return self._not_actionable(target, problem, words, element, phase)
 
     def _silent(self, phase: Phase = "before", said: str | None = None) -> SiteError:
@@ -425,6 +439,10 @@ class Tab:
                 return await gather()
         except (Error, TimeoutError, RunOpsError):
             return otherwise
+
+
+def _no_error_page(url: str) -> bool:
+    return not url.startswith("chrome-error:")
 
 
 def _subject(rule: Rule) -> Target | None:

@@ -44,7 +44,7 @@ class Session:
         self._current: Tab
         for page in context.pages:
             self._add(page)
-        context.on("page", self._add)
+        context.on("page", self._opened)
         context.on("requestfailed", self._failed)
 
     async def begin_with(self, page: Page | None) -> None:
@@ -59,6 +59,13 @@ class Session:
             return
         self._tabs[page] = Tab(page, self)
         page.once("close", self._closed)
+
+    def _opened(self, page: Page) -> None:
+        self._add(page)
+        # A tab that opens by itself is told of when its document is there already.
+        if page.url not in ("", "about:blank"):
+            self._tabs[page].documents = 1
+            self.committed(page.url)
 
     def _closed(self, page: Page) -> None:
         tab = self._tabs.pop(page, None)

@@ -1,0 +1,374 @@
+"""The tab as a node sees it: deeds, readings, targets and rules on real pages."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes.rules import Rule
+from nodes.targets import Target
+from runtime.browser import matching
+from runtime.browser.page import Tab
+from runtime.browser.session import Session
+from tests import browsers, site
+
+FORM = """<!doctype html><title>Order form</title>
+<form method=post action=/sent>
+  <label>Name <input name=name></label>
+  <label>Note <textarea name=note></textarea></label>
+  <label>Size <select name=size><option value=s>Small<option value=l>Large</select></label>
+  <select multiple aria-label=Extras name=extras><option>Milk<option>Sugar<option>Salt</select>
+  <label><input type=checkbox name=agree> I agree</label>
+  <label><input type=radio name=pay value=card> Card</label>
+  <label><input type=radio name=pay value=cash> Cash</label>
+  <input placeholder="Search here" data-testid=search title=Finder>
+  <button>Send</button> <button type=button disabled>Later</button>
+</form>
+<img alt=Logo width=10 height=10>"""
+
+ORDERS = """<!doctype html><title>Orders</title><table><tbody>
+<tr><td class=no>100</td><td>unpaid</td><td><button>Pay</button></td><td><a href=/orders/100>Show</a></td></tr>
+<tr><td class=no>1007</td><td>paid</td><td><button>Pay</button></td></tr>
+<tr><td class=no>12</td><td>34</td><td><i>a</i> <i>b</i></td></tr>
+</tbody></table><p id=late></p>
+<script>
+for (const button of document.querySelectorAll('button'))
+  button.onclick = () => { document.title = 'Paid ' + button.closest('tr').querySelector('.no').textContent; };
+</script>"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A field of ``extract``."""
+
+    css: str | None = None
+    attribute: str | None = None
+    nth: int | None = None
+
+
+@pytest.fixture(scope="module")
+def shown() -> Iterator[site.Site]:
+    """A site with a form and a table."""
+    with site.serve() as served:
+        served.page("/form", FORM)
+        served.page("/orders", ORDERS)
+        served.page("/orders/100", "<title>Order 100</title>")
+        served.page("/sent", "<title>Sent</title>")
+        yield served
+
+
+@pytest.fixture(scope="module")
+async def driven(shown: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
+    """One browser for all tests here."""
+    async with browsers.opened(tmp_path_factory.mktemp("private"), shown.origin) as browser:
+        yield browser
+
+
+@pytest.fixture
+async def tab(driven: Session) -> Tab:
+    """Its tab, with ten seconds for each test."""
+    driven.bound(10)
+    return driven.page
+
+
+async def test_a_form_is_filled_and_sent(tab: Tab, shown: site.Site) -> None:
+    """Fill, select (by label or value), check, choose and click arrive at the site as a person's deeds would."""
+    shown.requests.clear()
+    assert await tab.goto(f"{shown.origin}/form") == f"{shown.origin}/form"
+    await tab.fill(Target(label="Name"), "Ada")
+    await tab.fill(Target(role="textbox", name="note"), "two\nlines")
+    assert await tab.select(Target(label="Size"), ["Large"]) == ["l"]
+    assert await tab.select(Target(label="Size"), ["s"]) == ["s"]
+    assert await tab.select(Target(label="Extras"), ["Milk", "Salt"]) == ["Milk", "Salt"]
+    await tab.check(Target(label="I agree"), True)
+    await tab.check(Target(label="Cash"), True)
+    assert await tab.value(Target(label="Note")) == "two\nlines"
+    await tab.click(Target(role="button", name="Send"))
+    await tab.wait_for(Rule(title="Sent"))
+    (sent,) = shown.arrived("/sent")
+    assert sent.body == "name=Ada&note=two%0D%0Alines&size=s&extras=Milk&extras=Salt&agree=on&pay=cash"
+    assert tab.url == f"{shown.origin}/sent"
+    assert await tab.title() == "Sent"
+
+
+async def test_a_box_can_be_taken_back(tab: Tab, shown: site.Site) -> None:
+    """``check`` sets the state that is asked for, whatever it was."""
+    await tab.goto(f"{shown.origin}/form")
+    for checked in (True, True, False, False):
+        await tab.check(Target(label="I agree"), checked)
+        assert await tab.holds(Rule(checked=checked, target=Target(label="I agree")))
+
+
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        (Target(role="button", name="send"), "Send"),
+        (Target(role="button", name="Send", exact=True), "Send"),
+        (Target(label="name"), ""),
+        (Target(placeholder="search"), ""),
+        (Target(test_id="search"), ""),
+        (Target(title="Finder"), ""),
+        (Target(alt="Logo"), ""),
+        (Target(text="Cash"), "Cash"),
+        (Target(css="form button", nth=0), "Send"),
+        (Target(css="form button", nth=-2), "Send"),
+        (Target(xpath="//button[2]"), "Later"),
+        (Target(css="button", within=Target(css="form"), has_text="Send"), "Send"),
+        (Target(any_of=[Target(css="#nowhere"), Target(role="button", name="Send"), Target(css="form")]), "Send"),
+        (Target(any_of=[Target(css="#nowhere"), Target(css="button")], has_text="Later"), "Later"),
+        (Target(css="button", has_text="Send", within=Target(any_of=[Target(css="main"), Target(css="form")])), "Send"),
+    ],
+    ids=str,
+)
+async def test_a_target_finds_its_element(target: Target, found: str, tab: Tab, shown: site.Site) -> None:
+    """Each way of finding, and what narrows it, finds the one element that is meant."""
+    if tab.url != f"{shown.origin}/form":
+        await tab.goto(f"{shown.origin}/form")
+    assert await tab.text(target) == found
+    assert await tab.count(target) == 1
+
+
+async def test_settled_targets_cost_nothing(tab: Tab) -> None:
+    """``locate`` gives back the very target where there is nothing to choose, and the choice where there is."""
+    target = Target(role="button", name="Nowhere")
+    assert await tab.locate(target) is target
+
+
+async def test_the_first_choice_that_appears_is_taken(tab: Tab, driven: Session, shown: site.Site) -> None:
+    """Alternatives are looked for again and again until one of them is there; the log learns which."""
+    await tab.goto(f"{shown.origin}/orders")
+    await tab.page.evaluate("void setTimeout(() => { document.getElementById('late').className = 'b'; }, 100)")
+    found = await tab.locate(Target(any_of=[Target(css="p.a"), Target(css="p.b")], exact=True))
+    assert found == Target(css="p.b", exact=True)
+
+
+async def test_the_button_in_the_right_row(tab: Tab, shown: site.Site) -> None:
+    """``has_text`` means whole words and tells cells apart: 100 is not 1007, 12 and 34 in two cells are not 1234."""
+    await tab.goto(f"{shown.origin}/orders")
+    await tab.click(Target(role="button", name="Pay", within=Target(role="row", has_text="100")))
+    assert await tab.title() == "Paid 100"
+    assert await tab.text(Target(role="row", has_text="1007")) == "1007 paid Pay"
+    for text, count in (("1234", 0), ("12", 1), ("12 34", 1), ("paid", 1), ("unpaid", 1), ("a b", 1), ("pai", 0)):
+        assert await tab.count(Target(role="row", has_text=text)) == count, text
+    assert await tab.count(Target(css="td", has_text="100", exact=True)) == 1
+    assert await tab.count(Target(css="tr", has_text="100", exact=True)) == 0
+
+
+async def test_rows_are_read_in_one_look(tab: Tab, shown: site.Site) -> None:
+    """Each row yields the text or the attribute of each field, None where it has none, white space folded."""
+    await tab.goto(f"{shown.origin}/orders")
+    fields = [Field(".no"), Field("td", nth=1), Field("a", "href"), Field("td", nth=-1), Field()]
+    rows = await tab.rows(Target(css="tbody tr"), fields, 1)
+    assert rows == [
+        ["100", "unpaid", "/orders/100", "Show", "100 unpaid Pay Show"],
+        ["1007", "paid", None, "Pay", "1007 paid Pay"],
+        ["12", "34", None, "a b", "12 34 a b"],
+    ]
+    assert await tab.rows(Target(css="#nowhere"), fields, 0) == []
+
+
+async def test_rows_are_waited_for(tab: Tab, shown: site.Site) -> None:
+    """It reads when at least as many rows are there as were asked for."""
+    await tab.goto(f"{shown.origin}/orders")
+    more = "document.querySelector('tbody').insertAdjacentHTML('beforeend', '<tr><td class=no>9')"
+    await tab.page.evaluate(f"void setTimeout(() => {more}, 100)")
+    assert [row for (row,) in await tab.rows(Target(css="tbody tr"), [Field(".no")], 4)] == ["100", "1007", "12", "9"]
+
+
+HOLDS = [
+    (Rule(url="**/orders"), True),
+    (Rule(url="http://*/orders"), True),
+    (Rule(url="http://*"), False),
+    (Rule(url="**/order?"), False),
+    (Rule(title="Orders"), True),
+    (Rule(title="Order"), False),
+    (Rule(title="orders"), False),
+    (Rule(title="Orders", exact=True), True),
+    (Rule(text="unpaid"), True),
+    (Rule(text="1007 paid"), True),
+    (Rule(text="pai"), False),
+    (Rule(text="Paid"), False),
+    (Rule(text="paid", target=Target(css="tr", nth=0)), False),
+    (Rule(text="paid", target=Target(css="tr", nth=1)), True),
+    (Rule(text="1007 paid Pay", exact=True, target=Target(css="tr", nth=1)), True),
+    (Rule(text="1007 paid", exact=True, target=Target(css="tr", nth=1)), False),
+    (Rule(text="paid", target=Target(css="#nowhere")), False),
+    (Rule(visible=Target(css="tr", nth=0)), True),
+    (Rule(visible=Target(css="#late")), False),
+    (Rule(visible=Target(css="script")), False),
+    (Rule(visible=Target(css="tr")), False),
+    (Rule(hidden=Target(css="script")), True),
+    (Rule(hidden=Target(css="#nowhere")), True),
+    (Rule(hidden=Target(css="tr")), False),
+    (Rule(hidden=Target(any_of=[Target(css="#nowhere"), Target(css="#gone")])), True),
+    (Rule(count=3, target=Target(css="tr")), True),
+    (Rule(count=0, target=Target(css="#nowhere")), True),
+    (Rule(count=2, target=Target(css="tr")), False),
+    (Rule(count=3, target=Target(any_of=[Target(css="#nowhere"), Target(css="tr")])), True),
+    (Rule(enabled=True, target=Target(role="button", nth=0)), True),
+    (Rule(expr=True), True),
+    (Rule(expr=False), False),
+]
+
+
+async def test_a_rule_is_looked_at(tab: Tab, shown: site.Site) -> None:
+    """Every kind of rule says what stands on the page now; one that cannot be looked at does not hold."""
+    await tab.goto(f"{shown.origin}/orders")
+    assert [(rule, await tab.holds(rule)) for rule, _holds in HOLDS] == HOLDS
+
+
+@pytest.mark.parametrize(
+    ("rule", "script"),
+    [
+        (Rule(url="**/orders#done"), "location.hash = 'done'"),
+        (Rule(title="Done"), "document.title = 'Done'"),
+        (Rule(text="Thanks"), "late.textContent = 'Thanks'"),
+        (Rule(text="Thanks", target=Target(css="#late")), "late.textContent = 'Thanks'"),
+        (Rule(visible=Target(css="#late")), "late.textContent = 'Thanks'"),
+        (Rule(hidden=Target(role="table")), "document.querySelector('table').style.display = 'none'"),
+        (Rule(count=4, target=Target(css="p")), "late.insertAdjacentHTML('afterend', '<p><p><p>')"),
+        (Rule(enabled=False, target=Target(css="button", nth=0)), "document.querySelector('button').disabled = true"),
+        (Rule(value="x", target=Target(css="input")), "late.innerHTML = '<input value=x>'"),
+        (Rule(checked=True, target=Target(role="switch")), "late.innerHTML = '<b role=switch aria-checked=true>x'"),
+        (Rule(title="Order 100"), "location.href = '/orders/100'"),
+    ],
+    ids=str,
+)
+async def test_a_rule_is_waited_for(rule: Rule, script: str, tab: Tab, shown: site.Site) -> None:
+    """Every kind of rule is looked at again until it holds, across a change of the document too."""
+    await tab.goto("about:blank")
+    await tab.goto(f"{shown.origin}/orders")
+    assert not await tab.holds(rule)
+    waiting = asyncio.ensure_future(tab.wait_for(rule))
+    await tab.page.evaluate("(script) => void setTimeout(() => eval(script), 50)", script)
+    await waiting
+    assert await tab.holds(rule)
+
+
+WORDS: list[tuple[str, str, bool]] = [
+    ("paid", "it is paid.", True),
+    ("paid", "unpaid", False),
+    ("100", "1007", False),
+    ("100", "1,100.00", True),
+    ("(paid)", "un(paid)already", True),
+    ("a  b", "a\u00a0\n b", True),
+    ("a.c", "abc", False),
+    ("$5", "US$5", True),
+    ("5 €", "5 €", True),
+    ("Zoë", "Zoës", False),
+    ("Zo", "Zoë", False),
+    ("Zoe", "Zoe\u0301", False),
+    ("ein", "größe-ein", True),
+    ("öl", "Möl", False),
+    ("中文", "这是中文网", True),
+    ("100", "合計100円", True),
+    ("100", "合計1007円", False),
+    ("결제", "결제완료", True),
+    ("ชำระ", "การชำระเงิน", True),
+    ("snake", "snake_case", False),
+    ("co-op", "co\u00ad-op", True),
+    ("", "anything", True),
+    ("🙂", "a🙂b", True),
+    ("a/b", "x a/b y", True),
+    ("[x]", "[x]", True),
+    ("\\d", "5", False),
+]
+
+
+async def test_whole_words_in_every_script(tab: Tab) -> None:
+    """The boundary is where a word ends: also beyond ASCII, and nowhere in scripts that put no space between words."""
+    compare = f"(cases) => {{ {matching.SEEN} return cases.map(([pattern, text]) => new RegExp(pattern, 'v').test(folded(text))); }}"
+    cases = [[matching.pattern(text), shown] for text, shown, _holds in WORDS]
+    found: list[bool] = await tab.page.evaluate(compare, cases)
+    assert dict(zip([each[:2] for each in WORDS], found, strict=True)) == {each[:2]: each[2] for each in WORDS}
+
+
+async def test_facts_count_documents_and_pending_input(tab: Tab, driven: Session, shown: site.Site) -> None:
+    """A new document counts and takes pending input along; a change of the fragment does neither; a finished effect settles input."""
+    await tab.goto(f"{shown.origin}/form")
+    before = driven.facts()
+    assert not before.pending_input
+    await tab.fill(Target(label="Name"), "Ada")
+    await tab.page.evaluate("location.hash = 'x'; history.pushState({}, '', '/form?y')")
+    await tab.wait_for(Rule(url="**/form?y"))
+    assert driven.facts() == dataclasses.replace(before, pending_input=True)
+    driven.effect_finished()
+    assert driven.facts() == before
+    await tab.check(Target(label="I agree"), True)
+    await tab.goto(f"{shown.origin}/orders")
+    assert driven.facts() == dataclasses.replace(before, documents=before.documents + 1)
+    await tab.click(Target(role="link", name="Show"))
+    await tab.wait_for(Rule(title="Order 100"))
+    assert driven.facts() == dataclasses.replace(before, documents=before.documents + 2)
+
+
+async def test_a_fresh_tab_stands_aside(tab: Tab, driven: Session, shown: site.Site) -> None:
+    """It has the same cookies, is not counted, and leaves the current tab alone; afterwards it is gone."""
+    await tab.goto(shown.page("/cookie", "<title>Cookie</title>", set_cookie="who=ada"))
+    before = driven.facts()
+    async with driven.fresh_page() as fresh:
+        assert fresh is not tab
+        await fresh.goto(f"{shown.origin}/form")
+        await fresh.fill(Target(label="Name"), "Ada")
+        assert "who=ada" in shown.arrived("/form")[-1].headers["cookie"]
+        assert driven.facts() == before
+        assert driven.page.url == f"{shown.origin}/cookie"
+    assert len(tab.page.context.pages) == 1
+
+
+async def test_a_popup_is_kept_but_not_current(tab: Tab, driven: Session, shown: site.Site, tmp_path: Path) -> None:
+    """A tab that opens by itself stands in the checkpoint; the current one stays."""
+    await tab.goto(f"{shown.origin}/orders")
+    before = driven.facts().documents
+    await tab.page.evaluate("void window.open('/orders/100')")
+    await browsers.until(lambda: driven.facts().documents == before + 1)
+    assert driven.page is tab
+    urls = await driven.save(tmp_path / "checkpoint.json")
+    assert urls == [f"{shown.origin}/orders", f"{shown.origin}/orders/100"]
+    await tab.page.context.pages[1].close()
+    assert driven.facts().documents == before + 1
+
+
+LOST: list[tuple[str, dict[str, Any], str | None]] = [
+    ("a form that is not answered", {"script": "document.forms[0].submit()"}, "POST /dropped"),
+    ("a request that is not answered", {"script": "fetch('/dropped?card=1', {method: 'PUT'})"}, "PUT /dropped"),
+    ("a page that is not answered", {"script": "location.href = '/dropped?card=1'"}, "GET /dropped"),
+    ("a reading that is not answered", {"script": "fetch('/dropped')"}, None),
+    (
+        "a request that the page gives up",
+        {"script": "fetch('/slow', {method: 'POST', signal: AbortSignal.timeout(1)})"},
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("script", "lost"), [(how["script"], lost) for _name, how, lost in LOST], ids=[each[0] for each in LOST]
+)
+async def test_a_lost_answer_is_noticed(
+    script: str, lost: str | None, tab: Tab, driven: Session, shown: site.Site
+) -> None:
+    """A deed's request whose answer never came is told, without its query; readings and what the page itself gives up are not."""
+    shown.answer("/dropped", lambda _request: site.Answer(drop=True))
+    shown.answer("/slow", lambda _request: site.Answer("late"))
+    await tab.goto(shown.page("/risky", "<form method=post action=/dropped></form><button>Go</button>"))
+    await tab.page.evaluate(
+        "(script) => { const done = () => { document.title = 'Over'; };"
+        " document.querySelector('button').onclick = () => Promise.resolve(eval(script)).then(done, done); }",
+        script,
+    )
+    await tab.click(Target(role="button", name="Go"))
+    if lost is None:
+        await tab.wait_for(Rule(title="Over"))
+        assert driven.lost_answer() is None
+    else:
+        await browsers.until(driven.lost_answer)
+        method, path = lost.split()
+        assert driven.lost_answer() == f"{method} {shown.origin}{path}"
+    await tab.goto(f"{shown.origin}/form")
+    assert driven.lost_answer() is None
