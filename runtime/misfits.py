@@ -137,6 +137,7 @@ class _Misfit:
             f"`{key}` is not a field of {what}",
             elsewhere,
             f"did you mean `{meant}`?" if meant and not elsewhere else None,
+            "merge keys are not part of YAML 1.2: write the fields out" if key == "<<" else None,
             f"{what} takes {', '.join(fields)}" if fields and not meant else None,
             key=True,
         )

@@ -22,6 +22,9 @@ from runtime.yaml_text import Document
 LOOP_KEYS = ("index", "first", "last", "key", "length")
 RUN_KEYS = ("id", "errors", "taken", "failures")
 
+MOST_NEAR = 100
+"""Mistakes whose near miss is looked for."""
+
 Scope = dict[str, tuple[Need, ...]]
 """The nodes and items that can be read, each with the conditions under which it has a value."""
 
@@ -157,6 +160,8 @@ class _Walk:
         self._late(unit, scope, here)
 
     def _confirm(self, unit: Unit, scope: Scope, here: Here) -> None:
+        if not unit.confirm and not unit.done:
+            return
         inner = dict(scope)
         self._block(unit.confirm, inner, here)
         for slot in unit.done:
@@ -200,7 +205,7 @@ class _Walk:
         name = str(use.chain[1])
         known = f"declared: {', '.join(names)}" if names else f"the file declares none: add it to `{field}:`"
         self._wrong(
-            slot, use, f"unknown-{noun}", f"there is no {noun} `{name}`", _did_you_mean(name, names), known, part=1
+            slot, use, f"unknown-{noun}", f"there is no {noun} `{name}`", self._did_you_mean(name, names), known, part=1
         )
 
     def _secret(self, use: Use, slot: Slot) -> None:
@@ -219,7 +224,7 @@ class _Walk:
         setters = self._declared.setters.get(name)
         if setters is None:
             self._wrong(
-                slot, use, "unknown-variable", f"nothing sets the variable `{name}`", _did_you_mean(name, self._declared.setters),
+                slot, use, "unknown-variable", f"nothing sets the variable `{name}`", self._did_you_mean(name, self._declared.setters),
                 "a `context` node sets variables: `set: {name: value}`", part=1,
             )  # fmt: skip
         elif name in self._set:
@@ -249,7 +254,7 @@ class _Walk:
                 use,
                 "unknown-reference",
                 f"`run` has no `{key}`",
-                _did_you_mean(key, RUN_KEYS),
+                self._did_you_mean(key, RUN_KEYS),
                 f"it has {', '.join(RUN_KEYS)}",
                 part=1,
             )
@@ -266,7 +271,7 @@ class _Walk:
                 use,
                 "unknown-reference",
                 f"there is no node `{name}`",
-                _did_you_mean(name, self._declared.units),
+                self._did_you_mean(name, self._declared.units),
                 part=2,
             )
         elif kind is not None and unit.model not in (kind, None):
@@ -304,7 +309,7 @@ class _Walk:
                 use,
                 "unknown-reference",
                 f"`{use.root}` has no `{key}`",
-                _did_you_mean(key, LOOP_KEYS),
+                self._did_you_mean(key, LOOP_KEYS),
                 f"it has {', '.join(LOOP_KEYS)}",
                 part=1,
             )
@@ -377,12 +382,17 @@ class _Walk:
                 use,
                 "unknown-reference",
                 f"`{name}` is not defined here",
-                hint or _did_you_mean(name, known),
+                hint or self._did_you_mean(name, known),
                 f"in scope: {listed}",
                 part=part,
             )
 
     # Reports
+
+    def _did_you_mean(self, name: str, names: Iterable[str] | None) -> str | None:
+        """The nearest of the names. Looking for it is slow, so a file with very many mistakes is told the first ones' only."""
+        close = registry.near(name, names or ()) if len(self.problems) < MOST_NEAR else None
+        return f"did you mean `{close}`?" if close else None
 
     def _wrong(self, slot: Slot, use: Use, code: str, message: str, *help: str | None, part: int = 0) -> None:
         start = use.offsets[part]
@@ -394,8 +404,3 @@ class _Walk:
 def _in_loop(unit: Unit, here: Here) -> bool:
     """Whether a node stands in a loop that is going on here."""
     return any(unit.path[: len(loop.path)] == loop.path for loop in here.loops)
-
-
-def _did_you_mean(name: str, names: Iterable[str] | None) -> str | None:
-    close = registry.near(name, names or ())
-    return f"did you mean `{close}`?" if close else None

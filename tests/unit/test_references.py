@@ -254,7 +254,7 @@ class TestBounds:
             "long | replace('', long)",
             "long | wordwrap(1, true, long)",
             "[long] * 1000 | join",
-            "many | map('center', 10000) | list",
+            "many | map('center', 10000) | list | length",
             "[1] | batch(10 ** 9, 0)",
             "[1] | slice(10 ** 9)",
             "many | map('batch', 100000, 0) | list",

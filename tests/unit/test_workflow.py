@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from nodes import registry
 from nodes.browser_action import Goto
 from nodes.errors import UsageError
+from nodes.template import Template
 from runtime import schema, workflow, yaml_text
 from runtime.diagnostics import Diagnostic, WorkflowInvalid
 
@@ -171,6 +172,7 @@ output: "{{ pay }}"
         ("{id: a, type: transform, expr: '{{ vars.x }}'}", "unknown-variable", "nothing sets the variable `x`", "context"),
         ("{id: a, type: iterate, over: 5, as: x, nodes: [{id: b, type: transform, expr: 1}]}", "wrong-type", "must be a list", ""),
         ("{id: a, type: iterate, over: [], as_: x, nodes: [{id: b, type: transform, expr: '{{ x }}'}]}", "unknown-field", "`as_`", "`as`"),
+        ("{id: a, type: browser_query, query: url, <<: {}}", "unknown-field", "`<<`", "merge keys"),
         ("just text", "wrong-type", "must be a node", ""),
         ("[]", "wrong-type", "must be a node", ""),
         ("{id: a, type: browser_query, query: url, x-note: [1], x-: 2}", None, "", ""),
@@ -234,6 +236,18 @@ class TestLoaded:
         """What the engine finds in the nodes as a reference, it finds compiled."""
         loaded = workflow.parse(FILE, "flow.yaml")
         assert set(loaded.templates) == set(re.findall(r'"([^"]*\{\{[^"]*)"', FILE))
+
+    def test_references_stand_in_lists_too(self) -> None:
+        """A list of options, or one to walk, is rendered item by item; no braces are left as text."""
+        nodes = [
+            {"id": "a", "type": "browser_action", "action": "select", "target": {"css": "x"}, "value": ["{{ run.id }}", "b"]},
+            {"id": "b", "type": "iterate", "over": [1, {"x": ["{{ run.id }}"]}], "as": "item", "nodes": [{"id": "c", "type": "transform", "expr": 1}]},
+        ]  # fmt: skip
+        loaded = workflow.parse(yaml.safe_dump({"version": 1, "nodes": nodes}), "flow.yaml")
+        select, loop = loaded.workflow.nodes
+        assert isinstance(select.value[0], Template)
+        assert isinstance(loop.over[1]["x"][0], Template)
+        assert "{{ run.id }}" in loaded.templates
 
     def test_a_file_without_a_name_is_called_by_its_own(self) -> None:
         """A workflow always has a name."""
