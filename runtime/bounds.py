@@ -147,8 +147,7 @@ def _check_repeated(value: str | list[Any], times: int) -> None:
 
 
 def _calculate(sign: str, left: float, right: float) -> Any:
-    whole = isinstance(left, int) and isinstance(right, int)
-    if sign == "**" and whole and left.bit_length() * abs(right) > LARGEST_NUMBER:  # type: ignore[union-attr]
+    if sign == "**" and isinstance(left, int) and (left.bit_length() - 1) * right > LARGEST_NUMBER:
         raise Unusable("the result is too large a number")
     try:
         result = OPERATORS[sign](left, right)
