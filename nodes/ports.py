@@ -172,12 +172,7 @@ class Item:
     @property
     def segment(self) -> str:
         """How the turn stands in a step path: ``[#1007]`` by key, ``[3]`` by index."""
-        if self.key is None:
-            return f"[{self.index}]"
-        key = str(self.key)
-        for mark in "%/]\n":
-            key = key.replace(mark, f"%{ord(mark):02X}")
-        return f"[#{key}]"
+        return f"[{self.index}]" if self.key is None else f"[#{escaped(self.key)}]"
 
     @property
     def loop(self) -> dict[str, Json]:
@@ -189,3 +184,11 @@ class Item:
             "key": self.key,
             "length": self.length,
         }
+
+
+def escaped(key: str | int | float) -> str:
+    """A key as it stands in a step path, which a slash or a bracket in it would break."""
+    text = str(key)
+    for mark in "%/]\n":
+        text = text.replace(mark, f"%{ord(mark):02X}")
+    return text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nodes.base import Container, Node
 from nodes.errors import AuthorError
 from nodes.part import Part
-from nodes.ports import Item
+from nodes.ports import Item, escaped
 from nodes.values import Json
 from runtime import events, frames, steps
 
@@ -37,15 +37,35 @@ class Blocks:
 
     def decide(self, evaluate: Callable[[], Json]) -> Json:
         """The recorded decision, or the one made now. One that held a secret is made again: a mask is never used as a value."""
-        state = self._engine.history.scopes.get(self._path)
+        engine = self._engine
+        state = engine.history.scopes.get(self._path)
         if state is not None and state.decided is not None and not state.decided.masked:
-            return self._engine.journal.value_of(state.decided)
-        decision = evaluate()
+            return engine.journal.value_of(state.decided)
+        if state is not None and state.stale is not None and not state.stale.masked:
+            old = engine.journal.value_of(state.stale)
+            decision = self._renewed(old, evaluate) if any(key is not None for key in old["keys"]) else old
+        else:
+            decision = evaluate()
         if not self._engine.settling:
             self._engine.journal.scope(
                 self._path, "decided", self._node.type, value=decision, recorded=self._clock.given or None
             )
         return decision
+
+    def _renewed(self, old: Json, evaluate: Callable[[], Json]) -> Json:
+        """The list of a loop whose maker is done again. Items that were begun stay, with what they were, also where the site lists them no more."""
+        engine, new = self._engine, evaluate()
+        begun = [
+            (item, key)
+            for item, key in zip(old["items"], old["keys"], strict=True)
+            if engine.history.begun(f"{self._path}[#{escaped(key)}]")
+        ]
+        kept = {str(key) for _item, key in begun}
+        listed = {str(key) for key in new["keys"]}
+        if gone := sorted(kept - listed):
+            engine.tell(events.Said(f"{self._path}: no longer listed, and kept as they were begun: {', '.join(gone)}"))
+        rest = [(item, key) for item, key in zip(new["items"], new["keys"], strict=True) if str(key) not in kept]
+        return {"items": [item for item, _key in begun + rest], "keys": [key for _item, key in begun + rest]}
 
     async def block(self, nodes: Sequence[Node]) -> Json:
         """Run a block in the scope around the container."""

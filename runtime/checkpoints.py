@@ -74,14 +74,8 @@ class Checkpoints:
             ) from None
         before = self._journal.history.checkpoint
         self._journal.checkpoint(file.name, captured.urls, after)
-        self._drop_older(before.seq if before is not None else 0)
-
-    def _drop_older(self, before: int) -> None:
-        """Remove files that no log on the disk can still name: those before the last checkpoint that is known to be synced."""
-        if before == 0 or before > self._journal.synced:
-            return
-        current = self._journal.history.checkpoint
-        keep = {current.file if current is not None else ""}
-        for file in self._private.glob("checkpoint-*.json"):
-            if file.name not in keep and int(file.stem.partition("-")[2]) < before - 1:
-                file.unlink(missing_ok=True)
+        # After a power cut the log may end before this entry, so the last one that is known to be on the disk keeps its file.
+        if before is not None and before.seq <= self._journal.synced:
+            for older in self._private.glob("checkpoint-*.json"):
+                if older.name not in (file.name, before.file):
+                    older.unlink(missing_ok=True)

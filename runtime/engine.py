@@ -6,6 +6,7 @@ run goes on. So there is no cursor to store, and no second way of running.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -67,7 +68,6 @@ class ExecutionEngine:
 
     def _begin(self) -> None:
         """Put everything that a walk builds up back to its beginning."""
-        self.tolerated = 0
         self.variables: dict[str, Json] = {}
         self.facts: dict[str, Json] = {"id": self.journal.conversation.id, "errors": {}, "taken": {}, "failures": {}}
         self.root = frames.Frame(names={"inputs": self._inputs, "vars": self.variables, "run": self.facts})
@@ -79,8 +79,13 @@ class ExecutionEngine:
 
     def tell(self, event: events.Event) -> None:
         """Pass an event on to whoever watches."""
-        if self._listener is not None and not self.settling:
-            self._listener(event)
+        if self._listener is None or self.settling:
+            return
+        if isinstance(event, events.StepWaiting):
+            event = dataclasses.replace(event, what=self.journal.masker.text(event.what))
+        elif isinstance(event, events.Said):
+            event = events.Said(self.journal.masker.text(event.text))
+        self._listener(event)
 
     # The heart. A workflow is a block; a block is its nodes in order; a node is a leaf that does one thing, or a container that
     # runs blocks. `_node` is the whole order of a node: already decided → when → leaf or container → on_error → commit point.
@@ -172,9 +177,10 @@ class ExecutionEngine:
         """Whether ``when`` lets the node run; what was decided once stays decided."""
         state = self.history.scopes.get(path)
         decided = state.decided if state is not None else None
-        if decided is not None:
-            return decided.node != "when"
-        if self.history.done(path) is not None:
+        if decided is not None and decided.node == "when":
+            return False
+        # A node that was begun once was wanted: what it did is judged, whatever the page says now.
+        if state is not None or self.history.begun(path):
             return True
         wanted = self.render(node, "when", frame, path)
         if not wanted and not self.settling:
@@ -186,7 +192,6 @@ class ExecutionEngine:
         return node.on_error == "continue" and isinstance(error, TOLERABLE) and not isinstance(error, OriginRefused)
 
     def _tolerated(self, node: Node, error: dict[str, Json]) -> tuple[bool, Json]:
-        self.tolerated += 1
         self.facts["errors"][node.id] = error
         return False, None
 

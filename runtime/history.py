@@ -24,6 +24,8 @@ class Attempt:
     result: log.Result | None = None
     verdict: Verdict | None = None
     """What was found out about a deed after its call was closed."""
+    judged_value: Json = None
+    """The step's value, where the judgement has one."""
     behind: bool = False
     """Whether it lies behind the state that was last restored, so that it no longer counts."""
     since: int = 0
@@ -54,7 +56,8 @@ class Attempt:
             return True
         if self.result.status == "error":
             return (self.result.error or {}).get("phase") == "after"
-        return self.result.status in ("ok", "recovered")
+        # Interrupted, and nobody has found out yet.
+        return self.result.status in ("ok", "recovered", "interrupted")
 
     @property
     def touched_page(self) -> bool:
@@ -75,6 +78,8 @@ class ScopeState:
     node: str
     opened: int
     decided: log.Scope | None = None
+    stale: log.Scope | None = None
+    """The list of a loop that was made behind the state that was last restored."""
     committed: log.Scope | None = None
     failed: log.Scope | None = None
 
@@ -104,7 +109,8 @@ class History:
         self.order: list[str] = []
         """Step and scope paths of the thread ``run``, as they first appeared."""
         self.checkpoint: log.Checkpoint | None = None
-        self.restored: log.Note | None = None
+        self.restoring = False
+        """Whether the last process died while it restored a checkpoint: the browser that it left is in no state at all."""
         self.page: log.PageState | None = None
         self.ending: Ending | None = None
         self.question: log.Note | None = None
@@ -151,19 +157,24 @@ class History:
             return
         scope = self.scopes.setdefault(entry.path, ScopeState(entry.path, entry.node, entry.seq))
         setattr(scope, entry.event, entry)
+        if entry.event == "decided":
+            scope.stale = None
 
     def _note(self, entry: log.Note) -> None:
         match entry.name:
             case "claimed":
                 self.epoch = int(entry.data["epoch"])
                 self.ending = None
+            case "restoring":
+                self.restoring = True
             case "restored":
-                self.restored = entry
+                self.restoring = False
                 if entry.data["mode"] == "checkpoint":
                     self._put_behind(int(entry.data["after"]))
             case "judged":
                 attempt = self._by_call[str(entry.data["call"])]
                 attempt.verdict = entry.data["verdict"]
+                attempt.judged_value = entry.data.get("value")
                 if attempt.verdict != "not-done":
                     attempt.behind, attempt.since = False, entry.seq
             case "paused":
@@ -184,10 +195,13 @@ class History:
                 if attempt.since > line and attempt.call.thread == log.RUN_THREAD and not attempt.past_recall:
                     attempt.behind = True
         for scope in self.scopes.values():
-            for event in ("decided", "committed", "failed"):
-                entry: log.Scope | None = getattr(scope, event)
-                if entry is not None and entry.seq > line:
-                    setattr(scope, event, None)
+            # A route keeps its branch and a `when` its answer: the way that was gone holds deeds that are to be judged. Only a list is new.
+            if scope.decided is not None and scope.decided.seq > line and scope.node == "iterate":
+                scope.stale, scope.decided = scope.decided, None
+            if scope.committed is not None and scope.committed.seq > line:
+                scope.committed = None
+            if scope.failed is not None and scope.failed.seq > line:
+                scope.failed = None
 
     def done(self, path: str) -> Attempt | None:
         """The attempt from which the step at ``path`` has its value, if it has one that counts."""
@@ -211,7 +225,7 @@ class History:
         return [attempt for attempt in self._by_call.values() if attempt.result is None]
 
     def behind(self, line: int) -> list[Attempt]:
-        """The deeds of class *effect* that happened or may have, and lie behind a state restored to ``line``."""
+        """The deeds of class *effect* that are finished and lie behind a state restored to ``line``."""
         lasts = (attempts[-1] for attempts in self.attempts.values())
         return [
             attempt
@@ -220,8 +234,20 @@ class History:
             and attempt.call.thread == log.RUN_THREAD
             and (attempt.since > line or attempt.behind)
             and attempt.may_have_happened
+            and attempt.result.status == "ok"
             and not attempt.past_recall
         ]
+
+    @property
+    def tolerated(self) -> int:
+        """How many failures ``on_error: continue`` has passed over."""
+        lasts = (attempts[-1] for attempts in self.attempts.values())
+        leaves = sum(1 for last in lasts if not last.behind and last.result is not None and last.result.tolerated)
+        return leaves + sum(1 for scope in self.scopes.values() if scope.failed is not None)
+
+    def begun(self, path: str) -> bool:
+        """Whether anything was done at ``path`` or within it."""
+        return any(each == path or each.startswith(f"{path}/") for each in self.attempts)
 
     def page_changed_since(self, line: int) -> bool:
         """Whether a deed on the page came after ``line``."""

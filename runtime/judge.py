@@ -16,6 +16,7 @@ from nodes.base import Leaf
 from nodes.errors import AuthorError, Paused, RunOpsError, SetupError, SiteError
 from nodes.ports import Page
 from nodes.rules import Rule
+from nodes.values import Json
 from runtime import events, frames, history, log, steps
 
 if TYPE_CHECKING:
@@ -102,26 +103,17 @@ async def before_attempt(engine: ExecutionEngine, reached: Reached) -> None:
         raise unknown(reached.path, call, judgement, None)
     say = {"done": "had happened", "not-done": "had not happened", "skipped": "is passed over"}[judgement.found]
     engine.tell(events.Said(f"{reached.path}: the {call.action or call.node} {say} ({judgement.how})"))
+    url = engine.browser.page.url if engine.browser is not None and judgement.found == "done" else None
     if before.result is not None:
-        engine.journal.note("judged", call=call.call, verdict=judgement.found, how=judgement.how)
+        fields: dict[str, Json] = {"value": url} if url is not None and before.result.status != "ok" else {}
+        engine.journal.note("judged", call=call.call, verdict=judgement.found, how=judgement.how, **fields)
     elif judgement.found == "not-done":
         engine.journal.result(call, "interrupted")
+        engine.journal.note("judged", call=call.call, verdict="not-done", how=judgement.how)
     else:
-        url = engine.browser.page.url if engine.browser is not None and judgement.found == "done" else None
         engine.journal.result(call, "recovered" if judgement.found == "done" else "skipped", value=url)
     if judgement.found == "done" and engine.browser is not None:
         engine.checkpoints.effect_finished(engine.browser)
-
-
-async def settle(engine: ExecutionEngine, reached: Reached) -> None:
-    """Close the call that the crash left open, or judge the deed that failed after it may have happened. Raises Paused where nobody knows."""
-    before = reached.before
-    if before is None or before.settled:
-        return
-    if before.may_have_happened:
-        await before_attempt(engine, reached)
-    elif before.result is None:
-        engine.journal.result(before.call, "interrupted")
 
 
 async def _surviving(engine: ExecutionEngine, reached: Reached, call: log.Call) -> Judgement | None:

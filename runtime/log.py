@@ -122,7 +122,7 @@ class Checkpoint(Entry):
     after: int
 
 
-NoteName = Literal["claimed", "tail-cut", "restored", "judged", "paused", "decided", "ended"]
+NoteName = Literal["claimed", "tail-cut", "restoring", "restored", "judged", "paused", "decided", "ended"]
 
 
 class Note(Entry):

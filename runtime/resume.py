@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from nodes.errors import RunOpsError
 from nodes.values import Json
-from runtime import events, history, judge, log
+from runtime import events, history, judge
 from runtime.browser import port
 from runtime.engine import ExecutionEngine
 
@@ -29,57 +29,82 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach) -> Json:
     except RunOpsError:
         # It fails again in the real walk, which says so.
         pass
-    for attempt in past.open_calls():
-        if attempt.call.thread != log.RUN_THREAD:
-            engine.journal.result(attempt.call, "interrupted")
-    if more and _used_a_page(past):
-        engine.attached = await _bring_back(engine, reattach, reached)
-    if reached is not None:
-        await judge.settle(engine, reached)
+    in_hand = reached.before if reached is not None else None
+    _close_open_calls(engine, but=in_hand)
+    browser = await _surviving_browser(engine, reattach) if more and _used_a_page(past) else None
+    if browser is not None:
+        _take_up(engine, browser)
+        # The page is as the crash left it: the one moment at which `verify` can prove that the deed happened.
+        if (
+            reached is not None
+            and reached.before is not None
+            and reached.before.may_have_happened
+            and not reached.before.behind
+        ):
+            await judge.before_attempt(engine, reached)
+    _close_open_calls(engine)
+    if browser is None and more and _used_a_page(past):
+        await _restore(engine)
     _say(engine, reached)
     return await engine.run()
+
+
+def _close_open_calls(engine: ExecutionEngine, but: history.Attempt | None = None) -> None:
+    """Give every call of the last process, ``but`` one, its result. A deed among them is judged when the run comes to it, with what is before it done again."""
+    for attempt in engine.history.open_calls():
+        if attempt is but:
+            continue
+        engine.journal.result(attempt.call, "interrupted")
 
 
 def _used_a_page(past: history.History) -> bool:
     return past.page is not None or any(attempt.call.node.startswith("browser_") for attempt in past.open_calls())
 
 
-async def _bring_back(engine: ExecutionEngine, reattach: Reattach, reached: judge.Reached | None) -> bool:
-    """The browser as it was (true), or a fresh one in the state of the last checkpoint (false)."""
-    past = engine.history
+async def _surviving_browser(engine: ExecutionEngine, reattach: Reattach) -> port.Browser | None:
+    """The browser as the last process left it; one that it left half restored is ended."""
     browser = await reattach()
-    if browser is not None:
-        engine.journal.note("restored", mode="attached")
-        if past.page is None or past.page.pending:
-            browser.mark_pending()
-        engine.browser = browser
-        engine.checkpoints.opened(browser, due=True)
-        engine.tell(events.Said("the browser is still there: going on in it"))
-        return True
+    if browser is not None and engine.history.restoring:
+        await browser.close()
+        return None
+    return browser
+
+
+def _take_up(engine: ExecutionEngine, browser: port.Browser) -> None:
+    page = engine.history.page
+    engine.journal.note("restored", mode="attached")
+    if page is None or page.pending:
+        browser.mark_pending()
+    engine.browser, engine.attached = browser, True
+    engine.checkpoints.opened(browser, due=True)
+    engine.tell(events.Said("the browser is still there: going on in it"))
+
+
+async def _restore(engine: ExecutionEngine) -> None:
+    """A fresh browser in the state of the last checkpoint."""
+    past = engine.history
     checkpoint = past.checkpoint
     file = engine.private / checkpoint.file if checkpoint is not None else None
     if file is not None and not file.exists():
         engine.tell(events.Said("the last checkpoint's file is missing: going on from the beginning of the run"))
         file = None
     after = checkpoint.after if checkpoint is not None and file is not None else 0
-    judge.ask_before_redo(
-        engine, [each for each in past.behind(after) if reached is None or each is not reached.before]
-    )
+    judge.ask_before_redo(engine, past.behind(after))
     again = sum(
         1
         for path in past.order
         if (last := past.done(path)) is not None and last.since > after and not last.past_recall
     )
-    engine.journal.note("restored", mode="checkpoint", after=after)
+    engine.journal.note("restoring", after=after)
     browser = await engine.need_browser()
     what = "a new one begins on a blank page, for no checkpoint was taken"
     if file is not None:
         await browser.restore(file)
         engine.checkpoints.opened(browser)
         what = "a new one has the state of the last checkpoint"
+    engine.journal.note("restored", mode="checkpoint", after=after)
     follows = f"; {_steps(again)} behind it {'are' if again != 1 else 'is'} done again" if again else ""
     engine.tell(events.Said(f"the browser is gone: {what}{follows}"))
-    return False
 
 
 def _say(engine: ExecutionEngine, reached: judge.Reached | None) -> None:

@@ -105,7 +105,7 @@ class Run:
 
     def _end(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
         """Write the last entries, and bring them to the disk."""
-        pen, tolerated = self._journal, self.engine.tolerated
+        pen, tolerated = self._journal, self._journal.history.tolerated
         if failure is None:
             ended = events.RunEnded(self.id, "passed", 0, seconds, output=pen.masker.json(output), tolerated=tolerated)
         else:

@@ -52,6 +52,13 @@ async def start(
     known = settings.read_secrets(loaded.workflow.secrets, file.parent)
     kept = store.FileStore(chosen.home)
     masker = secrets.Masker(known)
+    if masker.json(typed) != typed:
+        named = ", ".join(f"`{name}`" for name, value in typed.items() if masker.json(value) != value)
+        raise UsageError(
+            "secret-in-input",
+            f"the input {named} holds a secret, and inputs are kept in the log",
+            mend="give it as a secret (`secrets:` in the file, the value in the environment) or without it",
+        )
     pen = journal.Journal(kept.create(store.new_id()), history.History(), masker, kept)
     run.write_header(pen, loaded, typed)
     one = _run(loaded, pen, kept, chosen, typed, known, listener)

@@ -80,6 +80,8 @@ async def run(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: st
         return known
     if engine.settling:
         raise judge.Reached(node, frame, path, before)
+    if before is not None and before.settled and not before.behind and Step(engine, node, frame, path, 1).lacks_value():
+        return frames.Lost(path)
     # The one rule that nothing may get around: a deed that may have happened is judged before it is attempted again.
     if before is not None and before.may_have_happened:
         await judge.before_attempt(engine, judge.Reached(node, frame, path, before))
@@ -102,7 +104,8 @@ def _known(engine: ExecutionEngine, node: Leaf, path: str, before: history.Attem
     if result.tolerated and before.verdict != "done":
         return Tolerated(result.error or {})
     if not result.masked:
-        return _bind_effects(engine, node, engine.journal.value_of(result))
+        known = engine.journal.value_of(result) if result.status != "interrupted" else before.judged_value
+        return _bind_effects(engine, node, known)
     if before.call.effect == "read" and not (node.touches_page and engine.history.page_changed_since(result.seq)):
         return frames.Lost(path) if engine.settling else Nothing
     return frames.Lost(path)
@@ -222,6 +225,14 @@ class Step:
         except RunOpsError:
             self._clock = RecordedClock(self._engine.history.recorded(self._path))
             return self._node.summary()
+
+    def lacks_value(self) -> bool:
+        """Whether a reference of the step has a value that held a secret and is not known any more."""
+        try:
+            self._resolve()
+        except RunOpsError as error:
+            return error.code == "value-masked"
+        return False
 
     async def attempt(self, page: Page | None = None) -> Json:
         """Do it once, in ``page`` or else in the run's current tab. The value; the call and its result are written then.

@@ -28,6 +28,8 @@ class FakeSite:
     on_click: Callable[[str, FakePage], Awaitable[None]] | None = None
     """What a click does; raises to fail it."""
     before_click: Callable[[str, FakePage], Awaitable[None]] | None = None
+    page: type[FakePage] | None = None
+    """What its tabs are, in place of FakePage."""
 
 
 class FakePage:
@@ -111,7 +113,7 @@ class FakeBrowser:
     def __init__(self, site: FakeSite) -> None:
         """A browser with one blank tab."""
         self.site = site
-        self.tab = FakePage(self)
+        self.tab = (site.page or FakePage)(self)
         self.documents = 0
         self.pending = False
         self.missing: set[str] = set()
@@ -146,7 +148,7 @@ class FakeBrowser:
 
     @contextlib.asynccontextmanager
     async def fresh_page(self) -> AsyncGenerator[FakePage]:
-        yield FakePage(self)
+        yield (self.site.page or FakePage)(self)
 
     async def capture(self) -> Captured:
         self.captured += 1

@@ -74,7 +74,8 @@ async def test_with_confirm_a_deed_is_done_exactly_once(tmp_path: Path, before: 
     ended = await die_and_resume(rig, before=before, browser_survives=browser_survives)
     assert ended.status == "passed"
     assert rig.site.deeds == [PAY]
-    assert rig.calls("pay") == (["interrupted", "ok"] if before else ["recovered"])
+    done = ["recovered"] if browser_survives else ["interrupted done"]
+    assert rig.calls("pay") == (["interrupted not-done", "ok"] if before else done)
     assert rig.history.open_calls() == []
 
 
@@ -95,7 +96,11 @@ async def test_verify_that_held_before_the_deed_proves_nothing(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("verdict", "deeds", "calls"),
-    [("done", 1, ["recovered"]), ("not-done", 2, ["interrupted", "ok"]), ("skip", 1, ["skipped"])],
+    [
+        ("done", 1, ["interrupted done"]),
+        ("not-done", 2, ["interrupted not-done", "ok"]),
+        ("skip", 1, ["interrupted skipped"]),
+    ],
 )
 async def test_what_nobody_knows_is_asked(tmp_path: Path, verdict: runs.Verdict, deeds: int, calls: list[str]) -> None:
     """With nothing that can tell, the run pauses with exit 4, says nothing twice, and goes on as the person decides."""
@@ -112,7 +117,9 @@ async def test_what_nobody_knows_is_asked(tmp_path: Path, verdict: runs.Verdict,
     assert rig.calls("pay") == calls
 
 
-@pytest.mark.parametrize(("policy", "deeds", "calls"), [("retry", 2, ["interrupted", "ok"]), ("skip", 1, ["skipped"])])
+@pytest.mark.parametrize(
+    ("policy", "deeds", "calls"), [("retry", 2, ["interrupted not-done", "ok"]), ("skip", 1, ["interrupted skipped"])]
+)
 async def test_the_author_may_decide_beforehand(tmp_path: Path, policy: str, deeds: int, calls: list[str]) -> None:
     """`after_crash: retry` and `skip` stand in for the person."""
     rig = Rig(tmp_path, flow(OPEN, pay(f", after_crash: {policy}")))
@@ -125,7 +132,7 @@ async def test_an_error_in_confirm_is_unknown(tmp_path: Path) -> None:
     rig = Rig(tmp_path, flow(OPEN, pay(CONFIRM)))
     rig.missing.add('test_id="status"')
     ended = await die_and_resume(rig, before=True)
-    assert (ended.status, rig.site.deeds, rig.calls("pay")) == ("paused", [], ["open"])
+    assert (ended.status, rig.site.deeds, rig.calls("pay")) == ("paused", [], ["interrupted"])
 
 
 async def test_what_was_typed_is_typed_again(tmp_path: Path) -> None:
@@ -162,7 +169,7 @@ async def test_finished_items_are_not_done_again(tmp_path: Path) -> None:
     assert (ended.status, ended.output) == ("passed", 3)
     assert len(rig.site.deeds) == 3
     assert rig.calls("each[#a]/pay") == ["ok"]
-    assert rig.calls("each[#b]/pay") == ["interrupted", "ok"]
+    assert rig.calls("each[#b]/pay") == ["interrupted not-done", "ok"]
 
 
 async def test_time_and_ids_repeat(tmp_path: Path) -> None:
@@ -238,7 +245,7 @@ async def test_killed_again_while_resuming(tmp_path: Path) -> None:
     rig.site.before_click = None
     ended = await rig.resume()
     assert (ended.status, rig.site.deeds) == ("passed", [PAY])
-    assert rig.calls("pay") == ["interrupted"] * 3 + ["ok"]
+    assert rig.calls("pay") == ["interrupted not-done"] * 3 + ["ok"]
 
 
 async def test_a_failed_step_is_tried_anew(tmp_path: Path) -> None:

@@ -1,0 +1,285 @@
+"""Going on from a checkpoint: what is done again must lead where the first run led, and every deed on the way is judged, not repeated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from runtime import durable, events, history, log
+from tests.fakes import FakeBrowser, FakePage, FakeSite
+from tests.rig import Killed, Rig
+
+OPEN = "{id: open, type: browser_action, action: goto, url: 'http://shop.test/'}"
+
+
+def goto(name: str, url: str) -> str:
+    """A node that loads an address."""
+    return f"{{id: {name}, type: browser_action, action: goto, url: '{url}'}}"
+
+
+def text(name: str) -> str:
+    """A node that reads the element of its name."""
+    return f"{{id: {name}, type: browser_query, query: text, target: {{css: {name}}}}}"
+
+
+def deed(name: str, more: str = "", target: str = "") -> str:
+    """A click that must not happen twice, and a `confirm` that can tell."""
+    target = target or name
+    confirm = (
+        f"{{settle: 0, nodes: [{{id: look_{name}, type: browser_query, query: text, target: {{css: '{target}_done'}}}}],"
+        f" done: \"{{{{ look_{name} == 'yes' }}}}\"}}"
+    )
+    return f"{{id: {name}, type: browser_action, action: click, target: {{css: '{target}'}}, confirm: {confirm}{more}}}"
+
+
+def group(*nodes: str, more: str = "") -> str:
+    """A group of nodes: no commit point inside."""
+    return f"{{id: unit, type: group{more}, nodes: [{', '.join(nodes)}]}}"
+
+
+def flow(*nodes: str, more: str = "") -> str:
+    """A workflow file with these top-level nodes."""
+    return f"version: 1\nname: test\n{more}\nnodes:\n" + "".join(f"  - {node}\n" for node in nodes)
+
+
+class Shop:
+    """A site that pays, and whose pages then say something else. It kills the engine at the deeds it is told to."""
+
+    def __init__(self) -> None:
+        self.site = FakeSite(texts={"css=status": "open"}, on_click=self._carry_out, before_click=self._begin)
+        self.kill_before: set[str] = set()
+        self.kill_after: set[str] = set()
+
+    async def _begin(self, target: str, _page: FakePage) -> None:
+        if target in self.kill_before:
+            raise Killed
+
+    async def _carry_out(self, target: str, _page: FakePage) -> None:
+        self.site.texts[f"{target}_done"] = "yes"
+        if target == "css=pay":
+            self.site.texts["css=status"] = "paid"
+        if target in self.kill_after:
+            raise Killed
+
+
+async def die(rig: Rig, shop: Shop, *, before: str = "", after: str = "", browser_survives: bool = False) -> None:
+    """Start the run and kill it at a deed; then let the shop be."""
+    shop.kill_before, shop.kill_after = {before}, {after}
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die(browser_survives=browser_survives)
+    shop.kill_before, shop.kill_after = set(), set()
+
+
+async def test_a_route_keeps_its_branch(tmp_path: Path) -> None:
+    """The page that the decision was made on says something else after the deed: the branch stays, and no other deed is done."""
+    shop = Shop()
+    branch = f"{{name: owing, when: \"{{{{ status == 'open' }}}}\", nodes: [{deed('pay')}]}}"
+    way = f"{{id: way, type: route, branches: [{branch}], otherwise: [{deed('complain')}]}}"
+    rig = Rig(tmp_path, flow(OPEN, group(text("status"), way), more="output: '{{ run.taken.way }}'"), site=shop.site)
+    await die(rig, shop, after="css=pay")
+    ended = await rig.resume()
+    assert (ended.status, ended.output, shop.site.deeds) == ("passed", "owing", ["css=pay"])
+
+
+async def test_a_node_that_was_begun_was_wanted(tmp_path: Path) -> None:
+    """A half-done group whose `when` would be false by now is finished all the same."""
+    shop = Shop()
+    rig = Rig(
+        tmp_path,
+        flow(OPEN, text("status"), group(deed("pay"), deed("ship"), more=", when: \"{{ status == 'open' }}\"")),
+        site=shop.site,
+    )
+    await die(rig, shop, after="css=pay")
+    assert (await rig.resume()).status == "passed"
+    assert shop.site.deeds == ["css=pay", "css=ship"]
+
+
+@pytest.mark.parametrize("key", [", key: '{{ o.n }}'", ""])
+async def test_no_item_is_lost_when_the_site_lists_fewer(tmp_path: Path, key: str) -> None:
+    """The list is made again and lacks what was paid: every order is paid once, also where items are told apart by position only."""
+    shop = Shop()
+    orders = ["A", "B", "C"]
+
+    def listed() -> None:
+        shop.site.texts["css=rows"] = json.dumps([[order] for order in orders])
+
+    async def pay(target: str, _page: FakePage) -> None:
+        orders.remove(target.removeprefix("css=pay"))
+        listed()
+        shop.site.texts[f"{target}_done"] = "yes"
+        if target in shop.kill_after:
+            raise Killed
+
+    listed()
+    shop.site.on_click = pay
+    rows = "{id: rows, type: browser_query, query: extract, min: 0, target: {css: rows}, fields: {n: b}}"
+    nodes = f"{goto('go', 'http://shop.test/{{ o.n }}')}, {deed('pay', target='pay{{ o.n }}')}"
+    loop = f"{{id: each, type: iterate, over: '{{{{ rows }}}}', as: o{key}, nodes: [{nodes}]}}"
+    rig = Rig(tmp_path, flow(OPEN, rows, loop, more="output: '{{ each | length }}'"), site=shop.site)
+    await die(rig, shop, after="css=payA")
+    ended = await rig.resume()
+    assert (ended.status, ended.output, shop.site.deeds) == ("passed", 3, ["css=payA", "css=payB", "css=payC"])
+
+
+async def test_confirm_is_asked_by_a_browser_that_is_signed_in_again(tmp_path: Path) -> None:
+    """The sign-in lies behind the checkpoint: it is done again before `confirm` looks, which would see nothing without it."""
+    shop = Shop()
+    signed: set[FakeBrowser] = set()
+
+    class Gated(FakePage):
+        async def text(self, target: object) -> str:
+            found = await super().text(target)  # type: ignore[arg-type]
+            return found if self.browser in signed else "please sign in"
+
+    async def sign_in(target: str, page: FakePage) -> None:
+        shop.site.texts[f"{target}_done"] = "yes"
+        if target == "css=signin":
+            signed.add(page.browser)
+        elif shop.kill_after:
+            raise Killed
+
+    shop.site.on_click = sign_in
+    shop.site.page = Gated
+    sign = "{id: signin, type: browser_action, action: click, target: {css: signin}, effect: idempotent}"
+    rig = Rig(tmp_path, flow(group(goto("login", "http://shop.test/login"), sign, deed("pay"))), site=shop.site)
+    shop.kill_after = {"css=pay"}
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die()
+    shop.kill_after = set()
+    assert (await rig.resume()).status == "passed"
+    assert shop.site.deeds.count("css=pay") == 1
+
+
+async def test_a_browser_left_half_restored_is_not_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed while it restores, with the new browser surviving: the next resume restores again, and goes on where it should be."""
+    shop = Shop()
+    nodes = (OPEN, "{id: mark, type: transform, expr: 1}", deed("pay"), "{id: where, type: browser_query, query: url}")
+    rig = Rig(tmp_path, flow(*nodes, more="output: '{{ where }}'"), site=shop.site)
+    await die(rig, shop, before="css=pay")
+
+    async def killed(_self: FakeBrowser, _path: Path) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FakeBrowser, "restore", killed)
+        with pytest.raises(Killed):
+            await rig.resume()
+    rig.die(browser_survives=True)
+    ended = await rig.resume()
+    assert (ended.status, ended.output, shop.site.deeds) == ("passed", "http://shop.test/", ["css=pay"])
+
+
+async def test_verify_on_a_restored_page_proves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that holds on the page of the checkpoint says nothing of a deed that came after it, whichever browser survives."""
+    shop = Shop()
+
+    async def holds(self: FakePage, _rule: object) -> bool:
+        return self.address.endswith("/cart") or "css=pay_done" in shop.site.texts
+
+    monkeypatch.setattr(FakePage, "holds", holds)
+    unit = group(goto("checkout", "http://shop.test/checkout"), deed("pay", ", verify: [{text: x, target: {css: p}}]"))
+    rig = Rig(tmp_path, flow(goto("cart", "http://shop.test/cart"), unit), site=shop.site)
+    await die(rig, shop, before="css=pay")
+
+    async def killed(_self: FakePage, _target: object) -> str:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FakePage, "text", killed)
+        with pytest.raises(Killed):
+            await rig.resume()
+    rig.die(browser_survives=True)
+    assert (await rig.resume()).status == "passed"
+    assert shop.site.deeds == ["css=pay"]
+
+
+async def test_the_authors_word_holds_after_two_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`on_redo: redo` is kept to when the resume itself was killed; nobody is asked."""
+    shop = Shop()
+    add = "{id: add, type: browser_action, action: click, target: {css: add}}"
+    rig = Rig(tmp_path, flow(OPEN, group(add, deed("pay"), more=", on_redo: redo")), site=shop.site)
+    await die(rig, shop, before="css=pay")
+
+    async def killed(_self: FakeBrowser, _path: Path) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FakeBrowser, "restore", killed)
+        with pytest.raises(Killed):
+            await rig.resume()
+    rig.die()
+    ended = await rig.resume()
+    assert (ended.status, shop.site.deeds) == ("passed", ["css=add", "css=add", "css=pay"])
+
+
+async def test_at_most_one_call_is_open_in_a_thread(tmp_path: Path) -> None:
+    """A resume that dies while it does again what lies before the deed leaves one open call, its own."""
+    shop = Shop()
+    again = "{id: again, type: browser_action, action: click, target: {css: again}, effect: idempotent}"
+    rig = Rig(tmp_path, flow(OPEN, group(again, deed("pay"))), site=shop.site)
+    await die(rig, shop, before="css=pay")
+    shop.kill_before = {"css=again"}
+    with pytest.raises(Killed):
+        await rig.resume()
+    rig.die()
+    assert [attempt.call.path for attempt in rig.history.open_calls()] == ["unit/again"]
+
+
+async def test_tolerated_failures_are_counted_over_all_lives(tmp_path: Path) -> None:
+    """What was passed over before the crash, also in finished items, counts in the end."""
+    shop = Shop()
+    miss = "{id: miss, type: browser_action, action: click, target: {css: missing}, on_error: continue}"
+    loop = (
+        f"{{id: each, type: iterate, over: [a, b], as: o, nodes: [{miss}, {goto('go', 'http://shop.test/{{ o }}')}]}}"
+    )
+    rig = Rig(tmp_path, flow(OPEN, loop, deed("pay"), goto("end", "http://shop.test/end")), site=shop.site)
+    rig.missing.add("css=missing")
+    await die(rig, shop, before="css=pay")
+    assert (await rig.resume()).tolerated == 2
+
+
+async def test_a_checkpoint_that_the_disk_names_keeps_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At every write of a checkpoint, the file of the last checkpoint whose entry is synced is still there: a power cut may end the log there."""
+    shop = Shop()
+    nodes = [node for n in range(5) for node in (goto(f"go{n}", f"http://shop.test/{n}"), deed(f"d{n}"))]
+    rig = Rig(tmp_path, flow(*nodes), site=shop.site)
+    missing: list[str] = []
+    write = durable.write
+
+    def watched(path: Path, data: bytes) -> None:
+        write(path, data)
+        if rig.open_pen is None:
+            return
+        synced = rig.open_pen.synced
+        kept = [e for e in rig.store.read(rig.id).entries if isinstance(e, log.Checkpoint) and e.seq <= synced]
+        missing.extend(e.file for e in kept[-1:] if not (rig.store.private(rig.id) / e.file).exists())
+
+    monkeypatch.setattr(durable, "write", watched)
+    assert (await rig.start()).status == "passed"
+    files = list(rig.store.private(rig.id).glob("checkpoint-*.json"))
+    assert missing == []
+    assert 1 <= len(files) <= 3
+
+
+async def test_no_event_tells_a_secret(tmp_path: Path) -> None:
+    """What a step waits for, and what is said between attempts, is masked like everything else."""
+    echo = "{id: echo, type: browser_query, query: text, target: {css: h1}}"
+    wait = "{id: w, type: browser_action, action: wait, retry: {attempts: 2, delay: 0}, verify: [{text: '{{ echo }}', target: {css: p}}]}"
+    rig = Rig(
+        tmp_path,
+        flow(OPEN, echo, wait, more="secrets: [TOKEN]"),
+        site=FakeSite(texts={"css=h1": "correct-horse"}),
+        secrets={"TOKEN": "correct-horse"},
+    )
+    await rig.start()
+    assert any(isinstance(event, events.StepWaiting) for event in rig.told)
+    assert [event for event in rig.told if "correct-horse" in str(event)] == []
+
+
+def test_a_fold_of_nothing_has_no_header() -> None:
+    """A log that died before its first entry tells nothing, and no more than that."""
+    assert history.History().header is None
