@@ -128,6 +128,14 @@ def fit(value: Json, coerce: Coerce, field: str) -> Json:
         raise AuthorError("value-misfit", f"`{field}` {unfit}", evidence={"field": field}) from None
 
 
+def filled(part: Part, templates: Mapping[str, Compiled], values: Mapping[str, Json], clock: Clock) -> Any:
+    """``part`` with values in the place of all its references; raises AuthorError for what does not fit."""
+    for hole in _holes(part, (), ()):
+        value = fit(templates[hole.text].render(values, clock), hole.coerce, hole.field)
+        part = put(part, hole.place, value)
+    return part
+
+
 def put(part: Any, place: Sequence[Any], value: Any) -> Any:
     """``part`` with ``value`` at ``place``; the original is not changed."""
     head, rest = place[0], place[1:]

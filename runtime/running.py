@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime import events, history, journal, log, run, runs, secrets, settings, store, workflow
+from runtime import events, history, journal, log, resolve, run, runs, secrets, settings, steps, store, workflow
 from runtime.browser import launching, port
 
 
@@ -19,10 +19,16 @@ class Chromium(run.Browsers):
     """The browser that the settings and the workflow ask for."""
 
     def __init__(
-        self, loaded: workflow.Loaded, inputs: Mapping[str, Json], private: Path, chosen: settings.Settings
+        self,
+        loaded: workflow.Loaded,
+        inputs: Mapping[str, Json],
+        known: Mapping[str, str],
+        private: Path,
+        chosen: settings.Settings,
     ) -> None:
-        """``inputs`` decide which origins are allowed; ``private`` keeps the profile."""
-        self._options = loaded.workflow.browser
+        """``inputs`` decide which origins are allowed, and with the secrets ``known`` fill the options; ``private`` keeps the profile."""
+        wanted, values = loaded.workflow.browser, {"inputs": inputs, "secrets": known}
+        self._options = resolve.filled(wanted, loaded.templates, values, steps.RecordedClock([])) if wanted else None
         self._origins = loaded.origins(inputs)
         self._private = private
         self._chosen = chosen
@@ -82,7 +88,7 @@ def _run(
         inputs=inputs,
         known=known,
         private=private,
-        browsers=Chromium(loaded, inputs, private, chosen),
+        browsers=Chromium(loaded, inputs, known, private, chosen),
         keep_browser=chosen.keep_browser,
         listener=listener,
     )

@@ -1,0 +1,37 @@
+"""Options of the browser in a workflow file, with references in them, through the whole run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runtime import running, settings
+from tests.site import serve
+
+FLOW = """
+version: 1
+name: Headers
+inputs: {base_url: {type: string}, who: {type: string}}
+secrets: [TOKEN]
+browser:
+  mode: MODE
+  headers: {X-Who: "{{ inputs.who }}", X-Token: "{{ secrets.TOKEN }}"}
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/"}
+"""
+
+
+@pytest.mark.parametrize("mode", ["own", "shared"])
+async def test_options_take_inputs_and_secrets(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A header from an input and one from a secret arrive with their values, in both modes; the log has the secret nowhere."""
+    monkeypatch.setenv("TOKEN", "s3cret-token")
+    file = tmp_path / "flow.yaml"
+    file.write_text(FLOW.replace("MODE", mode))
+    with serve() as site:
+        ended = await running.start(file, {"base_url": site.origin, "who": "me"}, settings.load(home=tmp_path / "home"))
+        assert ended.status == "passed", ended
+        (request,) = site.arrived("/")
+        assert (request.headers["x-who"], request.headers["x-token"]) == ("me", "s3cret-token")
+    log = next((tmp_path / "home" / "conversations").iterdir()).read_text()
+    assert "s3cret-token" not in log
