@@ -14,7 +14,6 @@ from typing import Any
 from playwright.async_api import BrowserContext, Error, Frame, Page
 
 from nodes.errors import SetupError, SiteError
-from runtime import durable
 from runtime.browser import failures
 from runtime.browser.origins import Allowed
 from runtime.browser.port import Captured
@@ -64,13 +63,6 @@ async def capture(context: BrowserContext, tabs: Sequence[Page], current: Page) 
         "current": tabs.index(current) if current in tabs else 0,
     }
     return Captured(json.dumps(written).encode(), [tab.url for tab in tabs])
-
-
-async def save(context: BrowserContext, tabs: Sequence[Page], current: Page, path: Path) -> list[str]:
-    """Write the state of ``context`` to ``path``; returns the addresses of the tabs. Raises SiteError ``checkpoint-failed``."""
-    captured = await capture(context, tabs, current)
-    await asyncio.to_thread(durable.write, path, captured.data)
-    return captured.urls
 
 
 async def visit(context: BrowserContext, origins: Iterable[str]) -> None:

@@ -18,13 +18,13 @@ Kind = Literal[
 ]
 
 _PERFORMED = re.compile(r"^\s*(?:-\s*)?(?:\d+ × )?performing .* action", re.MULTILINE)
-_RESOLVED = re.compile(r"locator resolved to (?P<element><.*)")
+_RESOLVED = re.compile(r"locator resolved to (?:hidden |visible )?(?P<element><.*)")
 _COVERED = re.compile(r"(?P<element><.*>.*) intercepts pointer events")
 
 # What the call log says about an element that cannot take the deed, most telling first. The last of them in the log counts.
 _STATES = (
     (re.compile(r"intercepts pointer events"), "covered", "it is covered by another element"),
-    (re.compile(r"element is not visible"), "hidden", "it is hidden"),
+    (re.compile(r"element is not visible|resolved to hidden"), "hidden", "it is hidden"),
     (re.compile(r"element is not enabled"), "disabled", "it is disabled"),
     (re.compile(r"element is not editable"), "read-only", "it is read-only"),
     (re.compile(r"element is not stable"), "moving", "it does not stop moving"),

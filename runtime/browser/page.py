@@ -96,7 +96,8 @@ class Tab:
 
     async def title(self) -> str:
         """Title of the tab's document."""
-        return await self._read(None, self.page.title)
+        # Playwright's own `title` is empty for a page that crashed.
+        return await self._read(None, lambda: self.page.evaluate("document.title"))
 
     async def goto(self, url: str) -> str:
         """Load ``url`` until its load event, and return the final address."""
@@ -180,11 +181,15 @@ class Tab:
         # A dry run of the deed would see a cover or a movement too, and costs two frames; the deed itself sees those before it
         # begins, and says so.
         try:
-            await found.wait_for(timeout=self._patience.milliseconds())
-            while not await found.is_enabled(timeout=self._patience.milliseconds()):
-                if self._patience.over():
-                    raise self._not_actionable(target, "disabled", "it is disabled", None, "before")
-                await asyncio.sleep(PAUSES[-1])
+            async with self._patience.limit():
+                await found.wait_for(timeout=self._patience.milliseconds())
+                # The last look may take longer than there is time for: its answer counts.
+                while not await found.is_enabled(timeout=EVIDENCE_SECONDS * 1000):
+                    if self._patience.over():
+                        raise self._not_actionable(target, "disabled", "it is disabled", None, "before")
+                    await asyncio.sleep(PAUSES[-1])
+        except TimeoutError:
+            raise self._silent() from None
         except Error as error:
             raise await self._failed(error, target, "before") from None
 
@@ -211,7 +216,10 @@ class Tab:
         self._run.begin()
         self.pending_input = True
         try:
-            return await deed(found, self._patience.milliseconds())
+            async with self._patience.limit():
+                return await deed(found, self._patience.milliseconds())
+        except TimeoutError:
+            raise self._silent("after") from None
         except Error as error:
             phase: Phase = "after" if failures.performed(error) else "before"
             raise await self._failed(error, target, phase) from None
@@ -220,7 +228,10 @@ class Tab:
         """Visible text of the element, white space folded."""
         target, found = await self._found(target)
         try:
-            text = await found.inner_text(timeout=self._patience.milliseconds())
+            async with self._patience.limit():
+                text = await found.inner_text(timeout=self._patience.milliseconds())
+        except TimeoutError:
+            raise self._silent() from None
         except Error as error:
             if "not an HTMLElement" not in error.message:
                 raise await self._failed(error, target, "before") from None
@@ -232,7 +243,10 @@ class Tab:
         """What the field holds."""
         target, found = await self._found(target)
         try:
-            return await found.input_value(timeout=self._patience.milliseconds())
+            async with self._patience.limit():
+                return await found.input_value(timeout=self._patience.milliseconds())
+        except TimeoutError:
+            raise self._silent() from None
         except Error as error:
             raise await self._failed(error, target, "before") from None
 

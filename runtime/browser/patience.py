@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 FOREVER = 86400.0
+
+GRACE_SECONDS = 1.0
+"""By how much Playwright may be late: it does not give up on a page in which something computes without end."""
 
 
 class Patience:
@@ -25,6 +29,10 @@ class Patience:
     def milliseconds(self) -> float:
         """What is left as Playwright takes it; at least 1, because 0 would mean for ever."""
         return max(1.0, (self._ends - time.monotonic()) * 1000)
+
+    def limit(self) -> asyncio.Timeout:
+        """For what should keep to the time by itself: raises TimeoutError where it is late by more than a moment."""
+        return asyncio.timeout_at(self._ends + GRACE_SECONDS)
 
     def over(self) -> bool:
         """Whether the time is up."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
@@ -16,6 +17,10 @@ from runtime.browser.port import Captured, PageFacts
 
 _NOT_LOST = frozenset({"net::ERR_ABORTED", "net::ERR_BLOCKED_BY_CLIENT"})
 """Requests that the page or a newer navigation gave up, and those that the guard refused."""
+
+
+CLOSE_SECONDS = 5.0
+"""How long a tab may take to be closed."""
 
 
 class Session:
@@ -138,16 +143,14 @@ class Session:
         try:
             yield Tab(page, self)
         finally:
-            with contextlib.suppress(Error):
-                await page.close()
+            # A page that does not answer cannot be closed; it goes with the browser.
+            with contextlib.suppress(Error, TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await page.close()
 
     async def capture(self) -> Captured:
         """The browser's state, to rebuild from."""
         return await checkpoint.capture(self._context, list(self._tabs), self._current.page)
-
-    async def save(self, path: Path) -> list[str]:
-        """Write a checkpoint; returns the addresses of the tabs."""
-        return await checkpoint.save(self._context, list(self._tabs), self._current.page, path)
 
     async def restore(self, path: Path) -> None:
         """Bring this fresh browser to the state of a checkpoint."""

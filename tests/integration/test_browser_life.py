@@ -217,8 +217,9 @@ async def test_a_checkpoint_brings_everything_back(mode: Mode, served: site.Site
         await first.page.page.wait_for_function("document.title == 'Stored'")
         second = await first.page.page.context.new_page()
         await second.goto(f"{served.origin}/form?other")
-        assert await first.save(path) == [f"{served.origin}/store", f"{served.origin}/form?other"]
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        captured = await first.capture()
+        assert captured.urls == [f"{served.origin}/store", f"{served.origin}/form?other"]
+        path.write_bytes(captured.data)
     served.requests.clear()
     async with browsers.opened(tmp_path, served.origin, mode=mode) as fresh:
         await fresh.restore(path)
@@ -253,10 +254,10 @@ async def test_a_reattached_browser_saves_what_it_stored_before(served: site.Sit
         served.requests.clear()
         found = await reattached(tmp_path, served)
         assert found is not None
-        await found.save(tmp_path / "checkpoint-1.json")
+        captured = await found.capture()
         await found.close()
     assert served.arrived() == []
-    (saved,) = json.loads((tmp_path / "checkpoint-1.json").read_text())["storage"]["origins"]
+    (saved,) = json.loads(captured.data)["storage"]["origins"]
     assert saved["localStorage"] == [{"name": "kept", "value": "yes"}]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -321,15 +320,14 @@ async def test_a_fresh_tab_stands_aside(tab: Tab, driven: Session, shown: site.S
     assert len(tab.page.context.pages) == 1
 
 
-async def test_a_popup_is_kept_but_not_current(tab: Tab, driven: Session, shown: site.Site, tmp_path: Path) -> None:
+async def test_a_popup_is_kept_but_not_current(tab: Tab, driven: Session, shown: site.Site) -> None:
     """A tab that opens by itself stands in the checkpoint; the current one stays."""
     await tab.goto(f"{shown.origin}/orders")
     before = driven.facts().documents
     await tab.page.evaluate("void window.open('/orders/100')")
     await browsers.until(lambda: driven.facts().documents == before + 1)
     assert driven.page is tab
-    urls = await driven.save(tmp_path / "checkpoint.json")
-    assert urls == [f"{shown.origin}/orders", f"{shown.origin}/orders/100"]
+    assert (await driven.capture()).urls == [f"{shown.origin}/orders", f"{shown.origin}/orders/100"]
     await tab.page.context.pages[1].close()
     assert driven.facts().documents == before + 1
 

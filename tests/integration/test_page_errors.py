@@ -1,0 +1,281 @@
+"""What a page says when something cannot be done: a stable code, what was seen, and whether the deed may have happened."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import AuthorError, RunOpsError, SiteError
+from nodes.ports import Deed
+from nodes.rules import Rule
+from nodes.targets import Target
+from runtime.browser import own
+from runtime.browser.page import Tab
+from runtime.browser.session import Session
+from tests import browsers, site
+
+PAGE = """<!doctype html><title>Shop</title><style>
+@keyframes away { to { transform: translateX(400px); } }
+</style>
+<label>User name <input></label>
+<label>Amount <input type=number></label>
+<label>Fixed <input readonly value=old></label>
+<label>Size <select><option>Small</select></label>
+<p data-testid=order-total>7</p>
+<button>Return to shop</button>
+<button disabled>Off</button>
+<button style="display: none">Hidden</button>
+<button style="animation: away 1s infinite alternate linear">Moving</button>
+<div style="position: relative"><button>Covered</button><div id=cover style="position: absolute; inset: 0">over</div></div>
+<button onclick="for (;;);">Endless</button>
+<table><tr><td>1001 open</td><td><button>Pay</button></td></tr><tr><td>1002 open</td><td><button>Pay</button></td></tr></table>"""
+
+SECRET = "hunter2-hunter2"
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A field of ``extract``."""
+
+    css: str | None = None
+    attribute: str | None = None
+    nth: int | None = None
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[site.Site]:
+    """A site with one page."""
+    with site.serve() as served:
+        served.page("/", PAGE)
+        yield served
+
+
+@pytest.fixture(scope="module")
+async def driven(shop: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
+    """One browser for all tests here, which may go to a dead site too."""
+    origins = (shop.origin, "http://127.0.0.1:8124")
+    async with browsers.opened(tmp_path_factory.mktemp("private"), *origins) as browser:
+        yield browser
+
+
+@pytest.fixture
+async def tab(driven: Session, shop: site.Site) -> AsyncIterator[Tab]:
+    """A tab on the page, with little patience."""
+    driven.bound(10)
+    async with driven.fresh_page() as fresh:
+        await fresh.goto(f"{shop.origin}/")
+        driven.bound(0.6)
+        yield fresh
+
+
+async def failure(deed: Awaitable[object]) -> RunOpsError:
+    """The error of a deed that must fail."""
+    with pytest.raises(RunOpsError) as raised:
+        await deed
+    return raised.value
+
+
+async def test_what_is_not_there(tab: Tab, shop: site.Site) -> None:
+    """The error says for what it looked, how long, where, and what on the page is spelled most alike."""
+    error = await failure(tab.click(Target(role="button", name="Return to shopp")))
+    assert (error.code, error.phase) == ("target-not-found", "before")
+    waited = error.evidence["waited"]
+    assert error.message == f'no element matches role=button name="Return to shopp"  (waited {waited:g} s)'
+    assert 0.5 <= waited <= 10
+    assert (error.evidence["page"], error.evidence["title"]) == (f"{shop.origin}/", "Shop")
+    assert error.evidence["nearest"][0] == 'role=button name="Return to shop"'
+    assert len(error.evidence["nearest"]) <= 5
+
+
+@pytest.mark.parametrize(
+    ("target", "named", "nearest"),
+    [
+        (Target(label="Username"), 'label="Username"', 'role=textbox name="User name"'),
+        (Target(test_id="order-totals"), 'test_id="order-totals"', 'test_id="order-total"'),
+        (
+            Target(role="button", name="Pay", within=Target(role="row", has_text="1003")),
+            'role=row has_text="1003"',
+            'role=row name="1001 open Pay"',
+        ),
+        (Target(any_of=[Target(css="#a"), Target(css="#b")]), "any_of=css=#a | css=#b", None),
+        (Target(css="button", nth=-20), "css=button nth=-20", None),
+    ],
+    ids=str,
+)
+async def test_the_missing_part_is_named(target: Target, named: str, nearest: str | None, tab: Tab) -> None:
+    """Where the row is missing the row is named, not the button in it; candidates are of the kind that was looked for."""
+    error = await failure(tab.text(target))
+    assert error.code == "target-not-found"
+    assert error.message.startswith(f"no element matches {named}  (waited")
+    assert nearest in [*error.evidence["nearest"], None]
+
+
+async def test_what_is_there_twice(tab: Tab) -> None:
+    """More than one match is an error at once, with each candidate and the row it stands in."""
+    error = await failure(tab.click(Target(role="button", name="Pay")))
+    assert (error.code, error.phase, error.evidence["count"]) == ("target-ambiguous", "before", 2)
+    assert error.evidence["candidates"] == ['<button>Pay in "1001 open Pay"', '<button>Pay in "1002 open Pay"']
+    many = await failure(tab.fill(Target(css="button"), "x"))
+    assert (many.evidence["count"], len(many.evidence["candidates"])) == (8, 5)
+
+
+async def replaced(tab: Tab, script: str) -> None:
+    """Have the page change something soon."""
+    await tab.page.evaluate("(script) => void setTimeout(() => eval(script), 50)", script)
+
+
+OBSTACLES: dict[str, Callable[[Tab], Awaitable[object]]] = {
+    "disabled": lambda tab: tab.click(Target(role="button", name="Off")),
+    "hidden": lambda tab: tab.click(Target(css="button", has_text="Hidden")),
+    "moving": lambda tab: tab.click(Target(role="button", name="Moving")),
+    "covered": lambda tab: tab.click(Target(role="button", name="Covered")),
+    "read-only": lambda tab: tab.fill(Target(label="Fixed"), SECRET),
+    "wrong value": lambda tab: tab.fill(Target(label="Amount"), SECRET),
+    "wrong element": lambda tab: tab.fill(Target(role="button", name="Return"), SECRET),
+    "no such option": lambda tab: tab.select(Target(label="Size"), [SECRET]),
+}
+
+
+@pytest.mark.parametrize("problem", OBSTACLES)
+async def test_what_cannot_take_the_deed(problem: str, tab: Tab) -> None:
+    """The obstacle is named, nothing was done, and what should have been typed stands nowhere in the error."""
+    error = await failure(OBSTACLES[problem](tab))
+    assert (error.code, error.phase) == ("target-not-actionable", "before")
+    assert error.evidence["problem"] == problem
+    if problem == "covered":
+        assert error.evidence["element"].startswith('<div id="cover"')
+    assert SECRET not in json.dumps(error.as_json())
+
+
+@pytest.mark.parametrize(
+    ("target", "deed", "code"),
+    [
+        (Target(role="button", name="Return"), "click", None),
+        (Target(label="User name"), "fill", None),
+        (Target(label="Size"), "select", None),
+        (Target(role="button", name="Off"), "click", "target-not-actionable"),
+        (Target(css="button", has_text="Hidden"), "click", "target-not-actionable"),
+        (Target(role="button", name="Off"), "select", "target-not-actionable"),
+        (Target(role="button", name="Pay"), "click", "target-ambiguous"),
+        (Target(label="Nowhere"), "fill", "target-not-found"),
+        (Target(label="Nowhere"), "check", "target-not-found"),
+    ],
+    ids=str,
+)
+async def test_readiness_is_proved_without_the_deed(target: Target, deed: Deed, code: str | None, tab: Tab) -> None:
+    """``ready`` fails as the deed would, and leaves the page as it is."""
+    await tab.page.evaluate("document.addEventListener('click', () => { document.title = 'Clicked'; }, true)")
+    if code is None:
+        await tab.ready(target, deed)
+    else:
+        error = await failure(tab.ready(target, deed))
+        assert (error.code, error.phase) == (code, "before")
+    assert await tab.title() == "Shop"
+
+
+async def test_a_click_that_may_have_happened(driven: Session, tab: Tab) -> None:
+    """When the page never answers after the mouse went down, nobody knows what the click did: the phase is ``after``."""
+    driven.bound(1.5)
+    error = await failure(tab.click(Target(role="button", name="Endless")))
+    assert error.phase == "after"
+    silent = await failure(tab.title())
+    assert (silent.code, silent.phase) == ("timeout", "before")
+
+
+async def test_a_page_that_crashes(driven: Session, tab: Tab) -> None:
+    """A crashed page says so, and the click during it may have happened."""
+    driven.bound(10)
+    connection = driven._watch._connection
+    target = await own.target_id(tab.page.context, tab.page)
+    attached = await connection.send("Target.attachToTarget", {"targetId": target, "flatten": True})
+    async with tab.page.expect_event("crash"):
+        connection.post("Page.crash", {}, attached["sessionId"])
+    for deed in (tab.click(Target(css="button")), tab.title()):
+        error = await failure(deed)
+        assert error.code == "page-crashed"
+
+
+async def test_a_dead_site(driven: Session, tab: Tab, shop: site.Site) -> None:
+    """Nobody there: before. An answer that breaks off, or does not come in time: after, for the site may have heard it."""
+    driven.bound(10)
+    refused = await failure(tab.goto("http://127.0.0.1:8124/"))
+    assert (refused.code, refused.phase) == ("navigation-failed", "before")
+    assert refused.evidence == {"url": "http://127.0.0.1:8124/", "seen": "ERR_CONNECTION_REFUSED"}
+    shop.answer("/dropped", lambda _request: site.Answer(drop=True))
+    dropped = await failure(tab.goto(f"{shop.origin}/dropped"))
+    assert (dropped.code, dropped.phase, dropped.evidence["seen"]) == (
+        "navigation-failed",
+        "after",
+        "ERR_EMPTY_RESPONSE",
+    )
+    answered = threading.Event()
+
+    def late(_request: site.Request) -> site.Answer:
+        answered.wait(30)
+        return site.Answer("late")
+
+    shop.answer("/late", late)
+    driven.bound(0.5)
+    slow = await failure(tab.goto(f"{shop.origin}/late"))
+    assert (slow.code, slow.phase) == ("timeout", "after")
+    answered.set()
+
+
+@pytest.mark.parametrize("target", [Target(css="a["), Target(xpath="//a[")], ids=str)
+async def test_a_target_that_cannot_be_read(target: Target, tab: Tab) -> None:
+    """A mistake in css or xpath is the author's, and is told at once."""
+    for deed in (tab.click(target), tab.count(target), tab.rows(target, [Field()], 1)):
+        error = await failure(deed)
+        assert isinstance(error, AuthorError)
+        assert error.code == "bad-target"
+
+
+async def test_rows_that_do_not_fit(tab: Tab) -> None:
+    """Too few rows, a field that is there twice, a css that cannot be read: each says which."""
+    few = await failure(tab.rows(Target(css="tr"), [Field("td", nth=0)], 3))
+    assert few.code == "target-not-found"
+    assert few.message.startswith("only 2 of at least 3 elements match css=tr")
+    twice = await failure(tab.rows(Target(css="tr"), [Field("button"), Field("td")], 1))
+    assert (twice.code, twice.evidence) == ("field-ambiguous", {"css": "td", "row": 1, "count": 2})
+    wrong = await failure(tab.rows(Target(css="tr"), [Field("td[")], 1))
+    assert (wrong.code, isinstance(wrong, AuthorError)) == ("bad-target", True)
+
+
+async def test_a_rule_that_does_not_hold(tab: Tab, shop: site.Site) -> None:
+    """What was wanted, and what stood there instead; a missing target is told with its neighbours, an ambiguous one with its candidates."""
+    title = await failure(tab.wait_for(Rule(title="Basket")))
+    assert title.message == "title \"Basket\" does not hold; seen: 'Shop'"
+    waited = title.evidence.pop("waited")
+    assert title.evidence == {"rule": 'title "Basket"', "wanted": "Basket", "seen": "Shop", "page": f"{shop.origin}/"}
+    assert 0.5 <= waited <= 10
+    missing = await failure(tab.wait_for(Rule(visible=Target(role="button", name="Return to shopp"))))
+    assert missing.code == "rule-failed"
+    assert missing.evidence["nearest"][0] == 'role=button name="Return to shop"'
+    twice = await failure(tab.wait_for(Rule(text="open", target=Target(css="tr"))))
+    assert twice.code == "target-ambiguous"
+    count = await failure(tab.wait_for(Rule(count=3, target=Target(css="tr"))))
+    assert (count.code, count.evidence["wanted"], count.evidence["seen"]) == ("rule-failed", 3, 2)
+
+
+async def test_an_ended_browser(shop: site.Site, tmp_path: Path) -> None:
+    """Every deed on a browser that is gone says so, and so does saving; closing it is no error."""
+    async with browsers.opened(tmp_path, shop.origin) as browser:
+        await browser.page.goto(f"{shop.origin}/")
+        await browser._watch._connection.send("Browser.close")
+        await browsers.until(browser.page.page.is_closed)
+        for deed in (
+            browser.page.click(Target(css="button")),
+            browser.page.goto(f"{shop.origin}/"),
+            browser.page.value(Target(css="input")),
+            browser.page.holds(Rule(title="Shop")),
+            browser.page.rows(Target(css="tr"), [Field()], 1),
+            browser.capture(),
+        ):
+            error = await failure(deed)
+            assert error.code in ("page-crashed", "guard-lost", "checkpoint-failed")
+            assert isinstance(error, SiteError | RunOpsError)
