@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import model_validator
 
 from nodes.base import EffectClass, Leaf
+from nodes.errors import AuthorError
 from nodes.targets import Target
 from nodes.template import Condition, Ref, SecretText, Text, Unfit, to_text
 from nodes.values import Json
@@ -40,6 +41,13 @@ class Goto(BrowserAction):
 
     async def run(self, ctx: LeafContext) -> Json:
         """Load the address."""
+        if "://" not in self.url and not self.url.startswith(("about:", "data:")):
+            raise AuthorError(
+                "address-incomplete",
+                f"`{self.url}` is no whole address",
+                mend=f"write http:// or https:// before it: `https://{self.url}`",
+                evidence={"url": self.url},
+            )
         await ctx.act()
         await ctx.page.goto(self.url)
         await ctx.verify()

@@ -77,7 +77,12 @@ class Extract(OfElement):
         """Read all rows in one look, then turn texts into typed values."""
         target = await ctx.located(self.target)
         await ctx.act()
-        rows = await ctx.page.rows(target, list(self.fields.values()), self.min)
+        try:
+            rows = await ctx.page.rows(target, list(self.fields.values()), self.min)
+        except SiteError as error:
+            if error.code == "target-not-found" and self.min == 1:
+                error.mend = "if there may be no row, write `min: 0`; else look at the page, and correct the target"
+            raise
         return [
             {
                 name: _typed(name, field, text, number)

@@ -186,7 +186,7 @@ class Item:
         }
 
 
-def escaped(key: str | int | float) -> str:
+def escaped(key: str | float) -> str:
     """A key as it stands in a step path, which a slash or a bracket in it would break."""
     text = str(key)
     for mark in "%/]\n":

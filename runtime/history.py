@@ -60,6 +60,15 @@ class Attempt:
         return self.result.status in ("ok", "recovered", "interrupted")
 
     @property
+    def did_nothing(self) -> bool:
+        """Whether the attempt failed before its deed."""
+        return (
+            self.result is not None
+            and self.result.status == "error"
+            and (self.result.error or {}).get("phase") == "before"
+        )
+
+    @property
     def touched_page(self) -> bool:
         """Whether the page may be another one since, for all that is known."""
         other_tab = self.call.thread != log.RUN_THREAD

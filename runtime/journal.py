@@ -40,7 +40,8 @@ class Journal:
     def call(self, call: log.Call, *, barrier: bool) -> log.Call:
         """Write a call; with ``barrier`` it is on the disk when this returns."""
         fields = self._value(call.args, call.path)
-        written = self._append(call.model_copy(update={"args": fields.get("value"), "blob": fields.get("blob")}))
+        update = {"args": fields.get("value"), "blob": fields.get("blob"), "matched": self.masker.json(call.matched)}
+        written = self._append(call.model_copy(update=update))
         if barrier:
             self.barrier()
         return written

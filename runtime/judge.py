@@ -65,13 +65,24 @@ async def all_hold(rules: Sequence[Rule], page: Page) -> bool:
 
 
 async def after_error(
-    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, call: log.Call, error: RunOpsError
+    engine: ExecutionEngine,
+    node: Leaf,
+    frame: frames.Frame,
+    path: str,
+    call: log.Call,
+    error: RunOpsError,
+    *,
+    again: bool,
 ) -> Literal["done", "not-done", "failed"]:
     """A deed was begun and went wrong in this very process. ``failed``: the site answered, and not as the author wants.
+
+    ``again``: attempts are left, so that the author's ``retry.on`` may say to try again unasked.
 
     Raises Paused where nobody knows, and then the call stays open.
     """
     if node.confirm is None and error.code not in LOST:
+        return "failed"
+    if again and node.retry is not None and error.code in (node.retry.on or ()):
         return "failed"
     judgement = await _find_out(engine, node, frame, path, call)
     if judgement.found == "done":
@@ -96,8 +107,8 @@ async def before_attempt(engine: ExecutionEngine, reached: Reached) -> None:
             "judged", call=before.call.call, verdict="not-done", how="`on_redo: redo` says to do it again"
         )
         return
-    call = before.call
-    judgement = await _surviving(engine, reached, call) if engine.attached and not before.behind else None
+    call, behind = before.call, before.behind
+    judgement = await _surviving(engine, reached, call) if engine.attached and not behind else None
     judgement = judgement or await _find_out(engine, reached.node, reached.frame, reached.path, call)
     if judgement.found == "unknown":
         raise unknown(reached.path, call, judgement, None)
@@ -112,7 +123,13 @@ async def before_attempt(engine: ExecutionEngine, reached: Reached) -> None:
         engine.journal.note("judged", call=call.call, verdict="not-done", how=judgement.how)
     else:
         engine.journal.result(call, "recovered" if judgement.found == "done" else "skipped", value=url)
-    if judgement.found == "done" and engine.browser is not None:
+    if engine.browser is None or judgement.found == "not-done":
+        return
+    if behind and engine.browser.facts().pending_input:
+        # What was typed again for this deed was taken up by it once already: it must not go out with the next one.
+        engine.browser.bound(reached.node.seconds)
+        await engine.browser.page.goto(engine.browser.page.url)
+    if judgement.found == "done":
         engine.checkpoints.effect_finished(engine.browser)
 
 

@@ -91,7 +91,7 @@ class Run:
                 await self.engine.checkpoints.settled()
             except LogError as error:
                 failure = error
-            ended = self._end(output, failure or self._leak(), time.monotonic() - begun)
+            ended = self._end(output, self._leak() or failure, time.monotonic() - begun)
         finally:
             browser = self.engine.browser
             if browser is not None:
@@ -172,7 +172,7 @@ def write_header(pen: journal.Journal, loaded: workflow.Loaded, typed: Mapping[s
         text=pen.put_text(loaded.text, "workflow.yaml"),
         inputs=pen.masker.json(typed),
         secrets=list(loaded.workflow.secrets),
-        origins=loaded.origins(typed),
+        origins=[pen.masker.text(origin) for origin in loaded.origins(typed)],
         browser={},
         versions=version.versions(),
     )

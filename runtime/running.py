@@ -58,6 +58,13 @@ async def start(
     known = settings.read_secrets(loaded.workflow.secrets, file.parent)
     kept = store.FileStore(chosen.home)
     masker = secrets.Masker(known)
+    for number, line in enumerate(loaded.text.splitlines(), start=1):
+        if masker.text(line) != line:
+            raise UsageError(
+                "secret-in-file",
+                f"{file}:{number}: a secret stands in the workflow file itself",
+                mend="write `{{ secrets.NAME }}` in its place; if it only happens to be the same text, choose another secret",
+            )
     if masker.json(typed) != typed:
         named = ", ".join(f"`{name}`" for name, value in typed.items() if masker.json(value) != value)
         raise UsageError(
@@ -108,12 +115,33 @@ async def resume_run(
     assert past.header is not None
     text = kept.blob(past.header.text.sha256).decode()
     loaded = workflow.parse(text, past.header.file)
-    _refuse_changed(past, loaded, Path(past.header.file))
+    changed = _refuse_changed(past, loaded, Path(past.header.file))
     known = settings.read_secrets(loaded.workflow.secrets, Path(past.header.file).parent)
-    pen = runs.claim(kept, run_id, secrets.Masker(known))
+    over: list[events.RunEnded] = []
+
+    def is_not_over(now: history.History) -> None:
+        # Whoever held it until this moment may have ended it.
+        if (told := _already_over(now, run_id, kept)) is not None:
+            over.append(told)
+            raise _OverMeanwhile
+
+    try:
+        pen = runs.claim(kept, run_id, secrets.Masker(known), is_not_over)
+    except _OverMeanwhile:
+        return over[0]
     one = _run(loaded, pen, kept, chosen, past.header.inputs, known, listener)
     one.engine.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=True))
+    if changed:
+        one.engine.tell(
+            events.Said(
+                f"{past.header.file} has changed: this run goes on with the text it began with; a new run takes the new one"
+            )
+        )
     return await one.go_on()
+
+
+class _OverMeanwhile(Exception):
+    """The run ended between the look and the claim."""
 
 
 def _already_over(past: history.History, run_id: str, kept: store.Store) -> events.RunEnded | None:
@@ -132,14 +160,19 @@ def _already_over(past: history.History, run_id: str, kept: store.Store) -> even
     return None
 
 
-def _refuse_changed(past: history.History, stored: workflow.Loaded, file: Path) -> None:
-    """A run goes on with the text it was started with. Where the file now says something else of a node that already ran, that is refused."""
+def _refuse_changed(past: history.History, stored: workflow.Loaded, file: Path) -> bool:
+    """A run goes on with the text it was started with; returns whether the file now has another.
+
+    Where it says something else of a node that already did something, that is refused.
+    """
     try:
         present = workflow.load(file)
     except (RunOpsError, OSError):
-        return
+        return True
     ran = {
-        attempt.call.path.rpartition("/")[2] for attempt in past.all_attempts() if attempt.call.thread == log.RUN_THREAD
+        attempt.call.path.rpartition("/")[2]
+        for attempt in past.all_attempts()
+        if attempt.call.thread == log.RUN_THREAD and not attempt.did_nothing
     }
     changed = sorted(
         name
@@ -155,6 +188,7 @@ def _refuse_changed(past: history.History, stored: workflow.Loaded, file: Path) 
             mend="put them back as they were, or start a new run",
             evidence={"changed": list[Json](changed), "gone": list[Json](gone)},
         )
+    return present.text != stored.text
 
 
 def run_workflow(

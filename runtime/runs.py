@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -82,11 +83,18 @@ def load_history(chosen: settings.Settings, run: str) -> tuple[history.History, 
     return past, reading
 
 
-def claim(kept: store.Store, run: str, masker: secrets.Masker) -> journal.Journal:
-    """Own the run: its lock, its history, a note that says who holds it. Raises RunHeld and LogError."""
+def claim(
+    kept: store.Store, run: str, masker: secrets.Masker, check: Callable[[history.History], None] = lambda _past: None
+) -> journal.Journal:
+    """Own the run: its lock, its history, a note that says who holds it. Raises RunHeld and LogError.
+
+    ``check`` is called before anything is written, with the history as the lock's last holder left it: what was read before may be
+    out of date. What it raises gives the run up again.
+    """
     conversation, entries = kept.claim(run)
     try:
         past = history.History(entries)
+        check(past)
         pen = journal.Journal(conversation, past, masker, kept)
         pen.note("claimed", **store.me(), epoch=past.epoch + 1, version=version.VERSION)
     except BaseException:
@@ -97,17 +105,22 @@ def claim(kept: store.Store, run: str, masker: secrets.Masker) -> journal.Journa
 
 def decide(chosen: settings.Settings, run: str, verdict: Verdict) -> history.History:
     """Write a person's answer to the question that the run waits with. Raises UsageError ``nothing-to-decide`` where it asks none."""
-    past, _reading = load_history(chosen, run)
-    if past.question is None or past.answer is not None or past.status != "paused":
-        state = "is answered already" if past.answer is not None else f"is {past.status}"
-        raise UsageError(
-            "nothing-to-decide",
-            f"run {run} waits for no decision: it {state}",
-            mend=f"go on with `runops resume {run}`",
-        )
-    pen = claim(store.FileStore(chosen.home), run, secrets.Masker({}))
+
+    def waits(past: history.History) -> None:
+        if past.question is None or past.answer is not None or past.status != "paused":
+            answered = past.answer is not None and past.status == "paused"
+            raise UsageError(
+                "nothing-to-decide",
+                f"run {run} waits for no decision: it is {'answered already' if answered else past.status}",
+                mend=f"go on with `runops resume {run}`",
+            )
+
+    waits(load_history(chosen, run)[0])
+    pen = claim(store.FileStore(chosen.home), run, secrets.Masker({}), waits)
     try:
-        question = past.question.data
+        asked = pen.history.question
+        assert asked is not None
+        question = asked.data
         calls: list[str] = question["evidence"].get("calls") or [question["evidence"]["call"]]
         pen.note("decided", calls=list[Json](calls), verdict=verdict)
         for attempt in [attempt for attempt in pen.history.all_attempts() if attempt.call.call in calls]:

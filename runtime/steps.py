@@ -125,6 +125,7 @@ async def _attempts(
     delay = retry.delay if retry else 0.0
     for number in range(first, last + 1):
         step = Step(engine, node, frame, path, number)
+        step.again = number < last
         engine.tell(
             events.StepStarted(path, node.type, step.summary(), path.count("/"), container=False, attempt=number)
         )
@@ -175,7 +176,9 @@ class Step:
         self._call: log.Call | None = None
         self._verified = False
         self._verifying = False
-        self.not_done = False
+        self.again = False
+        """Whether attempts are left after this one."""
+        self.not_done: bool = False
         """Whether the site said that a deed of this attempt did not happen."""
 
     # What the node sees.
@@ -212,7 +215,12 @@ class Step:
                 try:
                     await self.page.wait_for(rule)
                 except SiteError as error:
-                    error.code = "verify-failed" if error.code == "rule-failed" else error.code
+                    if error.code == "rule-failed":
+                        error.code = "verify-failed"
+                        error.mend = (
+                            error.mend
+                            or "look at what the page says: the deed was done, and the page did not come to this"
+                        )
                     raise
         self._verifying = False
 
@@ -294,7 +302,9 @@ class Step:
             raise error
         if self._verifying and (lost := self._lost_answer()):
             error = _answer_lost(lost, error.evidence)
-        verdict = await judge.after_error(self._engine, self._node, self._frame, self._path, self._call, error)
+        verdict = await judge.after_error(
+            self._engine, self._node, self._frame, self._path, self._call, error, again=self.again
+        )
         if verdict == "done":
             browser = self._engine.browser
             return self._finished(

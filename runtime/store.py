@@ -119,8 +119,10 @@ class FileStore(Store):
         path = self._file(conversation)
         with _disk(path):
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             durable.sync_folder(path.parent)
+        if not _lock(handle):
+            os.close(handle)
+            raise _held(self.read(conversation))
         return _OpenFile(self, conversation, handle, seq=0)
 
     @override

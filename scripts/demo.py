@@ -136,7 +136,7 @@ def report(site: Shop, code: int) -> None:
         say("next:  .venv/bin/runops show last   every step of the run")
         say("       make test                    the tests; docs/workflow-language.md has what your own workflow needs")
     else:
-        say(f"next:  {RESUME}")
+        say(f"next:  {RESUME}   (it starts the shop again, and then goes on with the run)")
 
 
 def say(text: str) -> None:

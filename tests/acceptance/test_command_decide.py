@@ -75,7 +75,7 @@ def test_a_person_decides_what_nobody_knows(project: Project, shop: Shop) -> Non
     assert "PAUSED pay" in asked.stderr
     shown = project.runops("show", "last")
     assert answer in shown.stdout
-    assert "open  pay" in shown.stdout
+    assert "redo  pay" in shown.stdout
 
     again = project.runops("resume", "last")
     assert (again.returncode, answer in again.stderr) == (4, True)

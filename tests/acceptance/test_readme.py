@@ -87,3 +87,19 @@ def test_every_link_of_the_readme_leads_somewhere() -> None:
     links = re.findall(r"\]\((?!http)([^)#]+)", README)
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_first_workflow_works_as_its_page_says(project: Project, tmp_path: Path) -> None:
+    """The file of docs/first-workflow.md validates, runs, and yields what the shop has."""
+    (text, piece) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "first-workflow.md").read_text(), re.DOTALL)
+    project.write("orders.yaml", text.replace("output:\n", f"{piece}output:\n"))
+    with Shop.start(tmp_path, paid=0) as shop:
+        ran = project.runops("run", "orders.yaml", "-i", f"base_url={shop.url}", "--json")
+        assert ran.returncode == 1, ran.stderr
+        assert json.loads(ran.stdout)["path"] == "pay"
+        project.write("orders.yaml", text)
+        ran = project.runops("run", "orders.yaml", "-i", f"base_url={shop.url}", "--json")
+        assert ran.returncode == 0, ran.stderr
+        dear = [order["number"] for order in shop.orders() if float(order["total"]) > 200]
+        assert json.loads(ran.stdout)["output"] == {"dear": dear}
+        assert len(dear) > 1

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime import durable, events, history, log
+from nodes.errors import UsageError
+from runtime import durable, events, history, log, runs, settings
 from tests.fakes import FakeBrowser, FakePage, FakeSite
 from tests.rig import Killed, Rig
 
@@ -283,3 +284,60 @@ async def test_no_event_tells_a_secret(tmp_path: Path) -> None:
 def test_a_fold_of_nothing_has_no_header() -> None:
     """A log that died before its first entry tells nothing, and no more than that."""
     assert history.History().header is None
+
+
+async def test_the_authors_retry_covers_a_lost_answer(tmp_path: Path) -> None:
+    """`retry.on` that names the code tries again without asking, while attempts are left; after the last one it is unknown as ever."""
+    shop = Shop()
+    pay = "{id: pay, type: browser_action, action: click, target: {css: pay}, retry: {attempts: 2, delay: 0, on: [answer-lost]}}"
+    rig = Rig(tmp_path, flow(OPEN, pay), site=shop.site)
+
+    async def lose(_target: str, page: FakePage) -> None:
+        page.browser.lost = "POST http://shop.test/pay"
+
+    shop.site.on_click = lose
+    ended = await rig.start()
+    assert (ended.status, ended.exit, len(shop.site.deeds)) == ("paused", 4, 2)
+
+
+async def test_what_a_deed_took_up_does_not_go_out_with_the_next(tmp_path: Path) -> None:
+    """Fields are typed again up to a deed that had happened; passing over it clears them, so the next deed sends none of them."""
+    shop = Shop()
+    fill = "{id: name, type: browser_action, action: fill, target: {label: Name}, value: A}"
+    rig = Rig(tmp_path, flow(OPEN, group(fill, deed("send"), deed("other"))), site=shop.site)
+    await die(rig, shop, after="css=send")
+    assert (await rig.resume()).status == "passed"
+    assert shop.site.deeds == ["css=send", "css=other"]
+    assert shop.site.records == [{'label="Name"': "A"}, {}]
+
+
+async def test_a_chosen_target_is_masked_too(tmp_path: Path) -> None:
+    """Which of `any_of` matched stands in the log, without the secret that a reference brought into it."""
+    echo = "{id: echo, type: browser_query, query: text, target: {css: h1}}"
+    click = "{id: click, type: browser_action, action: click, target: {any_of: [{css: '{{ echo }}'}, {css: b}]}}"
+    rig = Rig(
+        tmp_path,
+        flow(OPEN, echo, click, more="secrets: [TOKEN]"),
+        site=FakeSite(texts={"css=h1": "correct-horse"}),
+        secrets={"TOKEN": "correct-horse"},
+    )
+    assert (await rig.start()).status == "passed"
+    assert "css=[hidden]" in rig.store.conversation_file(rig.id).read_text()
+
+
+async def test_two_answers_to_one_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that was overtaken by another while it waited for the run is refused, and changes nothing."""
+    shop = Shop()
+    pay = "{id: pay, type: browser_action, action: click, target: {css: pay}}"
+    rig = Rig(tmp_path, flow(OPEN, pay), site=shop.site)
+    await die(rig, shop, after="css=pay")
+    assert (await rig.resume()).exit == 4
+    rig.die()
+    chosen = settings.Settings(home=tmp_path)
+    stale = runs.load_history(chosen, rig.id)
+    runs.decide(chosen, rig.id, "done")
+    monkeypatch.setattr(runs, "load_history", lambda *_: stale)
+    with pytest.raises(UsageError, match="answered already"):
+        runs.decide(chosen, rig.id, "not-done")
+    assert (await rig.resume()).status == "passed"
+    assert shop.site.deeds == ["css=pay"]

@@ -1,0 +1,79 @@
+"""What keeps a run from starting, and what a resume finds out before it begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import UsageError
+from runtime import running, runs, settings, store
+
+FLOW = """version: 1
+name: test
+inputs: {who: {type: string, default: me}}
+secrets: [TOKEN]
+nodes:
+  - {id: one, type: transform, expr: "%s"}
+  - {id: two, type: transform, expr: "{{ one }}{{ inputs.who }}"}
+output: "{{ two }}"
+"""
+
+
+@pytest.fixture
+def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> settings.Settings:
+    """Settings with a home of their own, and a secret in the environment."""
+    monkeypatch.setenv("TOKEN", "s3cret-token")
+    return settings.Settings(home=tmp_path / "home")
+
+
+def file(tmp_path: Path, text: str) -> Path:
+    """A workflow file."""
+    path = tmp_path / "flow.yaml"
+    path.write_text(text)
+    return path
+
+
+async def test_an_input_may_hold_no_secret(tmp_path: Path, chosen: settings.Settings) -> None:
+    """An input in which a secret stands is refused before there is a log: masked it would be no value any more."""
+    with pytest.raises(UsageError) as caught:
+        await running.start(file(tmp_path, FLOW % "x"), {"who": "s3cret-token!"}, chosen)
+    assert caught.value.code == "secret-in-input"
+    assert "s3cret" not in str(caught.value.as_json())
+    assert store.FileStore(chosen.home).ids() == []
+
+
+async def test_a_file_may_hold_no_secret(tmp_path: Path, chosen: settings.Settings) -> None:
+    """A secret that stands in the file itself is refused by line: the stored text would have a mask in its place."""
+    with pytest.raises(UsageError, match=r"flow\.yaml:6: a secret stands in") as caught:
+        await running.start(file(tmp_path, FLOW % "s3cret-token"), {}, chosen)
+    assert caught.value.code == "secret-in-file"
+    assert store.FileStore(chosen.home).ids() == []
+
+
+async def test_a_run_that_passed_is_told_again_and_not_written_to(
+    tmp_path: Path, chosen: settings.Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Resuming it yields its result and leaves the log as it was, also when it ended between the look and the claim."""
+    ended = await running.start(file(tmp_path, FLOW % "x"), {}, chosen)
+    log = store.FileStore(chosen.home).conversation_file(ended.run)
+    before = log.read_bytes()
+    assert (await running.resume_run(ended.run, chosen)).output == "xme"
+    past, reading = runs.load_history(chosen, ended.run)
+    past.ending = None
+    monkeypatch.setattr(runs, "load_history", lambda *_: (past, reading))
+    assert (await running.resume_run(ended.run, chosen)).output == "xme"
+    assert log.read_bytes() == before
+
+
+async def test_a_finished_node_may_not_be_changed_under_a_run(tmp_path: Path, chosen: settings.Settings) -> None:
+    """A node that has its value is refused when the file says something else of it; one that only failed before its deed is not."""
+    path = file(tmp_path, FLOW.replace('"{{ one }}{{ inputs.who }}"', '"{{ one.nothing }}"') % "x")
+    failed = await running.start(path, {}, chosen)
+    assert failed.path == "two"
+    path.write_text(FLOW % "x")
+    assert (await running.resume_run(failed.run, chosen)).path == "two"
+    path.write_text(FLOW % "y")
+    with pytest.raises(UsageError, match="`one` was changed") as caught:
+        await running.resume_run(failed.run, chosen)
+    assert caught.value.code == "node-changed"
