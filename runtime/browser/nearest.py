@@ -12,8 +12,12 @@ from runtime.browser.failures import short
 
 MOST = 5
 
-# A line of Playwright's accessibility snapshot: `- button "Sign in" [disabled]`; the name may also be a `/pattern/`, which we leave out.
-_LINE = re.compile(r'^\s*-\s+(?P<role>[a-z]+)\s+"(?P<name>(?:[^"\\]|\\.)*)"')
+# A line of Playwright's accessibility snapshot: `- button "Sign in" [disabled]`, in quotes where it holds a colon. A name may also be a
+# `/pattern/`, which we leave out.
+_LINE = re.compile(r"""^\s*-\s+(?P<quote>'?)(?P<role>[a-z]+)\s+"(?P<name>(?:[^"\\]|\\.)*)\"""")
+
+ALIKE = 0.4
+"""How alike a name must at least be spelled, from 0 to 1."""
 
 _TEST_IDS = "() => Array.from(document.querySelectorAll('[data-testid]'), (each) => each.getAttribute('data-testid'))"
 
@@ -48,8 +52,12 @@ def wish(target: Target) -> str:
 
 def parse(snapshot: str) -> list[tuple[str, str]]:
     """Role and name of every named element of an accessibility snapshot, in order."""
-    found = (_LINE.match(line) for line in snapshot.splitlines())
-    return [(match["role"], re.sub(r"\\(.)", r"\1", match["name"])) for match in found if match]
+    elements: list[tuple[str, str]] = []
+    for line in snapshot.splitlines():
+        if match := _LINE.match(line):
+            name = re.sub(r"\\(.)", r"\1", match["name"])
+            elements.append((match["role"], name.replace("''", "'") if match["quote"] else name))
+    return elements
 
 
 def ranked(target: Target, elements: list[tuple[str, str]]) -> list[str]:
@@ -58,8 +66,8 @@ def ranked(target: Target, elements: list[tuple[str, str]]) -> list[str]:
     scores: dict[str, float] = {}
     for role, name in elements:
         alike = difflib.SequenceMatcher(None, text, name.casefold()).ratio() if text else 0.0
-        score = alike + (0.25 if role == target.role else 0.0)
-        if score >= (0.5 if text else 0.25):
+        if alike >= ALIKE if text else role == target.role:
+            score = alike + (0.25 if role == target.role else 0.0)
             line = f'role={role} name="{short(name, 60)}"'
             scores[line] = max(score, scores.get(line, 0.0))
     return sorted(scores, key=lambda line: -scores[line])[:MOST]

@@ -1,0 +1,160 @@
+"""Options of the browser: what each mode can do, and which documents are allowed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import hypothesis
+import pydantic
+import pytest
+from hypothesis import strategies
+
+from runtime.browser import launch, options, origins
+from runtime.browser.options import BrowserOptions, Mode
+
+
+def test_every_field_is_described() -> None:
+    """A field's docstring is its description everywhere."""
+    for model in (BrowserOptions, options.Viewport, options.Geolocation, options.HttpCredentials, options.Proxy):
+        assert all(field.description for field in model.model_fields.values()), model
+
+
+@pytest.mark.parametrize(
+    ("given", "mode", "said"),
+    [
+        ({"touch": True}, "own", "mode `own` has no `touch`: take mode `shared`"),
+        ({"touch": True, "offline": True}, None, "mode `own` has no `offline`, `touch`: take mode `shared`"),
+        ({"switches": ["--lang=de"]}, "shared", "mode `shared` has no `switches`: take mode `own`"),
+    ],
+)
+def test_what_a_mode_cannot_do_is_refused_by_name(given: dict[str, Any], mode: Mode | None, said: str) -> None:
+    """The error names the options and the other mode."""
+    with pytest.raises(pydantic.ValidationError, match=said):
+        BrowserOptions.model_validate({**given, "mode": mode})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"touch": False},
+        {"mode": "shared", "touch": True},
+        {"mode": "own", "switches": ["--lang=de"]},
+        {"switches": ["--lang=de"]},
+    ],
+)
+def test_what_a_mode_can_do_is_taken(given: dict[str, Any]) -> None:
+    """Without a mode *own* is meant; what asks for nothing is no obstacle."""
+    assert BrowserOptions.model_validate(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"timezone": "Mars/Olympus"},
+        {"locale": "not a locale"},
+        {"viewport": {"width": 0, "height": 1}},
+        {"permissions": ["everything"]},
+        {"switches": ["lang=de"]},
+        {"user_agent": "two\nlines"},
+        {"geolocation": {"latitude": 91, "longitude": 0}},
+        {"wiewport": None},
+    ],
+)
+def test_nonsense_is_refused(given: dict[str, Any]) -> None:
+    """A value that no browser could take is found when the file is read."""
+    with pytest.raises(pydantic.ValidationError):
+        BrowserOptions.model_validate(given)
+
+
+def test_reading_options_needs_no_browser() -> None:
+    """What ``runops validate`` reaches loads neither Playwright nor the WebSocket library."""
+    program = "import sys, runtime.browser.options; print({'playwright', 'websockets'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://shop.test/a?b#c", "http://shop.test"),
+        ("HTTP://Shop.TEST:80/", "http://shop.test"),
+        ("https://shop.test:443", "https://shop.test"),
+        ("https://shop.test:444/", "https://shop.test:444"),
+        ("http://user:word@shop.test/", "http://shop.test"),
+        ("http://[::1]:8080/", "http://[::1]:8080"),
+        ("http://bücher.test/", "http://xn--bcher-kva.test"),
+        ("ftp://shop.test/", None),
+        ("about:blank", None),
+        ("http://", None),
+        ("http://shop.test:99999/", None),
+        ("no address", None),
+        ("", None),
+    ],
+)
+def test_the_origin_of_an_address(url: str, expected: str | None) -> None:
+    """Scheme, host and port as browsers compare them; only the web has origins here."""
+    assert origins.origin(url) == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "loads"),
+    [
+        ("http://shop.test/pay", True),
+        ("https://shop.test/", False),
+        ("http://shop.test.evil/", False),
+        ("http://shop.test@evil.test/", False),
+        ("http://evil.test/?http://shop.test", False),
+        ("http://sub.shop.test/", False),
+        ("http://shop.test:81/", False),
+        ("about:blank", True),
+        ("about:srcdoc", True),
+        ("data:text/html,x", True),
+        ("blob:http://shop.test/1-2", True),
+        ("blob:http://evil.test/1-2", False),
+        ("blob:null/1-2", True),
+        ("file:///etc/passwd", False),
+        ("chrome://version", False),
+        ("view-source:http://shop.test/", False),
+        ("filesystem:http://shop.test/x", False),
+        ("", False),
+    ],
+)
+def test_which_documents_may_load(url: str, loads: bool) -> None:
+    """The allowed origin, and what no site has made; nothing that only looks like them."""
+    assert origins.Allowed(["http://shop.test/orders"]).document(url) is loads
+
+
+@hypothesis.given(strategies.text(max_size=40), strategies.sampled_from(["http://", "https://", "", "blob:"]))
+def test_no_address_breaks_the_comparison(text: str, scheme: str) -> None:
+    """Whatever stands in an address: it has an origin of its own or none, and is refused or not, without an error."""
+    found = origins.origin(scheme + text)
+    assert found is None or origins.origin(found) == found
+    assert origins.Allowed(["http://shop.test"]).document(f"{scheme}{text}") in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://shop.test/a/b?token=1#c", "http://shop.test/a/b"),
+        ("http://ada:word@shop.test:81/a", "http://shop.test:81/a"),
+    ],
+)
+def test_what_may_be_shown_of_an_address(url: str, shown: str) -> None:
+    """Neither query nor fragment nor a name and password."""
+    assert origins.without_query(url) == shown
+
+
+def test_switches_of_ones_own_are_added_to_ours(tmp_path: Any) -> None:
+    """Where Chromium takes only the last switch of a name, ours stay in it."""
+    command = launch.switches(
+        tmp_path, headed=False, sandbox=True, further=["--disable-features=Mine", "--blink-settings=a=1", "--lang=de"]
+    )
+    features = [each for each in command if each.startswith("--disable-features=")]
+    assert features[-1].endswith(",Mine")
+    assert "MediaRouter" in features[-1]
+    blink = [each for each in command if each.startswith("--blink-settings=")]
+    assert blink[-1].startswith("--blink-settings=primaryHoverType=2")
+    assert "--lang=de" in command
+    assert "--no-sandbox" not in command

@@ -1,0 +1,165 @@
+"""The pure parts of a page: targets made one, addresses as globs, what an error's text gives away, what is spelled alike."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Error
+
+from nodes.targets import Target
+from runtime.browser import failures, locators, nearest
+
+CLICK = """Locator.click: Timeout 800ms exceeded.
+Call log:
+  - waiting for get_by_role("button", name="A")
+    - locator resolved to <button>A</button>
+  - attempting click action
+"""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url", "fits"),
+    [
+        ("**/orders", "http://shop.test/orders", True),
+        ("**/orders", "http://shop.test/a/orders", True),
+        ("**/orders", "http://shop.test/orders/7", False),
+        ("**/orders", "http://shop.test/orders?page=2#top", True),
+        ("**/orders", "http://shop.test/login?next=/orders", False),
+        ("**/orders?page=*", "http://shop.test/orders?page=2", True),
+        ("**/orders?page=*", "http://shop.test/ordersXpage=2", False),
+        ("**/orders#top", "http://shop.test/orders#top", True),
+        ("http://shop.test/*", "http://shop.test/orders", True),
+        ("http://shop.test/*", "http://shop.test/orders/7", False),
+        ("http://shop.test/*/edit", "http://shop.test/7/edit", True),
+        ("http://shop.test/**/edit", "http://shop.test/a/b/edit", True),
+        ("http://shop.test/a.b", "http://shop.test/axb", False),
+        ("http://shop.test/[a]", "http://shop.test/[a]", True),
+        ("**", "about:blank", True),
+    ],
+)
+def test_an_address_is_compared_with_a_glob(pattern: str, url: str, fits: bool) -> None:
+    """``**`` is anything, ``*`` anything but a slash, the rest literal; query and fragment count only where they are named."""
+    assert locators.address_matches(pattern, url) is fits
+
+
+def test_what_narrows_a_choice() -> None:
+    """An alternative takes over what stands beside ``any_of``, except what it states itself."""
+    row = Target(role="row", has_text="7")
+    target = Target(
+        any_of=[Target(role="button", name="Pay"), Target(css="a.pay", exact=False)], within=row, exact=True, nth=1
+    )
+    assert target.any_of is not None
+    assert locators.alternative(target, target.any_of[0]) == Target(
+        role="button", name="Pay", within=row, exact=True, nth=1
+    )
+    assert locators.alternative(target, target.any_of[1]) == Target(css="a.pay", within=row, exact=False, nth=1)
+
+
+@pytest.mark.parametrize(
+    ("target", "settled"),
+    [
+        (Target(css="a"), True),
+        (Target(css="a", nth=-1), True),
+        (Target(css="a", nth=-2), False),
+        (Target(any_of=[Target(css="a"), Target(css="b")]), False),
+        (Target(css="a", within=Target(any_of=[Target(css="a"), Target(css="b")])), False),
+        (Target(css="a", within=Target(css="b", nth=-3)), False),
+    ],
+    ids=str,
+)
+def test_what_has_to_be_settled_first(target: Target, settled: bool) -> None:
+    """Alternatives and places counted from the end, at whatever depth."""
+    assert locators.settled(target) is settled
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        (CLICK, "not actionable"),
+        ("Locator.click: Timeout 800ms exceeded.\nCall log:\n  - waiting for get_by_role()", "missing"),
+        ('Locator.click: Error: strict mode violation: locator("a") resolved to 2 elements:\n 1) <a>', "ambiguous"),
+        ('Locator.click: Unexpected token "" while parsing css selector "a[".', "bad target"),
+        ("Page.click: Target crashed", "crashed"),
+        ("Page.title: Target page, context or browser has been closed", "gone"),
+        ("Page.evaluate: Execution context was destroyed, most likely because of a navigation.", "navigated"),
+        ("Locator.fill: Error: Cannot type text into input[type=number]\nCall log:\n", "wrong element"),
+        ("Locator.set_checked: Error: Not a checkbox or radio button", "wrong element"),
+        ("something new", "other"),
+    ],
+)
+def test_what_went_wrong(message: str, kind: str) -> None:
+    """Told from Playwright's message, whatever was typed or stands on the page."""
+    assert failures.kind_of(Error(message)) == kind
+
+
+@pytest.mark.parametrize(
+    ("log", "performed"),
+    [
+        ("", False),
+        ("    - performing click action", True),
+        ("      2 × performing click action", True),
+        ("  - <p>performing click action</p> intercepts pointer events", False),
+        ('  - fill("performing click action")', False),
+    ],
+)
+def test_whether_the_deed_reached_the_page(log: str, performed: bool) -> None:
+    """Only Playwright's own word counts, not a page or a value that repeats it; without a log it may have."""
+    assert failures.performed(Error(CLICK + log)) is performed
+    assert failures.performed(Error("Locator.click: Target page, context or browser has been closed"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem", "element"),
+    [
+        (["- element is not visible"], "hidden", "<button>A</button>"),
+        (["- element is not visible", "- element is not enabled"], "disabled", "<button>A</button>"),
+        (
+            ["- element is not stable", '- <div id="cover">x</div> intercepts pointer events'],
+            "covered",
+            '<div id="cover">x</div>',
+        ),
+        (["- element was detached from the DOM, retrying"], "detached", "<button>A</button>"),
+        ([], "busy", "<button>A</button>"),
+    ],
+)
+def test_the_last_obstacle_counts(lines: list[str], problem: str, element: str) -> None:
+    """What stood in the way last is what a person would see."""
+    found = failures.obstacle(Error(CLICK + "".join(f"    {line}\n" for line in lines)))
+    assert (found[0], found[2]) == (problem, element)
+
+
+SNAPSHOT = r"""- heading "Shop" [level=1]
+- textbox "User name": hunter2
+- button "Sign in" [disabled]
+- link "Say \"hi\"":
+  - /url: /hi
+- text: Sign out
+- paragraph: nothing
+- 'button "Odd: one"'
+"""
+
+
+def test_a_snapshot_is_read_by_role_and_name() -> None:
+    """Roles and names are taken, values of fields are not."""
+    assert nearest.parse(SNAPSHOT) == [
+        ("heading", "Shop"),
+        ("textbox", "User name"),
+        ("button", "Sign in"),
+        ("link", 'Say "hi"'),
+        ("button", "Odd: one"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "best"),
+    [
+        (Target(role="button", name="Signin"), ['role=button name="Sign in"']),
+        (Target(label="Username"), ['role=textbox name="User name"']),
+        (Target(role="button", name="Nothing like it"), []),
+        (Target(role="link"), ['role=link name="Say "hi""']),
+        (Target(css="#x"), []),
+    ],
+    ids=str,
+)
+def test_the_most_alike_comes_first(target: Target, best: list[str]) -> None:
+    """What is spelled alike is offered, of the wanted role first, and nothing where nothing is alike."""
+    assert nearest.ranked(target, nearest.parse(SNAPSHOT))[: len(best) or None] == best
