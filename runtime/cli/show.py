@@ -218,6 +218,8 @@ class View:
         lines = [f"{console.paint(one_line(step.path), console.BOLD, stream=sys.stdout)}  {step.status}"]
         for attempt in step.attempts:
             lines += self._attempt(attempt)
+        if not step.attempts and (error := self._error_in(step)):
+            lines += [f"    {line}" for line in _error_lines(error)]
         value = self.value(step)
         if value is not None:
             lines += ["  value", *(f"    {line}" for line in harmless(console.result_text(value)).split("\n"))]
@@ -231,7 +233,7 @@ class View:
 
     def _tree(self, step: Step, depth: int, width: int | None, *, whole: bool = False) -> Iterator[str]:
         yield self._line(step, depth, width)
-        if step.attempts and step.status not in ("ok", "recovered", "skipped") and (error := _error_of(step)):
+        if step.status not in ("ok", "recovered", "skipped") and (error := self._error_in(step)):
             yield from (f"{'  ' * depth}    {line}" for line in _error_lines(error))
         below, folded = step.below, 0
         if not whole and len(below) > FOLDED and step.scope is not None and step.scope.node == "iterate":
@@ -241,6 +243,13 @@ class View:
             yield f"{'  ' * (depth + 1)}ok  {count(folded, 'turn')}, shown one by one with --at {shlex.quote(step.path)}"
         for child in below:
             yield from self._tree(child, depth + 1, width, whole=whole)
+
+    def _error_in(self, step: Step) -> dict[str, Json] | None:
+        """The step's last error; of a container, the one that ended the run if it came up in its own condition, list or decision."""
+        if step.attempts:
+            return _error_of(step)
+        ending = self.past.ending
+        return ending.data.get("error") if ending is not None and ending.data.get("path") == step.path else None
 
     def _line(self, step: Step, depth: int, width: int | None) -> str:
         parts = [f"{'  ' * depth}{step.status}", step.label]

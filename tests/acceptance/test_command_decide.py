@@ -86,3 +86,15 @@ def test_a_person_decides_what_nobody_knows(project: Project, shop: Shop) -> Non
     refused = project.runops("decide", "last", "done")
     assert refused.returncode == 2
     assert "nothing-to-decide" in refused.stderr
+
+
+def test_a_container_that_failed_shows_why(project: Project) -> None:
+    """A loop whose key fails has no attempt of its own: `show`, and the `show --at` that the failure prints, have its error."""
+    loop = (
+        "{id: each, type: iterate, over: [{x: 1}], as: o, key: '{{ o.y }}', nodes: [{id: b, type: transform, expr: 1}]}"
+    )
+    project.write("flow.yaml", f"version: 1\nname: t\nnodes:\n  - {loop}\n")
+    assert project.runops("run", "flow.yaml").returncode == 1
+    for more in ([], ["--at", "each"]):
+        shown = project.runops("show", "last", *more).stdout
+        assert "undefined-value: `o` has no `y`" in shown
