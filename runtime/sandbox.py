@@ -279,7 +279,7 @@ METHODS = {
     "endswith": "take the end: `x[-3:] == 'abc'`",
     "find": "use `in`: `'abc' in x`",
     "get": "use `x.key | default(…)`",
-    "range": "write the list, or loop over one that you have",
+    "range": "for n turns loop over `[0] * n` and read `loop.index`",
     "split": "use `x | regex_all('[^,]+')`",
     "startswith": "take the beginning: `x[:3] == 'abc'`",
     "strip": "use `x | trim`",
