@@ -69,7 +69,7 @@ async def tab(driven: Session, shop: site.Site) -> AsyncIterator[Tab]:
     driven.bound(10)
     async with driven.fresh_page() as fresh:
         await fresh.goto(f"{shop.origin}/")
-        driven.bound(0.6)
+        driven.bound(0.3)
         yield fresh
 
 
@@ -86,7 +86,7 @@ async def test_what_is_not_there(tab: Tab, shop: site.Site) -> None:
     assert (error.code, error.phase) == ("target-not-found", "before")
     waited = error.evidence["waited"]
     assert error.message == f'no element matches role=button name="Return to shopp"  (waited {waited:g} s)'
-    assert 0.5 <= waited <= 10
+    assert 0.3 <= waited <= 10
     assert (error.evidence["page"], error.evidence["title"]) == (f"{shop.origin}/", "Shop")
     assert error.evidence["nearest"][0] == 'role=button name="Return to shop"'
     assert len(error.evidence["nearest"]) <= 5
@@ -180,7 +180,7 @@ async def test_readiness_is_proved_without_the_deed(target: Target, deed: Deed, 
 
 async def test_a_click_that_may_have_happened(driven: Session, tab: Tab) -> None:
     """When the page never answers after the mouse went down, nobody knows what the click did: the phase is ``after``."""
-    driven.bound(1.5)
+    driven.bound(1)
     error = await failure(tab.click(Target(role="button", name="Endless")))
     assert error.phase == "after"
     silent = await failure(tab.title())
@@ -252,7 +252,7 @@ async def test_a_rule_that_does_not_hold(tab: Tab, shop: site.Site) -> None:
     assert title.message == "title \"Basket\" does not hold; seen: 'Shop'"
     waited = title.evidence.pop("waited")
     assert title.evidence == {"rule": 'title "Basket"', "wanted": "Basket", "seen": "Shop", "page": f"{shop.origin}/"}
-    assert 0.5 <= waited <= 10
+    assert 0.3 <= waited <= 10
     missing = await failure(tab.wait_for(Rule(visible=Target(role="button", name="Return to shopp"))))
     assert missing.code == "rule-failed"
     assert missing.evidence["nearest"][0] == 'role=button name="Return to shop"'
