@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -19,6 +20,16 @@ def test_every_field_is_described() -> None:
     """A field's docstring is its description everywhere."""
     for model in (BrowserOptions, options.Viewport, options.Geolocation, options.HttpCredentials, options.Proxy):
         assert all(field.description for field in model.model_fields.values()), model
+
+
+def test_every_option_stands_in_the_docs() -> None:
+    """The page on browsers names each option, and the mode where only one has it."""
+    text = (Path(__file__).parents[2] / "docs" / "browser.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    for name in BrowserOptions.model_fields.keys() - {"mode"}:
+        (row,) = [line for line in rows if f"`{name}`" in line.split("|")[1]]
+        only = "`shared`" if name in options.ONLY_SHARED else "`own`" if name in options.ONLY_OWN else "both"
+        assert row.split("|")[3].strip() == only, name
 
 
 @pytest.mark.parametrize(
