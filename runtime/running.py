@@ -58,13 +58,7 @@ async def start(
     known = settings.read_secrets(loaded.workflow.secrets, file.parent)
     kept = store.FileStore(chosen.home)
     masker = secrets.Masker(known)
-    for number, line in enumerate(loaded.text.splitlines(), start=1):
-        if masker.text(line) != line:
-            raise UsageError(
-                "secret-in-file",
-                f"{file}:{number}: a secret stands in the workflow file itself",
-                mend="write `{{ secrets.NAME }}` in its place; if it only happens to be the same text, choose another secret",
-            )
+    _refuse_secret_in_file(file, loaded, masker)
     if masker.json(typed) != typed:
         named = ", ".join(f"`{name}`" for name, value in typed.items() if masker.json(value) != value)
         raise UsageError(
@@ -77,6 +71,26 @@ async def start(
     one = _run(loaded, pen, kept, chosen, typed, known, listener)
     one.engine.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
     return await one.begin()
+
+
+def _refuse_secret_in_file(file: Path, loaded: workflow.Loaded, masker: secrets.Masker) -> None:
+    """The stored text is masked, and a resumed run goes on with it: a mask outside comments would be used as a value."""
+    masked = masker.text(loaded.text)
+    if masked == loaded.text:
+        return
+    try:
+        same = workflow.parse(masked, str(file)).workflow == loaded.workflow
+    except RunOpsError:
+        same = False
+    if same:
+        return
+    lines = enumerate(zip(loaded.text.splitlines(), masked.splitlines(), strict=False), start=1)
+    number = next((n for n, (line, hidden) in lines if line != hidden and not line.lstrip().startswith("#")), 1)
+    raise UsageError(
+        "secret-in-file",
+        f"{file}:{number}: a secret stands in the workflow file itself",
+        mend="write `{{ secrets.NAME }}` in its place; if it only happens to be the same text, choose another secret",
+    )
 
 
 def _run(
@@ -188,7 +202,7 @@ def _refuse_changed(past: history.History, stored: workflow.Loaded, file: Path) 
             mend="put them back as they were, or start a new run",
             evidence={"changed": list[Json](changed), "gone": list[Json](gone)},
         )
-    return present.text != stored.text
+    return present.workflow != stored.workflow
 
 
 def run_workflow(
