@@ -15,7 +15,7 @@ from playwright.async_api import BrowserContext, Error, Frame, Page
 
 from nodes.errors import SetupError, SiteError
 from runtime.browser import failures
-from runtime.browser.origins import Allowed
+from runtime.browser.origins import Allowed, origin
 from runtime.browser.port import Captured
 
 FORMAT = 1
@@ -73,8 +73,8 @@ async def visit(context: BrowserContext, origins: Iterable[str]) -> None:
     page = await context.new_page()
     try:
         await page.route("**/*", lambda route: route.fulfill(body="<!doctype html>"))
-        for origin in Allowed(origins):
-            await page.goto(f"{origin}/")
+        for each in Allowed(origins):
+            await page.goto(f"{each}/")
     finally:
         await page.close()
 
@@ -82,19 +82,19 @@ async def visit(context: BrowserContext, origins: Iterable[str]) -> None:
 async def _session_storage(tab: Page) -> dict[str, list[list[str]]]:
     kept: dict[str, list[list[str]]] = {}
     for frame in tab.frames:
-        origin, entries = await _entries(frame)
+        where, entries = await _entries(frame)
         if entries:
-            kept[origin] = entries
+            kept[where] = entries
     return kept
 
 
 async def _entries(frame: Frame) -> tuple[str, list[list[str]]]:
     try:
-        origin, entries = await frame.evaluate(_SESSION_STORAGE)
+        where, entries = await frame.evaluate(_SESSION_STORAGE)
     except Error:
         # The frame went away, or is on its way to another document.
         return "", []
-    return origin, entries
+    return where, entries
 
 
 async def restore(context: BrowserContext, first: Page, path: Path) -> Page:
@@ -116,7 +116,8 @@ async def restore(context: BrowserContext, first: Page, path: Path) -> Page:
 
 
 async def _load(context: BrowserContext, page: Page, tab: dict[str, Any]) -> None:
-    if tab["url"] == "about:blank":
+    if origin(tab["url"]) is None and not tab["url"].startswith("data:"):
+        # Blank, or what a script or the browser itself wrote there: it has no address to load again.
         return
     session = await context.new_cdp_session(page)
     script = _FILL_SESSION_STORAGE % json.dumps(tab["session"])

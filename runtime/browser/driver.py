@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Awaitable
 from typing import Any
 
@@ -19,18 +20,22 @@ async def start() -> Playwright:
     what a parent blocks or ignores; so the event loop gives it a session of its own.
     """
     loop: Any = asyncio.get_running_loop()
-    original = loop.subprocess_exec
+    async with _locks.setdefault(loop, asyncio.Lock()):
+        original = loop.subprocess_exec
 
-    def apart(factory: Any, *command: Any, **options: Any) -> Any:
-        if "run-driver" in command:
-            options["start_new_session"] = True
-        return original(factory, *command, **options)
+        def apart(factory: Any, *command: Any, **options: Any) -> Any:
+            if "run-driver" in command:
+                options["start_new_session"] = True
+            return original(factory, *command, **options)
 
-    loop.subprocess_exec = apart
-    try:
-        return await async_playwright().start()
-    finally:
-        loop.subprocess_exec = original
+        loop.subprocess_exec = apart
+        try:
+            return await async_playwright().start()
+        finally:
+            loop.subprocess_exec = original
+
+
+_locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = weakref.WeakKeyDictionary()
 
 
 async def start_with(starting: Awaitable[launch.Chromium]) -> tuple[launch.Chromium, Playwright]:

@@ -8,6 +8,7 @@ import dataclasses
 import json
 import os
 import secrets
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -187,6 +188,10 @@ class Chromium:
             async with asyncio.timeout(WATCHER_SECONDS):
                 await self._say({"end": True})
         await self.release()
+        if process.started(self.alive.chromium) == self.alive.chromium_started:
+            # Its watcher does not answer. As long as that is there, the process id cannot be another's.
+            with contextlib.suppress(OSError):
+                os.killpg(self.alive.chromium, signal.SIGKILL)
 
     async def release(self) -> None:
         """Let go of it: its watcher's clock begins."""

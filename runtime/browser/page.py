@@ -348,16 +348,17 @@ class Tab:
         kind = failures.kind_of(error)
         if kind in ("gone", "crashed"):
             return failures.gone(error, self.page.url, phase)
-        if target is None or kind in ("other", "navigated"):
-            return self._silent(
-                phase, failures.short(error.message.split("Call log:", 1)[0], 200) if target is None else None
-            )
+        said = failures.short(error.message.split("Call log:", 1)[0], 200)
+        if target is None or kind == "navigated":
+            return self._silent(phase, said)
         if kind == "bad target":
             return failures.bad_target(target, error)
         if kind == "ambiguous":
             return await self._ambiguous(target, phase)
         if kind == "missing":
             return await self._missing(target)
+        if kind == "other":
+            return self._not_actionable(target, "refused", f"the browser refused: {said}", None, phase)
         problem, words, element = failures.obstacle(error)
         if problem == "busy" and phase == "after":
             return SiteError(

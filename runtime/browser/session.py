@@ -80,8 +80,7 @@ class Session:
     def _failed(self, request: Request) -> None:
         if request.failure in _NOT_LOST:
             return
-        of_main_frame = request.is_navigation_request() and request.frame.parent_frame is None
-        if of_main_frame or request.method not in ("GET", "HEAD"):
+        if request.method not in ("GET", "HEAD") or _of_main_frame(request):
             self._lost = f"{request.method} {origins.without_query(request.url)}"
 
     @property
@@ -163,3 +162,13 @@ class Session:
         if not self._closed_already:
             self._closed_already = True
             await self._end(keep)
+
+
+def _of_main_frame(request: Request) -> bool:
+    if not request.is_navigation_request():
+        return False
+    try:
+        return request.frame.parent_frame is None
+    except Error:
+        # Playwright does not know the frame yet: the first document of a tab that opens by itself.
+        return True
