@@ -79,3 +79,14 @@ async def test_a_finished_node_may_not_be_changed_under_a_run(tmp_path: Path, ch
     with pytest.raises(UsageError, match="`one` was changed") as caught:
         await running.resume_run(failed.run, chosen)
     assert caught.value.code == "node-changed"
+
+
+def test_a_program_runs_a_workflow_in_two_lines(tmp_path: Path, chosen: settings.Settings) -> None:
+    """`from runtime import ExecutionEngine, run_workflow` is the way in; a listener sees what happens."""
+    from runtime import ExecutionEngine, events, run_workflow
+
+    told: list[events.Event] = []
+    ended = run_workflow(file(tmp_path, FLOW % "x"), {"who": "you"}, listener=told.append, home=chosen.home)
+    assert (ended.status, ended.output) == ("passed", "xyou")
+    assert isinstance(told[-1], events.RunEnded)
+    assert ExecutionEngine.__name__ == "ExecutionEngine"

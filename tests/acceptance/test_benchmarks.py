@@ -1,0 +1,31 @@
+"""A sample of `make bench`, so that the benchmarks keep working; what they measure is no matter of tests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
+    """One pair and one round: both ways leave the right record with the shop, and the numbers are there."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks", "--pairs", "1", "--rounds", "1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    numbers = json.loads(done.stdout.splitlines()[-1])
+    assert numbers["form_engine_over_raw_same_flags"] > 0
+    assert numbers["node_overhead_ms"] > 0
+
+
+def test_the_raw_script_is_short() -> None:
+    """What the engine is measured against stays below 60 lines."""
+    assert len((ROOT / "tests" / "benchmarks" / "raw_form.py").read_text().splitlines()) < 60
