@@ -11,20 +11,17 @@ from typing import Any, Protocol, TypeVar
 
 from playwright.async_api import Error, Locator, Page
 
-from nodes.errors import OriginRefused, Phase, RunOpsError, SiteError
+from nodes.errors import Phase
 from nodes.ports import Deed, FieldSource
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime.browser import failures, locators, matching, nearest, rules
-from runtime.browser.patience import Patience
+from runtime.browser import failures, locators, matching, rules
+from runtime.browser.inquiry import EVIDENCE_SECONDS, Inquiry, Told, field_ambiguous, subject_of
 
 Answer = TypeVar("Answer")
 
 PAUSES = (0.01, 0.02, 0.05)
 """Seconds between looks; the last one again and again."""
-
-EVIDENCE_SECONDS = 1.0
-"""How long evidence may be gathered once a deed has failed."""
 
 _ROWS = (
     "(rows, fields) => {"
@@ -41,17 +38,8 @@ _ROWS = (
 )
 
 
-class Circumstances(Protocol):
+class Circumstances(Told, Protocol):
     """What all tabs of a run share."""
-
-    @property
-    def patience(self) -> Patience:
-        """How long anything may take."""
-        ...
-
-    def refusal(self) -> OriginRefused | None:
-        """The document that the guard refused, told once."""
-        ...
 
     def admit(self, url: str) -> None:
         """Raises OriginRefused where a document from ``url`` may not load."""
@@ -73,6 +61,7 @@ class Tab:
         self.page = page
         self._run = run
         self._patience = run.patience
+        self._inquiry = Inquiry(page, run, self._settled_now)
         self.documents = 0
         """Documents loaded into the tab, its first blank one aside."""
         self.pending_input = False
@@ -85,7 +74,7 @@ class Tab:
         if event["newDocument"] is None or event["error"]:
             return
         self.pending_input = False
-        if event["url"] != "about:blank":
+        if event["url"] != "about:blank" and _no_error_page(event["url"]):
             self.documents += 1
             self._run.committed(event["url"])
 
@@ -112,27 +101,8 @@ class Tab:
                 # Chromium was still putting up the error page of what failed before; behind it, it goes on to where it was sent.
                 await self.page.wait_for_url(_no_error_page, timeout=self._patience.milliseconds())
         except Error as error:
-            raise self._not_loaded(error, url) from None
+            raise self._inquiry.not_loaded(error, url) from None
         return self.page.url
-
-    def _not_loaded(self, error: Error, url: str) -> RunOpsError:
-        if refused := self._run.refusal():
-            return refused
-        kind = failures.kind_of(error)
-        if kind in ("gone", "crashed"):
-            return failures.gone(error, self.page.url, "after")
-        if "Timeout" in error.message:
-            return SiteError(
-                "timeout",
-                f"{url} was not loaded in time (waited {self._patience.waited():g} s)",
-                mend="give the step a larger `timeout`, or look what the page is still loading",
-                phase="after",
-                evidence={"url": url, "waited": self._patience.waited()},
-            )
-        seen = failures.network_error(error)
-        phase: Phase = "before" if seen in failures.NEVER_SENT else "after"
-        said = seen or failures.short(error.message.split("Call log:", 1)[0].removeprefix("Page.goto: "), 200)
-        return failures.no_address(url, said, phase, {"url": url, "seen": said})
 
     async def locate(self, target: Target) -> Target:
         """The target with every ``any_of`` replaced by the one that matches first."""
@@ -146,7 +116,7 @@ class Tab:
 
         settled = await self._until(attempt)
         if settled is None:
-            raise await self._missing(target)
+            raise await self._inquiry.missing(target)
         return settled
 
     async def _settled_now(self, target: Target) -> Target | None:
@@ -186,12 +156,12 @@ class Tab:
                 # The last look may take longer than there is time for: its answer counts.
                 while not await found.is_enabled(timeout=EVIDENCE_SECONDS * 1000):
                     if self._patience.over():
-                        raise self._not_actionable(target, "disabled", "it is disabled", None, "before")
+                        raise self._inquiry.not_actionable(target, "disabled", "it is disabled", None, "before")
                     await asyncio.sleep(PAUSES[-1])
         except TimeoutError:
-            raise self._silent() from None
+            raise self._inquiry.silent() from None
         except Error as error:
-            raise await self._failed(error, target, "before") from None
+            raise await self._inquiry.failed(error, target, "before") from None
 
     async def click(self, target: Target) -> None:
         """Click the element."""
@@ -219,10 +189,10 @@ class Tab:
             async with self._patience.limit():
                 return await deed(found, self._patience.milliseconds())
         except TimeoutError:
-            raise self._silent("after") from None
+            raise self._inquiry.silent("after") from None
         except Error as error:
             phase: Phase = "after" if failures.performed(error) else "before"
-            raise await self._failed(error, target, phase) from None
+            raise await self._inquiry.failed(error, target, phase) from None
 
     async def text(self, target: Target) -> str:
         """Visible text of the element, white space folded."""
@@ -231,10 +201,10 @@ class Tab:
             async with self._patience.limit():
                 text = await found.inner_text(timeout=self._patience.milliseconds())
         except TimeoutError:
-            raise self._silent() from None
+            raise self._inquiry.silent() from None
         except Error as error:
             if "not an HTMLElement" not in error.message:
-                raise await self._failed(error, target, "before") from None
+                raise await self._inquiry.failed(error, target, "before") from None
             # A drawing (SVG) has a text, but no inner text.
             text = await self._read(target, found.text_content) or ""
         return matching.folded(text)
@@ -246,9 +216,9 @@ class Tab:
             async with self._patience.limit():
                 return await found.input_value(timeout=self._patience.milliseconds())
         except TimeoutError:
-            raise self._silent() from None
+            raise self._inquiry.silent() from None
         except Error as error:
-            raise await self._failed(error, target, "before") from None
+            raise await self._inquiry.failed(error, target, "before") from None
 
     async def count(self, target: Target) -> int:
         """How many elements match now."""
@@ -277,11 +247,11 @@ class Tab:
 
         rows = await self._until(look, target)
         if rows is None:
-            raise await self._missing(target, wanted=least, seen=seen)
+            raise await self._inquiry.missing(target, wanted=least, seen=seen)
         for row in rows:
             for cell in row:
                 if isinstance(cell, dict):
-                    raise _field_ambiguous(fields, cell)
+                    raise field_ambiguous(fields, cell)
         return rows
 
     async def _parsed(self) -> None:
@@ -298,16 +268,16 @@ class Tab:
             return last.holds or None
 
         # A condition over values does not change by waiting.
-        held = await (look() if rule.kind == "expr" else self._until(look, _subject(rule)))
+        held = await (look() if rule.kind == "expr" else self._until(look, subject_of(rule)))
         if not held:
-            raise await self._rule_failed(rule, last)
+            raise await self._inquiry.rule_failed(rule, last)
 
     async def holds(self, rule: Rule) -> bool:
         """Whether the rule holds now; it does not where its target is missing or matches more than once."""
-        return (await self._read(_subject(rule), lambda: self._look(rule))).holds
+        return (await self._read(subject_of(rule), lambda: self._look(rule))).holds
 
     async def _look(self, rule: Rule) -> rules.Look:
-        subject = _subject(rule)
+        subject = subject_of(rule)
         if subject is None or locators.settled(subject):
             return await rules.look(self.page, rule, subject)
         settled = await self._settled_now(subject)
@@ -334,141 +304,12 @@ class Tab:
                 async with asyncio.timeout(max(self._patience.left(), EVIDENCE_SECONDS)):
                     return await look()
             except TimeoutError:
-                raise self._silent() from None
+                raise self._inquiry.silent() from None
             except Error as error:
                 if failures.kind_of(error) != "navigated" or self._patience.over():
-                    raise await self._failed(error, target, "before") from None
+                    raise await self._inquiry.failed(error, target, "before") from None
             await asyncio.sleep(PAUSES[0])
-
-    # From here on: what went wrong.
-
-    async def _failed(self, error: Error, target: Target | None, phase: Phase) -> RunOpsError:
-        if refused := self._run.refusal():
-            return refused
-        kind = failures.kind_of(error)
-        if kind in ("gone", "crashed"):
-            return failures.gone(error, self.page.url, phase)
-        said = failures.short(error.message.split("Call log:", 1)[0], 200)
-        if target is None or kind == "navigated":
-            return self._silent(phase, said)
-        if kind == "bad target":
-            return failures.bad_target(target, error)
-        if kind == "ambiguous":
-            return await self._ambiguous(target, phase)
-        if kind == "missing":
-            return await self._missing(target)
-        if kind == "other":
-            return self._not_actionable(target, "refused", f"the browser refused: {said}", None, phase)
-        problem, words, element = failures.obstacle(error)
-        if problem == "busy" and phase == "after":
-            return SiteError(
-                "timeout",
-                f"{target} took the deed, and the page did not answer in time (waited {self._patience.waited():g} s)",
-                mend="give the step a larger `timeout`, and a `confirm` that tells whether it was carried out",
-                phase="after",
-                evidence={"page": self.page.url, "waited": self._patience.waited()},
-            )
-        return self._not_actionable(target, problem, words, element, phase)
-
-    def _silent(self, phase: Phase = "before", said: str | None = None) -> SiteError:
-        return SiteError(
-            "timeout",
-            "the page does not answer" + (f": {said}" if said else ""),
-            mend="look whether a script or a dialog of the page blocks it",
-            phase=phase,
-            evidence={"page": self.page.url, "waited": self._patience.waited()},
-        )
-
-    def _not_actionable(self, target: Target, problem: str, words: str, element: str | None, phase: Phase) -> SiteError:
-        return SiteError(
-            "target-not-actionable",
-            f"{target} is there, but {words}",
-            mend="wait for the state you need with `verify` on the step before, or point at another element",
-            phase=phase,
-            evidence={
-                "problem": problem,
-                "element": element,
-                "page": self.page.url,
-                "waited": self._patience.waited(),
-            },
-        )
-
-    async def _ambiguous(self, target: Target, phase: Phase = "before") -> SiteError:
-        found = locators.locator(self.page, target)
-        candidates = await self._evidence(lambda: nearest.described(found), [])
-        count = await self._evidence(found.count, len(candidates))
-        return SiteError(
-            "target-ambiguous",
-            f"{count} elements match {target}",
-            mend="narrow the target with `within`, `has_text` or `exact`, or choose one with `nth`",
-            phase=phase,
-            evidence={"count": count, "candidates": candidates, "page": self.page.url},
-        )
-
-    async def _missing(self, target: Target, *, wanted: int = 1, seen: int = 0) -> SiteError:
-        waited = self._patience.waited()
-        lacking = await self._evidence(lambda: self._lacking(target), target)
-        what = "no element matches" if not seen else f"only {seen} of at least {wanted} elements match"
-        return SiteError(
-            "target-not-found",
-            f"{what} {lacking}  (waited {waited:g} s)",
-            mend="look at the page, and correct the target or what comes before it",
-            evidence={
-                "page": self.page.url,
-                "title": await self._evidence(self.page.title, ""),
-                "waited": waited,
-                "nearest": await self._evidence(lambda: nearest.candidates(self.page, lacking), []),
-            },
-        )
-
-    async def _lacking(self, target: Target) -> Target:
-        """The outermost part of the target that matches nothing: often the row is missing, not the button in it."""
-        if target.within is not None:
-            outer = await self._lacking(target.within)
-            if await self._settled_now(outer) is None or not await self.count(outer):
-                return outer
-        return target
-
-    async def _rule_failed(self, rule: Rule, look: rules.Look) -> RunOpsError:
-        subject = _subject(rule)
-        if subject is not None and look.matches > 1 and rule.kind != "count":
-            settled = await self._evidence(lambda: self._settled_now(subject), None)
-            return await self._ambiguous(settled or subject, "after")
-        evidence: dict[str, Any] = {
-            "rule": str(rule),
-            "wanted": look.wanted,
-            "seen": look.seen,
-            "page": self.page.url,
-            "waited": self._patience.waited(),
-        }
-        seen = f"seen: {look.seen!r}"
-        if subject is not None and look.matches == 0 and rule.kind != "count":
-            seen = f"no element matches {subject}"
-            evidence["nearest"] = await self._evidence(lambda: nearest.candidates(self.page, subject), [])
-        return SiteError("rule-failed", f"{rule} does not hold; {seen}", phase="after", evidence=evidence)
-
-    async def _evidence(self, gather: Callable[[], Awaitable[Answer]], otherwise: Answer) -> Answer:
-        """What can be learned in a moment; evidence must not hide the error that it is for."""
-        try:
-            async with asyncio.timeout(EVIDENCE_SECONDS):
-                return await gather()
-        except (Error, TimeoutError, RunOpsError):
-            return otherwise
 
 
 def _no_error_page(url: str) -> bool:
     return not url.startswith("chrome-error:")
-
-
-def _subject(rule: Rule) -> Target | None:
-    return rule.visible or rule.hidden or rule.target
-
-
-def _field_ambiguous(fields: Sequence[FieldSource], cell: dict[str, int]) -> SiteError:
-    css, row = fields[cell["index"]].css, cell["number"] + 1
-    return SiteError(
-        "field-ambiguous",
-        f"{css} matches {cell['ambiguous']} times in row {row}",
-        mend="make the css of the field more exact, or choose one with `nth`",
-        evidence={"css": css, "row": row, "count": cell["ambiguous"]},
-    )
