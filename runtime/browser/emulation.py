@@ -97,7 +97,7 @@ class Emulation:
         stuck = {name: tab for name, tab in self._tabs.items() if not tab.ready.done()}
         lost = current not in self._tabs or current in stuck
         for name, tab in stuck.items():
-            # A page that computes cannot be closed either.
+            # What computes without end is interrupted: left to itself Chromium would wait for it before it closes the tab.
             self._connection.post("Runtime.terminateExecution", {}, tab.session)
             await self._connection.send("Target.closeTarget", {"targetId": name})
         async with asyncio.timeout(PATIENCE_SECONDS):

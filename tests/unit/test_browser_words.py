@@ -129,6 +129,7 @@ def test_the_last_obstacle_counts(lines: list[str], problem: str, element: str) 
 
 SNAPSHOT = r"""- heading "Shop" [level=1]
 - textbox "User name": hunter2
+- heading "Sign in"
 - button "Sign in" [disabled]
 - link "Say \"hi\"":
   - /url: /hi
@@ -143,6 +144,7 @@ def test_a_snapshot_is_read_by_role_and_name() -> None:
     assert nearest.parse(SNAPSHOT) == [
         ("heading", "Shop"),
         ("textbox", "User name"),
+        ("heading", "Sign in"),
         ("button", "Sign in"),
         ("link", 'Say "hi"'),
         ("button", "Odd: one"),
