@@ -112,9 +112,10 @@ async def test_a_killed_engine_leaves_its_browser_as_it_was(served: site.Site, t
 async def test_a_browser_with_no_patience_goes_with_its_engine(served: site.Site, tmp_path: Path) -> None:
     """With ``linger`` 0 nothing of a killed engine's browser is left, and there is nothing to find again."""
     killed_engine(tmp_path, served, linger=0)
-    # The watcher is the last to go: Chromium ends first, its profile after it.
-    await browsers.until(lambda: not processes_of(tmp_path) and left_behind(tmp_path) == [])
+    await browsers.until(lambda: not processes_of(tmp_path))
     assert await reattached(tmp_path, served) is None
+    # The watcher is the last to go: Chromium ends first, its profile after it.
+    await browsers.until(lambda: left_behind(tmp_path) == [])
 
 
 async def left_with_a_stuck_tab(private: Path, served: site.Site, stuck: int) -> None:
