@@ -152,6 +152,8 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
     try:
         chromium = await launch.Chromium.hold(alive, linger)
     except OSError:
+        # The watcher is about to end: so is its Chromium, and what stands here leads nowhere.
+        (private / STATE).unlink(missing_ok=True)
         return None
     own = Own(chromium, await driver.start(), private)
     try:
