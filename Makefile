@@ -6,6 +6,8 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 SHELL := /bin/sh
 BIN := .venv/bin
 ARGS ?=
+# As many tests at once; 0 runs them in one process, for a debugger.
+JOBS ?= 3
 
 CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-docs
 
@@ -28,7 +30,7 @@ demo-resume: setup browser ## go on with the run that the demo left
 	@exec $(BIN)/python scripts/demo.py --resume $(ARGS)
 
 test: setup browser ## run the tests
-	@exec $(BIN)/python -m pytest $(ARGS)
+	@exec $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=worksteal $(ARGS)
 
 bench: setup browser ## measure
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
@@ -56,6 +58,7 @@ check-tree: setup
 
 check-docs: setup
 	@$(BIN)/python scripts/command_docs.py --check
+	@$(BIN)/python scripts/node_docs.py --check
 
 lock: setup ## make requirements.lock again (ARGS=--upgrade: with the newest versions)
 	@$(BIN)/uv pip compile pyproject.toml --extra dev --output-file requirements.lock --quiet \

@@ -65,6 +65,8 @@ class Node(Part, ABC):
     """The envelope of every node."""
 
     container: ClassVar[bool] = False
+    despite_dialog: ClassVar[bool] = False
+    """Whether the node can work while the page shows a dialog."""
     effect_default: ClassVar[EffectClass] = "effect"
     """The effect class where the file names none. *effect* where in doubt."""
     touches_page: ClassVar[bool] = False
@@ -89,6 +91,9 @@ class Node(Part, ABC):
 class Leaf(Node):
     """A node that does one thing: one call in the log for each attempt."""
 
+    takes_up_input: ClassVar[bool] = True
+    """Whether, as a deed of class *effect*, it hands over to the site what was typed before: a click does, a key or a chosen file is input itself."""
+
     timeout: float | None = Field(default=None, gt=0, le=86400)
     """Seconds that one attempt may take (10 by default)."""
     retry: Retry | None = None
@@ -112,6 +117,11 @@ class Leaf(Node):
         """How long one attempt may take."""
         return self.timeout or LEAF_SECONDS
 
+    @property
+    def works_in(self) -> str | None:
+        """Name of the tab that the node works in; None is the current one."""
+        return None
+
     def summary(self) -> str:
         """The step as one short line for people: ``click role=button name="Pay"``. No secret stands in it: called before references are filled."""
         return self.type
@@ -127,6 +137,8 @@ class Container(Node):
     container: ClassVar[bool] = True
     unit: ClassVar[bool] = False
     """Whether the container is a unit: its end is a commit point, and the leaves in it are none."""
+    in_turns: ClassVar[bool] = False
+    """Whether it runs its block in turns: what the nodes yield is seen only inside a turn, and ``run.failures.<id>`` lists the turns given up."""
 
     on_redo: Literal["confirm", "redo", "ask"] | None = None
     """When the browser is gone and deeds already done would be done again: ask the site by each ``confirm``, repeat them, or ask a person."""

@@ -1,33 +1,73 @@
-"""``context``: sets variables."""
+"""``context``: sets variables, or asks a person for them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from nodes.base import EffectClass, Leaf
-from nodes.template import JsonValue
+from nodes.part import Part
+from nodes.template import JsonValue, ListValue, Text
 from nodes.values import Json
 
 if TYPE_CHECKING:
     from nodes.ports import LeafContext
 
 
+class Question(Part):
+    """What a person is asked, or only the text of it."""
+
+    question: Text
+    """The question."""
+    type: Literal["string", "integer", "number", "boolean"] = "string"
+    """Kind of the answer."""
+    choices: ListValue | None = Field(default=None, min_length=1)
+    """The answers to choose from."""
+    default: JsonValue = None
+    """The answer where none is given. Without it one must be."""
+
+    def as_asked(self) -> dict[str, Json]:
+        """The question as data, without what the file does not say."""
+        return self.model_dump(mode="json", exclude_unset=True) | {"type": self.type}
+
+
+def _question(value: Any) -> Any:
+    return {"question": value} if isinstance(value, str) else value
+
+
 class Context(Leaf):
-    """Sets variables, which every later node reads as ``vars.<name>``. Only ``context`` writes them. Value: what was set."""
+    """Sets variables, which every later node reads as ``vars.<name>``. Only ``context`` writes them. Value: what was set and answered.
+
+    With ``ask`` the run pauses (exit 4) until a person has answered with ``runops answer``; then it goes on, and never asks this again.
+    """
 
     effect_default: ClassVar[EffectClass] = "read"
 
     type: Literal["context"] = "context"
-    set: dict[str, JsonValue] = Field(min_length=1)
+    set: dict[str, JsonValue] = Field(default_factory=dict, min_length=1)
     """Names and their new values."""
+    ask: dict[str, Annotated[Question, BeforeValidator(_question, json_schema_input_type=str | Question)]] = Field(
+        default_factory=dict, min_length=1
+    )
+    """Names and what a person is asked for each: a text, or a map of ``question``, ``type``, ``choices``, ``default``. No answer may hold
+    a secret."""
+
+    @model_validator(mode="after")
+    def _something_to_do(self) -> Context:
+        if not self.set and not self.ask:
+            raise ValueError("a `context` needs `set` or `ask`")
+        if twice := sorted(self.set.keys() & self.ask.keys()):
+            raise ValueError(f"`{twice[0]}` is both set and asked for")
+        return self
 
     def summary(self) -> str:
-        """Names that are set."""
-        return f"set {', '.join(self.set)}"
+        """Names that are set and asked for."""
+        ways = {"set": self.set, "ask for": self.ask}
+        return ", ".join(f"{way} {', '.join(names)}" for way, names in ways.items() if names)
 
     async def run(self, ctx: LeafContext) -> Json:
-        """The values as they are in the file, references filled in; the engine folds them into ``vars``."""
+        """The values as they are in the file, references filled in, and the answers; the engine folds them into ``vars``."""
+        answers = ctx.answers({name: each.as_asked() for name, each in self.ask.items()}) if self.ask else {}
         await ctx.act()
-        return self.set
+        return {**self.set, **answers}

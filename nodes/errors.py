@@ -105,6 +105,11 @@ class OriginRefused(SiteError):
     """The page tried to load a document from an origin that the workflow does not allow. Never caught by ``handle``."""
 
 
+def can_be_passed(error: RunOpsError) -> bool:
+    """Whether the author may let the run go on after it (``on_error``, ``each_error``, ``handle``)."""
+    return isinstance(error, AuthorError | SiteError) and not isinstance(error, OriginRefused)
+
+
 class LogError(RunOpsError):
     """The run's log is damaged, or could not be written: nothing more was done on the site."""
 

@@ -1,21 +1,21 @@
-"""``iterate``: a block for each item, one after another."""
+"""``iterate``: a block for each item, one after another, or again and again while a condition holds."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from nodes.base import Block, Container, Node
 from nodes.errors import AuthorError
 from nodes.ports import Item
-from nodes.template import ListValue, Ref, Unfit, kind_of
+from nodes.template import Condition, JsonValue, ListValue, Ref, Unfit, kind_of, to_integer
 from nodes.values import Json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nodes.ports import BlockContext
+    from nodes.ports import BlockContext, Turn
 
 
 def to_key(value: Json) -> str | int | float:
@@ -25,43 +25,104 @@ def to_key(value: Json) -> str | int | float:
     return value
 
 
+def to_count(value: Json) -> int:
+    """A whole number from 1."""
+    count = to_integer(value)
+    if count < 1:
+        raise Unfit(f"is {count}, and a number from 1 is wanted")
+    return count
+
+
 Key = Annotated[str, Ref(to_key, literal=False)]
+Count = Annotated[int, Field(ge=1), Ref(to_count)]
 
 
 class Iterate(Container):
-    """Runs its nodes for each item of a list, in sequence. The end of each item is a commit point.
+    """Runs its nodes for each item of a list, or again and again while or until a condition holds, in sequence.
 
-    The list is kept as it was when the loop began: a resumed run goes on with the same items. Value: the list of each item's value
-    (that of its last node that ran), in order.
+    Exactly one of ``over``, ``while`` and ``until``. The end of each turn is a commit point. The list is kept as it was when the loop
+    began, and so is what a condition said: a resumed run goes on with the same items, and finished turns are not done again. Value:
+    the list of each turn's value (``collect``, or that of its last node that ran), in order, without the turns that were given up.
     """
 
+    in_turns: ClassVar[bool] = True
+
     type: Literal["iterate"] = "iterate"
-    over: ListValue
-    """The list to walk."""
-    as_: str = Field(alias="as", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=80)
-    """Name of the item inside the block; ``loop`` and ``<as>_loop`` tell ``index`` (from 1), ``first``, ``last``, ``key``, ``length``."""
+    over: ListValue | None = None
+    """The list to walk; takes ``as``."""
+    while_: Condition | None = Field(default=None, alias="while")
+    """Looked at before each turn: another turn runs while it is true. Takes ``max``. It sees the ids of the block, as the turn before
+    left them, so before the first turn they have no value: guard them (``page is undefined or page.more``)."""
+    until: Condition | None = None
+    """Looked at after each turn: another turn runs until it is true. Takes ``max``. It sees the ids of the block."""
+    max: Count | None = None
+    """How many turns ``while`` or ``until`` may take; needing more is the error ``loop-limit``."""
+    as_: str | None = Field(default=None, alias="as", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=80)
+    """Name of the item inside the block (of the turn's number, without a list). ``loop`` and ``<as>_loop`` tell ``index`` (from 1),
+    ``first``, ``last``, ``key``, ``length``; without a list, ``last`` and ``length`` are null."""
     key: Key | None = None
     """What tells one item from the others, such as ``"{{ order.number }}"``: a resumed run knows finished items by it, in whatever order."""
+    limit: Count | None = None
+    """How many items of ``over`` are done at most, from the first; the rest is left."""
     nodes: Block = Field(min_length=1)
-    """The nodes to run for each item. Their ids are seen only inside the item."""
+    """The nodes to run in each turn. Their ids are seen only inside the turn."""
+    collect: JsonValue = None
+    """What each turn yields, worked out at its end, in place of the value of its last node."""
+    each_error: Literal["fail", "continue"] = "fail"
+    """``continue``: a turn that fails is given up and the next one begins; ``run.failures.<id>`` lists the ``index``, ``key``, ``step``,
+    ``code`` and ``message`` of each. It covers the same errors as ``on_error``."""
 
     def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
         """Its one block."""
         yield ("nodes",), self.nodes
 
     async def run(self, ctx: BlockContext) -> Json:
-        """Keep the list, then run the block for each item."""
+        """Keep the list, then run the block for each item; or run it as long as the condition says."""
+        return await (self._again(ctx) if self.over is None else self._items(ctx))
+
+    async def _items(self, ctx: BlockContext) -> list[Json]:
         opened = ctx.decide(lambda: self._open(ctx))
         items, keys = opened["items"], opened["keys"]
-        return [
-            await ctx.item(self.nodes, Item(self.as_, value, index, len(items), key))
-            for index, (value, key) in enumerate(zip(items, keys, strict=True), start=1)
-        ]
+        values: list[Json] = []
+        for index, (value, key) in enumerate(zip(items, keys, strict=True), start=1):
+            turn = await self._turn(ctx, Item(self.as_, value, index, len(items), key), None)
+            if not turn.given_up:
+                values.append(turn.value)
+        return values
+
+    async def _again(self, ctx: BlockContext) -> list[Json]:
+        most: int = ctx.render(self, "max")
+        condition = "until" if self.while_ is None else "while_"
+        values: list[Json] = []
+        index, go_on = 0, condition == "until" or ctx.goes_on(condition)
+        while go_on:
+            if index == most:
+                raise AuthorError(
+                    "loop-limit",
+                    f"after {most} turn{'s' if most != 1 else ''} the loop would go on",
+                    mend=f"see why `{condition.removesuffix('_')}` does not end it, or give it a larger `max`",
+                    evidence={"turns": most},
+                )
+            index += 1
+            turn = await self._turn(ctx, Item(self.as_, index, index, None, None), condition)
+            if not turn.given_up:
+                values.append(turn.value)
+            go_on = turn.go_on
+        return values
+
+    async def _turn(self, ctx: BlockContext, item: Item, condition: str | None) -> Turn:
+        collect = None if self.collect is None else "collect"
+        give_up = self.each_error == "continue"
+        return await ctx.turn(self.nodes, item, collect=collect, condition=condition, give_up=give_up)
 
     def _open(self, ctx: BlockContext) -> Json:
         items: list[Json] = ctx.render(self, "over")
+        limit: int | None = None if self.limit is None else ctx.render(self, "limit")
+        bound = {} if limit is None else {"limit": limit}
+        items = items[:limit]
         if self.key is None:
-            return {"items": items, "keys": [None] * len(items)}
+            return {"items": items, "keys": [None] * len(items), **bound}
+        assert self.as_ is not None
         position_of: dict[str, int] = {}
         keys: list[Json] = []
         for position, value in enumerate(items, start=1):
@@ -75,4 +136,4 @@ class Iterate(Container):
                     mend="choose a `key` that differs for every item, or leave it out to count items by position",
                     evidence={"key": key, "positions": [first, position]},
                 )
-        return {"items": items, "keys": keys}
+        return {"items": items, "keys": keys, **bound}

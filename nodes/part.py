@@ -15,4 +15,6 @@ class Part(BaseModel):
         use_attribute_docstrings=True,
         protected_namespaces=(),
         populate_by_name=True,
+        # A file has a few of the eighty kinds of node: only what it has is built.
+        defer_build=True,
     )

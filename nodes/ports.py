@@ -3,108 +3,83 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
 
 from nodes.base import Node
+from nodes.errors import RunOpsError
+from nodes.pages import Page, Tabs
 from nodes.part import Part
-from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
 
-Deed = Literal["click", "fill", "check", "select"]
-"""What an element must be able to take before it counts as ready."""
 
+class Artifacts(Protocol):
+    """The files of a run: what a step keeps, and what it may read."""
 
-class Page(Protocol):
-    """The current tab. Every method waits as a person would, within the attempt's time, and raises SiteError with a stable code.
+    async def keep(self, name: str, data: bytes | Path) -> Json:
+        """Keep ``data`` (or what the file ``data`` holds) as a file of the run; a map of ``name``, ``path``, ``size`` in bytes, ``sha256``, ``type``.
 
-    Codes: ``target-not-found`` (evidence has ``nearest`` candidates), ``target-ambiguous``, ``target-not-actionable``,
-    ``navigation-failed``, ``timeout``, ``page-crashed``, ``answer-lost``; OriginRefused with ``origin-refused``.
-    An error's ``phase`` is ``after`` once the deed may have reached the page.
-    """
-
-    @property
-    def url(self) -> str:
-        """Address of the tab's document."""
-        ...
-
-    async def title(self) -> str:
-        """Title of the tab's document."""
-        ...
-
-    async def goto(self, url: str) -> str:
-        """Load ``url``, wait until its document is loaded, and return the final address."""
-        ...
-
-    async def locate(self, target: Target) -> Target:
-        """The target with every ``any_of`` replaced by the one that matches first; at once, and the same object, where there is none."""
-        ...
-
-    async def ready(self, target: Target, deed: Deed) -> None:
-        """Wait until exactly one element matches and could take the deed, without doing it."""
-        ...
-
-    async def click(self, target: Target) -> None:
-        """Click the element."""
-        ...
-
-    async def fill(self, target: Target, text: str) -> None:
-        """Put ``text`` in the place of what the field holds."""
-        ...
-
-    async def check(self, target: Target, checked: bool) -> None:
-        """Set the box or radio button."""
-        ...
-
-    async def select(self, target: Target, options: Sequence[str]) -> list[str]:
-        """Choose options by label or value; returns the values chosen."""
-        ...
-
-    async def text(self, target: Target) -> str:
-        """Visible text of the element, white space folded."""
-        ...
-
-    async def value(self, target: Target) -> str:
-        """What the field holds."""
-        ...
-
-    async def count(self, target: Target) -> int:
-        """How many elements match now."""
-        ...
-
-    async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:
-        """For each element that matches, the text of each field, None where it has none; waits until ``least`` elements match.
-
-        Raises ``field-ambiguous`` where a field's css matches more than once in a row and ``nth`` does not say which.
+        ``name`` is made safe. Where another step has a file of that name, a number goes into it: ``receipt-2.pdf``; a step that is done
+        again replaces its own file. Raises LogError ``file-write-failed``.
         """
         ...
 
-    async def wait_for(self, rule: Rule) -> None:
-        """Wait until the rule holds; raises ``rule-failed`` with evidence (``rule``, ``wanted``, ``seen``) when time runs out."""
+    def find(self, path: str) -> Path:
+        """The file at ``path``: relative to the folder of the workflow file, or the ``path`` of a file that this run has kept.
+
+        Raises AuthorError ``file-outside`` for one that is neither among the run's own nor in the workflow's project, ``file-hidden``
+        for one with a leading dot in its name or in that of a folder of the project, and ``file-not-found`` with a near miss.
+        """
         ...
 
-    async def holds(self, rule: Rule) -> bool:
-        """Whether the rule holds now."""
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SavedSession:
+    """A signed-in state that was kept."""
+
+    content: Json
+    """As ``Page.signed_in`` gave it."""
+    saved_at: str
+    """ISO 8601, UTC."""
+    age: float
+    """Seconds since then."""
+
+
+class Sessions(Protocol):
+    """The signed-in states of a project, by name."""
+
+    async def save(self, name: str, content: Json) -> str:
+        """Keep a state in the place of the one with that name; the time, ISO 8601 UTC. Raises LogError ``file-write-failed``."""
+        ...
+
+    async def load(self, name: str) -> SavedSession | None:
+        """The state of that name; None where there is none that can be read."""
         ...
 
 
-class FieldSource(Protocol):
-    """Where in a row a field of ``extract`` stands."""
+class Sql(Protocol):
+    """SQL over what is in scope. It reaches nothing else: no files, no network, no settings."""
 
-    @property
-    def css(self) -> str | None:
-        """Selector below the row; None means the row itself."""
+    async def select(self, statement: str, params: Mapping[str, Json]) -> list[Json]:
+        """The rows of one SELECT, as maps, within the attempt's time. ``$name`` stands for a param.
+
+        Each list of maps in scope is a table, by the name that a reference has: ``orders``, ``inputs.prices``, ``vars.seen``. Raises
+        AuthorError ``sql-refused`` (no SELECT, or one that reaches further), ``sql-unknown-table``, ``sql-not-a-table``, ``sql-failed``,
+        ``sql-limit`` (time, memory, rows).
+        """
         ...
 
-    @property
-    def attribute(self) -> str | None:
-        """Attribute to read in place of the text."""
-        ...
 
-    @property
-    def nth(self) -> int | None:
-        """Which of several matches."""
+class Python(Protocol):
+    """Functions of the project, where the configuration allows their module."""
+
+    async def call(self, function: str, args: Mapping[str, Json]) -> Json:
+        """What ``module:function`` returns for the keyword arguments, as JSON, within the attempt's time.
+
+        Raises UsageError ``python-not-allowed``, AuthorError ``python-not-found``, ``python-failed``.
+        """
         ...
 
 
@@ -113,7 +88,41 @@ class LeafContext(Protocol):
 
     @property
     def page(self) -> Page:
-        """The tab the node works on."""
+        """The tab the node works in: that of its ``tab``, or the current one; also the current one once the named one is closed."""
+        ...
+
+    @property
+    def tabs(self) -> Tabs:
+        """All tabs of the run."""
+        ...
+
+    @property
+    def left(self) -> float:
+        """Seconds that the attempt has left: what looks again and again ends with an error of its own before that."""
+        ...
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """The files of the run."""
+        ...
+
+    @property
+    def sql(self) -> Sql:
+        """SQL over what is in scope."""
+        ...
+
+    @property
+    def python(self) -> Python:
+        """Functions of the project."""
+        ...
+
+    @property
+    def sessions(self) -> Sessions:
+        """The signed-in states of the project."""
+        ...
+
+    def holds_secret(self, text: str) -> bool:
+        """Whether a secret of the run stands in ``text``."""
         ...
 
     async def act(self) -> None:
@@ -121,6 +130,10 @@ class LeafContext(Protocol):
 
         Call it once, after finding what is to be acted on. Whatever is raised before it counts as phase ``before``.
         """
+        ...
+
+    def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
+        """What a person answered to the step's questions; where nobody has, the run pauses with them (Paused ``question``)."""
         ...
 
     async def located(self, target: Target) -> Target:
@@ -144,11 +157,58 @@ class BlockContext(Protocol):
         ...
 
     async def block(self, nodes: Sequence[Node]) -> Json:
-        """Run a block in the scope around the container; the value of its last node that ran, None if none did."""
+        """Run a block in the scope around the container, once; the value of its last node that ran, None if none did."""
         ...
 
-    async def item(self, nodes: Sequence[Node], item: Item) -> Json:
-        """Run a block for one item, in a scope of its own with ``item.bound`` and ``loop`` in it; its value."""
+    async def turn(
+        self,
+        nodes: Sequence[Node],
+        item: Item,
+        *,
+        collect: str | None = None,
+        condition: str | None = None,
+        give_up: bool = False,
+    ) -> Turn:
+        """Run a block for one item, in a scope of its own with the item and ``loop`` in it.
+
+        ``give_up``: an error that ``on_error`` could pass over ends the turn and no more. ``collect`` and ``condition`` name fields of
+        the container that are worked out there at its end: what the turn yields, in place of its last node's value, and whether another
+        turn follows. A finished turn is told as it was, and not done again. The container's class says ``in_turns = True``.
+        """
+        ...
+
+    def goes_on(self, condition: str) -> bool:
+        """Whether the condition, a field of the container, lets a first turn begin."""
+        ...
+
+    async def callee(self, part: Part, inputs: str, secrets: Sequence[str]) -> Json:
+        """Run the file that the container uses, with the inputs in the field ``inputs`` of ``part`` and these secrets; what it yields."""
+        ...
+
+    async def part(
+        self,
+        nodes: Sequence[Node],
+        name: str,
+        number: int,
+        *,
+        keep: Callable[[RunOpsError, bool], bool],
+        again: Callable[[RunOpsError], bool] | None = None,
+        caught: RunOpsError | None = None,
+    ) -> Ended:
+        """Run a block in a scope of its own, ``name`` or ``name[number]``, with ``error`` bound where one was ``caught``.
+
+        ``again`` says of an error whether the block should run once more; it may, unless a deed stands in the way, which the error then
+        tells. An error that ``keep(error, may run again)`` asks for is kept and told: a resumed run goes on behind the block, with the
+        same error. Any other is raised.
+        """
+        ...
+
+    async def finish(self, nodes: Sequence[Node], name: str, number: int, outcome: RunOpsError | None) -> bool:
+        """Run a block at the end, in a scope of its own, and keep with it how the round ended.
+
+        Whether the run has failed, and was resumed, since: then the round is over. An error of the block is raised, with ``outcome`` in
+        its evidence.
+        """
         ...
 
     def note_taken(self, branch: str | None) -> None:
@@ -160,12 +220,13 @@ class BlockContext(Protocol):
 class Item:
     """One turn of a loop."""
 
-    name: str
+    name: str | None
     """The ``as`` name; ``<name>_loop`` is the turn's ``loop``."""
     value: Json
     index: int
     """From 1."""
-    length: int
+    length: int | None
+    """None where nobody knows beforehand."""
     key: str | int | float | None
     """What tells the item from the others, where the loop has a ``key``."""
 
@@ -175,15 +236,42 @@ class Item:
         return f"[{self.index}]" if self.key is None else f"[#{escaped(self.key)}]"
 
     @property
+    def bound(self) -> dict[str, Json]:
+        """The names that the turn brings into its block."""
+        own = {} if self.name is None else {self.name: self.value, f"{self.name}_loop": self.loop}
+        return {"loop": self.loop, **own}
+
+    @property
     def loop(self) -> dict[str, Json]:
         """What ``loop`` is inside the block."""
         return {
             "index": self.index,
             "first": self.index == 1,
-            "last": self.index == self.length,
+            "last": None if self.length is None else self.index == self.length,
             "key": self.key,
             "length": self.length,
         }
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Turn:
+    """How one turn of a loop ended."""
+
+    value: Json = None
+    given_up: bool = False
+    """Whether it failed, and the loop goes on all the same."""
+    go_on: bool = True
+    """Whether another turn follows, as far as the loop's condition says."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ended:
+    """How a block ended."""
+
+    value: Json = None
+    error: RunOpsError | None = None
+    again: bool = False
+    """Whether it is to run once more, and may."""
 
 
 def escaped(key: str | float) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
-import importlib.metadata
 from collections.abc import Mapping
 from typing import Any, LiteralString, cast
 
@@ -17,13 +16,13 @@ from nodes import (
     browser_query,
     context,
     group,
+    handle,
     iterate,
+    plugins,
     route,
     transform,
 )
-from nodes.base import Container, Leaf, Node
-
-GROUP = "runops.nodes"
+from nodes.base import Node
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,6 +64,7 @@ BUILT_IN = (
     _single(transform.Transform),
     _single(iterate.Iterate),
     _single(route.Route),
+    _single(handle.Handle),
     _single(context.Context),
     _single(group.Group),
 )
@@ -72,15 +72,9 @@ BUILT_IN = (
 
 @functools.cache
 def node_types() -> Mapping[str, NodeType]:
-    """Every node type by name; read once in a process. A package's type must have a dotted name, such as ``acme.captcha``."""
+    """Every node type by name; read once in a process. Raises SetupError ``node-type-broken`` for one of another package that cannot be used."""
     types = {each.name: each for each in BUILT_IN}
-    for entry in importlib.metadata.entry_points(group=GROUP):
-        model = entry.load()
-        if "." not in entry.name or not (isinstance(model, type) and issubclass(model, Leaf | Container)):
-            raise TypeError(
-                f"entry point {entry.name!r} of {GROUP} must have a dotted name and name a Leaf or Container model"
-            )
-        types[entry.name] = NodeType(entry.name, model, None, {})
+    types |= {name: NodeType(name, model, None, {}) for name, model in plugins.models().items()}
     return types
 
 

@@ -74,5 +74,8 @@ class Rule(Part):
     def __str__(self) -> str:
         """The rule as one line for people: ``text "paid" in role=row has_text="1007"``."""
         wanted = getattr(self, self.kind)
+        if isinstance(self.expr, bool):
+            # Filled in, one condition reads like any other.
+            return "a condition"
         line = f"{self.kind} {wanted}" if isinstance(wanted, Target | bool | int) else f'{self.kind} "{wanted}"'
         return f"{line} in {self.target}" if self.target else line

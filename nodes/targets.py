@@ -8,7 +8,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from nodes.part import Part
-from nodes.template import Integer, Text
+from nodes.template import Integer, Ref, Text, Unfit, to_text
+from nodes.values import Json
 
 WAYS = (
     "role",
@@ -48,6 +49,14 @@ def _known_role(role: str) -> str:
     return role
 
 
+def to_frames(value: Json) -> list[str]:
+    """One text or a list of texts."""
+    frames = value if isinstance(value, list) else [value]
+    if not frames:
+        raise Unfit("is an empty list, and at least one frame is wanted")
+    return [to_text(frame) for frame in frames]
+
+
 class Target(Part):
     """Finds one element. Exactly one way of finding, and any of ``within``, ``has_text``, ``nth``, ``exact`` to narrow it."""
 
@@ -79,6 +88,8 @@ class Target(Part):
     """Text that the element contains: case-sensitive, as whole words (``100`` is not in ``1007``)."""
     nth: Integer | None = None
     """Which of several matches, from 0; negative counts from the end."""
+    frame: Annotated[str | list[str], Ref(to_frames, item=to_text)] | None = None
+    """The frame in which the element stands, and all that it is within: its name, a CSS selector, or a glob of its address; a list for frames in frames, outermost first."""
     exact: bool | None = None
     """Whether names and texts must be the whole text, in the same case."""
 
@@ -91,7 +102,16 @@ class Target(Part):
             raise ValueError(f"a target takes one way of finding, and this one has {len(given)}: {', '.join(given)}")
         if self.name is not None and self.role is None:
             raise ValueError("`name` goes with `role`")
+        if self.frame is not None and self.within is not None and self.within.frames:
+            raise ValueError("`frame` is stated twice: what a target is within stands in the same frame")
         return self
+
+    @property
+    def frames(self) -> list[str]:
+        """The frames that lead to the element, outermost first; empty where it stands in the page itself."""
+        if self.frame is not None:
+            return [self.frame] if isinstance(self.frame, str) else self.frame
+        return self.within.frames if self.within is not None else []
 
     def __str__(self) -> str:
         """The target as one line for people: ``role=button name="Pay" within role=row has_text="1007"``."""
@@ -104,4 +124,6 @@ class Target(Part):
             line += f' has_text="{self.has_text}"'
         if self.nth is not None:
             line += f" nth={self.nth}"
-        return f"{line} within {self.within}" if self.within else line
+        if self.within is not None:
+            line += f" within {self.within}"
+        return line if self.frame is None else f"{line} frame={' > '.join(self.frames)}"

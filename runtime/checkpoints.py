@@ -33,9 +33,10 @@ class Checkpoints:
         self._documents = -1 if due else browser.facts().documents
         self._effect = False
 
-    def effect_finished(self, browser: port.Browser) -> None:
-        """A deed of class *effect* finished."""
-        browser.effect_finished()
+    def effect_finished(self, browser: port.Browser, *, took_up_input: bool = True) -> None:
+        """A deed of class *effect* finished; ``took_up_input``: the site has what was typed before it."""
+        if took_up_input:
+            browser.effect_finished()
         self._effect = True
 
     async def commit(self, browser: port.Browser | None) -> None:

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import os
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+CHUNK = 1 << 20
 
 
 def write(path: Path, data: bytes) -> None:
     """Put ``data`` in the place of ``path``, readable by its owner only; file and name are on the disk when this returns. Raises OSError."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    _write(path, (data,))
+
+
+async def keep(path: Path, data: bytes | Path) -> tuple[int, str]:
+    """``write`` of bytes or of what a file holds, beside other work; returns size and SHA-256 of what was written."""
+    return await asyncio.to_thread(_write, path, (data,) if isinstance(data, bytes) else _chunks(data))
+
+
+def _chunks(source: Path) -> Iterator[bytes]:
+    with source.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            yield chunk
+
+
+def _write(path: Path, chunks: Iterable[bytes]) -> tuple[int, str]:
+    size, digest = 0, hashlib.sha256()
+    # A bounded prefix: the name itself may be as long as the file system lets it be.
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            for chunk in chunks:
+                file.write(chunk)
+                size += len(chunk)
+                digest.update(chunk)
             file.flush()
             os.fsync(file.fileno())
         os.rename(temporary, path)  # noqa: PTH104 - its target is a path, its source a name
@@ -20,6 +45,7 @@ def write(path: Path, data: bytes) -> None:
         os.unlink(temporary)  # noqa: PTH108 - the same
         raise
     sync_folder(path.parent)
+    return size, digest.hexdigest()
 
 
 def sync_folder(folder: Path) -> None:

@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodes.base import Container, Leaf, Node
-from nodes.errors import AuthorError, OriginRefused, RunOpsError, SiteError
+from nodes import plugins
+from nodes.base import Container, EffectClass, Leaf, Node
+from nodes.errors import AuthorError, RunOpsError, can_be_passed
 from nodes.part import Part
 from nodes.values import Json, NotJson, normalise
-from runtime import blocks, checkpoints, events, frames, history, journal, judge, resolve, steps
+from runtime import blocks, checkpoints, events, frames, history, journal, judge, programs, resolve, steps
+from runtime import clock as clocks
 from runtime.browser import port
 
 if TYPE_CHECKING:
-    from runtime import workflow
+    from runtime.language import workflow
 
 BrowserFactory = Callable[[], Awaitable[port.Browser]]
 """Opens the run's browser; called at most once, and only where a step needs it."""
-
-TOLERABLE = (AuthorError, SiteError)
-"""What ``on_error: continue`` may pass over; an origin that is not allowed never."""
 
 
 class ExecutionEngine:
@@ -60,6 +59,10 @@ class ExecutionEngine:
         """Whether a resumed run has its browser as the last process left it."""
         self.settling = False
         """True while the walk only looks for the step at which it must go on."""
+        self.walked = 0
+        """The last line of the log, of a call or of a finished scope, by which the walk has come."""
+        self.hold: frozenset[EffectClass] = frozenset()
+        """Classes of which no deed is done: the first one ends the run with ``attempt.Held``, once everything before it was found ready."""
         self._inputs = dict(inputs)
         self._open_browser = open_browser
         self._listener = listener
@@ -68,9 +71,9 @@ class ExecutionEngine:
 
     def _begin(self) -> None:
         """Put everything that a walk builds up back to its beginning."""
-        self.variables: dict[str, Json] = {}
-        self.facts: dict[str, Json] = {"id": self.journal.conversation.id, "errors": {}, "taken": {}, "failures": {}}
-        self.root = frames.Frame(names={"inputs": self._inputs, "vars": self.variables, "run": self.facts})
+        self.walked = 0
+        own = programs.Program(self.loaded, self.journal.conversation.id, self.secrets)
+        self.root = own.scope(self._inputs)
 
     @property
     def history(self) -> history.History:
@@ -94,7 +97,7 @@ class ExecutionEngine:
         """Run what is left of the workflow; returns its output. Raises RunOpsError (with ``path``) for how else it can end."""
         self._begin()
         await self.block(self.loaded.workflow.nodes, self.root, "", unit=False)
-        output = self._output()
+        output = self.output(self.root, "")
         if (scope := self.history.scopes[""]).committed is None:
             self.journal.scope("", "committed", scope.node, value=output)
         return output
@@ -127,7 +130,10 @@ class ExecutionEngine:
         try:
             state = self.history.scopes.get(path)
             if state is not None and state.failed is not None:
-                return self._tolerated(node, state.failed.error or {})
+                if isinstance(node, Container):
+                    await self.replay(self._container(node, frame, path, unit=unit))
+                    await judge.pass_by(self, state)
+                return self._tolerated(node, frame, state.failed.error or {})
             if node.when is not None and not self._wanted(node, frame, path):
                 self.tell(events.StepFinished(path, "skipped", 0.0, node.container))
                 return False, None
@@ -136,17 +142,18 @@ class ExecutionEngine:
             else:
                 assert isinstance(node, Leaf), node.type
                 value = await steps.run(self, node, frame, path)
+                if (last := self.history.last(path)) is not None:
+                    self.walked = max(self.walked, last.call.seq)
                 if isinstance(value, steps.Tolerated):
-                    return self._tolerated(node, value.error)
+                    return self._tolerated(node, frame, value.error)
         except RunOpsError as error:
             error.path = error.path or path
             if not self.tolerates(node, error):
                 raise
             recorded = self.journal.error(error)
-            if self.settling:
-                return self._tolerated(node, recorded)
-            self.journal.scope(path, "failed", node.type, error=recorded, tolerated=True)
-            return self._tolerated(node, recorded)
+            if not self.settling:
+                self.journal.scope(path, "failed", node.type, error=recorded, tolerated=True)
+            return self._tolerated(node, frame, recorded)
         frame.bind(node.id, value)
         # Nothing on the page follows the last node, so nothing would ever be rebuilt for it.
         is_last = node is self.loaded.workflow.nodes[-1]
@@ -159,9 +166,11 @@ class ExecutionEngine:
             self.journal.scope(path, "opened", node.type)
         begun = time.monotonic()
         self.tell(events.StepStarted(path, node.type, node.description or "", path.count("/"), container=True))
+        if node.in_turns:
+            frame.program.facts["failures"][node.id] = []
         view = blocks.Blocks(self, node, frame, path, unit=unit or node.unit)
         try:
-            value = await node.run(view)
+            value = await self._run_container(node, view)
             lost = isinstance(value, frames.Lost) or view.lost
             value = frames.Lost(path) if lost else self._normal(value)
         except RunOpsError as error:
@@ -172,6 +181,17 @@ class ExecutionEngine:
             self.journal.scope(path, "committed", node.type, **kept)
         self.tell(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
         return value
+
+    @staticmethod
+    async def _run_container(node: Container, view: blocks.Blocks) -> object:
+        try:
+            return await node.run(view)
+        except RunOpsError:
+            raise
+        except Exception as error:
+            if "." not in node.type or isinstance(error, judge.Reached):
+                raise
+            raise plugins.failed(node, error) from error
 
     def _wanted(self, node: Node, frame: frames.Frame, path: str) -> bool:
         """Whether ``when`` lets the node run; what was decided once stays decided."""
@@ -189,20 +209,40 @@ class ExecutionEngine:
 
     def tolerates(self, node: Node, error: RunOpsError) -> bool:
         """Whether the run goes on after this error of the node."""
-        return node.on_error == "continue" and isinstance(error, TOLERABLE) and not isinstance(error, OriginRefused)
+        return node.on_error == "continue" and can_be_passed(error)
 
-    def _tolerated(self, node: Node, error: dict[str, Json]) -> tuple[bool, Json]:
-        self.facts["errors"][node.id] = error
+    def forget(self, nodes: Sequence[Node], frame: frames.Frame) -> None:
+        """Take back what is known of nodes that are about to run again in ``frame``: their facts and their values."""
+        for node in nodes:
+            for kind in ("errors", "taken", "failures"):
+                frame.program.facts[kind].pop(node.id, None)
+            frame.names.pop(node.id, None)
+            for _field, block in node.blocks():
+                self.forget(block, frame)
+
+    async def replay(self, work: Coroutine[None, None, Json]) -> None:
+        """Walk through what was done in a block that ended with an error, up to where it ended: its values and facts count."""
+        before, self.settling = self.settling, True
+        try:
+            await work
+        except (judge.Reached, RunOpsError):
+            pass
+        finally:
+            self.settling = before
+
+    @staticmethod
+    def _tolerated(node: Node, frame: frames.Frame, error: dict[str, Json]) -> tuple[bool, Json]:
+        frame.program.facts["errors"][node.id] = error
         return False, None
 
     # What blocks and steps ask of the engine.
 
     def render(
-        self, part: Part, field: str, frame: frames.Frame, path: str, *, clock: steps.RecordedClock | None = None
+        self, part: Part, field: str, frame: frames.Frame, path: str, *, clock: clocks.RecordedClock | None = None
     ) -> Json:
         """The value of a field that may hold references, fitted to it."""
-        clock = clock or steps.RecordedClock(self.history.recorded(path))
-        value = steps.render_deep(getattr(part, field), self.loaded.templates, frame, clock)
+        clock = clock or clocks.RecordedClock(self.history.recorded(path))
+        value = resolve.render_deep(getattr(part, field), frame.program.loaded.templates, frame, clock)
         return resolve.coerce_field(part, field, value)
 
     def plan(self, node: Leaf) -> resolve.Plan:
@@ -221,11 +261,12 @@ class ExecutionEngine:
             self.checkpoints.opened(self.browser)
         return self.browser
 
-    def _output(self) -> Json:
+    def output(self, frame: frames.Frame, path: str) -> Json:
+        """What the file of ``frame`` yields, once its nodes have run; ``path`` is that of the group that uses it, empty for the run's own file."""
         try:
-            return self._normal(self.render(self.loaded.workflow, "output", self.root, ""))
+            return self._normal(self.render(frame.program.loaded.workflow, "output", frame, path))
         except RunOpsError as error:
-            error.path = error.path or "output"
+            error.path = error.path or (f"{path}/output" if path else "output")
             raise
 
     def _normal(self, value: object) -> Json:

@@ -44,11 +44,11 @@ class StepWaiting:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LoopTurn:
-    """A loop begins its turn ``index`` of ``length``."""
+    """A loop begins its turn ``index`` of ``length``, which is None where nobody knows beforehand."""
 
     path: str
     index: int
-    length: int
+    length: int | None
     key: Json
 
 
@@ -81,8 +81,12 @@ class RunEnded:
     output: Json = None
     error: dict[str, Json] | None = None
     path: str | None = None
+    place: str | None = None
+    """Where the step at ``path`` stands: file, line and column."""
     tolerated: int = 0
     question: dict[str, Json] | None = None
+    files: list[dict[str, Json]] = dataclasses.field(default_factory=list[dict[str, Json]])
+    """The files that the run's steps have kept: ``name``, ``path``, ``size``, ``sha256``, ``type``."""
 
 
 Event = RunStarted | StepStarted | StepWaiting | LoopTurn | StepFinished | Said | RunEnded

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from nodes.errors import AuthorError
 from nodes.values import Json
+
+if TYPE_CHECKING:
+    from runtime import programs
 
 
 class Lost:
@@ -21,12 +25,24 @@ class Lost:
 class Frame(Mapping[str, Json]):
     """One scope. Reading looks outwards; binding stays here."""
 
-    __slots__ = ("names", "outer")
+    __slots__ = ("_program", "names", "outer")
 
-    def __init__(self, outer: Frame | None = None, names: dict[str, Json] | None = None) -> None:
-        """A scope within ``outer``, with ``names`` bound."""
+    def __init__(
+        self,
+        outer: Frame | None = None,
+        names: dict[str, Json] | None = None,
+        program: programs.Program | None = None,
+    ) -> None:
+        """A scope within ``outer``, with ``names`` bound; or the outermost of ``program``."""
         self.outer = outer
+        self._program = outer._program if outer is not None else program
         self.names: dict[str, Json] = {} if names is None else names
+
+    @property
+    def program(self) -> programs.Program:
+        """The file to which the scope belongs, as it is being run."""
+        assert self._program is not None, "a scope of no file"
+        return self._program
 
     def bind(self, name: str, value: Json) -> None:
         """Give ``name`` a value here."""

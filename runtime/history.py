@@ -6,8 +6,9 @@ done but lies behind the state that was restored (``redo``).
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from nodes.values import Json
@@ -79,6 +80,10 @@ class Attempt:
         return self.result is None or self.result.status != "error" or (self.result.error or {}).get("phase") == "after"
 
 
+ENDED_BY_ERROR = frozenset({"item", "try", "catch", "finally"})
+"""The scopes within a container that may end with an error that is kept."""
+
+
 @dataclasses.dataclass(slots=True)
 class ScopeState:
     """A container, or one turn of a loop."""
@@ -91,6 +96,11 @@ class ScopeState:
     """The list of a loop that was made behind the state that was last restored."""
     committed: log.Scope | None = None
     failed: log.Scope | None = None
+
+    @property
+    def stays_failed(self) -> bool:
+        """Whether it ended with an error from which the run went on elsewhere: in the next turn, the next try, a `catch`."""
+        return self.failed is not None and self.node in ENDED_BY_ERROR
 
 
 @dataclasses.dataclass(slots=True)
@@ -121,10 +131,17 @@ class History:
         self.restoring = False
         """Whether the last process died while it restored a checkpoint: the browser that it left is in no state at all."""
         self.page: log.PageState | None = None
+        self.failed_at = 0
+        """The line at which the run last ended as failed."""
         self.ending: Ending | None = None
         self.question: log.Note | None = None
         self.answer: log.Note | None = None
+        self.answers: dict[str, dict[str, Json]] = {}
+        """What a person answered to the questions of a step, by its path."""
+        self.decisions: dict[str, str] = {}
+        """What a person decided about a step that may be the repetition of an earlier deed, by its path: ``done``, ``not-done``, ``skip``."""
         self._by_call: dict[str, Attempt] = {}
+        self._setters: list[Attempt] = []
         for entry in entries:
             self.add(entry)
 
@@ -139,6 +156,8 @@ class History:
                 self._by_call[entry.call] = attempt
                 self._seen(entry.path, entry.thread)
                 self.attempts.setdefault(entry.path, []).append(attempt)
+                if entry.node == "context":
+                    self._setters.append(attempt)
             case log.Result():
                 attempt = self._by_call[entry.call]
                 attempt.result, attempt.since = entry, entry.seq
@@ -158,11 +177,7 @@ class History:
             self.header, self.started = entry.run, entry.at
         self._seen(entry.path, entry.thread)
         if entry.event == "opened":
-            known = self.scopes.get(entry.path)
-            if known is None:
-                self.scopes[entry.path] = ScopeState(entry.path, entry.node, entry.seq)
-            else:
-                known.opened = entry.seq
+            self.scopes.setdefault(entry.path, ScopeState(entry.path, entry.node, entry.seq))
             return
         scope = self.scopes.setdefault(entry.path, ScopeState(entry.path, entry.node, entry.seq))
         setattr(scope, entry.event, entry)
@@ -189,28 +204,52 @@ class History:
             case "paused":
                 self.question, self.answer = entry, None
             case "decided":
+                self._decided(entry)
+            case "answered":
                 self.answer = entry
+                self.answers[str(entry.data["path"])] = entry.data["answers"]
             case "ended":
-                self.ending = Ending(entry.data["status"], int(entry.data["exit"]), entry.data, entry.at)
-                if self.ending.status != "paused":
-                    self.question = None
+                self._ended(entry)
             case "tail-cut":
                 pass
 
+    def _decided(self, entry: log.Note) -> None:
+        self.answer = entry
+        if self.question is not None and not entry.data["calls"]:
+            self.decisions[str(self.question.data["path"])] = str(entry.data["verdict"])
+
+    def _ended(self, entry: log.Note) -> None:
+        self.ending = Ending(entry.data["status"], int(entry.data["exit"]), entry.data, entry.at)
+        if self.ending.status != "paused":
+            self.question = None
+        if self.ending.status == "failed":
+            self.failed_at = entry.seq
+
     def _put_behind(self, line: int) -> None:
-        """What came after the restored state no longer counts; deeds among it are judged before anything is done again."""
-        for attempts in self.attempts.values():
-            for attempt in attempts:
+        """What came after the restored state no longer counts; deeds among it are judged before anything is done again.
+
+        A block that ended with an error that is kept stays ended: it is not gone through again.
+        """
+        ended = self.ended_by_error
+        for path, attempts in self.attempts.items():
+            for attempt in attempts if not path.startswith(ended) else ():
                 if attempt.since > line and attempt.call.thread == log.RUN_THREAD and not attempt.past_recall:
                     attempt.behind = True
         for scope in self.scopes.values():
             # A route keeps its branch and a `when` its answer: the way that was gone holds deeds that are to be judged. Only a list is new.
-            if scope.decided is not None and scope.decided.seq > line and scope.node == "iterate":
+            if scope.path.startswith(ended):
+                continue
+            if scope.decided is not None and scope.decided.seq > line and scope.decided.node == "iterate":
                 scope.stale, scope.decided = scope.decided, None
             if scope.committed is not None and scope.committed.seq > line:
                 scope.committed = None
-            if scope.failed is not None and scope.failed.seq > line:
+            if scope.failed is not None and scope.failed.seq > line and not scope.stays_failed:
                 scope.failed = None
+
+    @property
+    def ended_by_error(self) -> tuple[str, ...]:
+        """What the paths begin with of all that stands in a block which an error ended, and which is not gone through again."""
+        return tuple(f"{scope.path}/" for scope in self.scopes.values() if scope.stays_failed)
 
     def done(self, path: str) -> Attempt | None:
         """The attempt from which the step at ``path`` has its value, if it has one that counts."""
@@ -235,7 +274,8 @@ class History:
 
     def behind(self, line: int) -> list[Attempt]:
         """The deeds of class *effect* that are finished and lie behind a state restored to ``line``."""
-        lasts = (attempts[-1] for attempts in self.attempts.values())
+        ended = self.ended_by_error
+        lasts = (attempts[-1] for path, attempts in self.attempts.items() if not path.startswith(ended))
         return [
             attempt
             for attempt in lasts
@@ -248,11 +288,32 @@ class History:
         ]
 
     @property
+    def files(self) -> list[dict[str, Json]]:
+        """The files that the run's steps have kept, in the order of their names' first appearance."""
+        kept: dict[str, dict[str, Json]] = {}
+        for attempt in self._by_call.values():
+            if attempt.result is not None:
+                kept |= {str(each["name"]): each for each in attempt.result.files or ()}
+        return list(kept.values())
+
+    @property
     def tolerated(self) -> int:
         """How many failures ``on_error: continue`` has passed over."""
         lasts = (attempts[-1] for attempts in self.attempts.values())
         leaves = sum(1 for last in lasts if not last.behind and last.result is not None and last.result.tolerated)
-        return leaves + sum(1 for scope in self.scopes.values() if scope.failed is not None)
+        return leaves + sum(1 for scope in self.scopes.values() if scope.failed is not None and scope.failed.tolerated)
+
+    def set_within(self, path: str) -> list[Attempt]:
+        """The steps within ``path`` that set variables and count, in order."""
+        scope = self.scopes[path]
+        over = scope.committed or scope.failed
+        first = bisect.bisect_left(self._setters, scope.opened, key=lambda attempt: attempt.call.seq)
+        last = bisect.bisect_right(self._setters, over.seq if over else self.last_seq, key=lambda a: a.call.seq)
+        return [
+            attempt
+            for attempt in self._setters[first:last]
+            if attempt.call.path.startswith(f"{path}/") and attempt.settled and not attempt.behind
+        ]
 
     def begun(self, path: str) -> bool:
         """Whether anything was done at ``path`` or within it."""
@@ -261,6 +322,16 @@ class History:
     def page_changed_since(self, line: int) -> bool:
         """Whether a deed on the page came after ``line``."""
         return any(attempt.call.seq > line and attempt.touched_page for attempt in self._by_call.values())
+
+    def last_on_page(self) -> Attempt | None:
+        """The last attempt that left a trace on the page, for all that is known."""
+        return next((attempt for attempt in reversed(self._by_call.values()) if attempt.touched_page), None)
+
+    def within(self, path: str) -> Iterator[Attempt]:
+        """The last attempt of every step of the run within ``path``."""
+        for each, attempts in self.attempts.items():
+            if each.startswith(f"{path}/") and attempts[-1].call.thread == log.RUN_THREAD:
+                yield attempts[-1]
 
     def recorded(self, path: str) -> list[str]:
         """What ``now()`` and ``uuid()`` gave the step or scope before, so that it sees the same again."""

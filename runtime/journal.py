@@ -80,13 +80,20 @@ class Journal:
         return self.masker.json(error.as_json())
 
     def files(self) -> list[Path]:
-        """The files that this journal wrote, where the store keeps files."""
+        """The files that this journal and the run's steps wrote, where the store keeps files."""
         if not isinstance(self._store, store.FileStore):
             return []
+        kept = self.artifacts
         return [
             self._store.conversation_file(self.conversation.id),
             *(self._store.blob_file(each) for each in sorted(self.blobs)),
+            *(sorted(each for each in kept.iterdir() if each.is_file()) if kept.is_dir() else ()),
         ]
+
+    @property
+    def artifacts(self) -> Path:
+        """The folder of the files that the run's steps keep."""
+        return self._store.files(self.conversation.id)
 
     def put_text(self, text: str, path: str) -> log.Blob:
         """Keep a text as a blob."""

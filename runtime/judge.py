@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from nodes.base import Leaf
 from nodes.errors import AuthorError, Paused, RunOpsError, SetupError, SiteError
-from nodes.ports import Page
+from nodes.pages import Page
 from nodes.rules import Rule
 from nodes.values import Json
-from runtime import events, frames, history, log, steps
+from runtime import attempt, events, frames, history, log
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
@@ -80,7 +80,7 @@ async def after_error(
 
     Raises Paused where nobody knows, and then the call stays open.
     """
-    if node.confirm is None and error.code not in LOST:
+    if not _can_ask(node) and error.code not in LOST:
         return "failed"
     if again and node.retry is not None and error.code in (node.retry.on or ()):
         return "failed"
@@ -125,12 +125,42 @@ async def before_attempt(engine: ExecutionEngine, reached: Reached) -> None:
         engine.journal.result(call, "recovered" if judgement.found == "done" else "skipped", value=url)
     if engine.browser is None or judgement.found == "not-done":
         return
-    if behind and engine.browser.facts().pending_input:
-        # What was typed again for this deed was taken up by it once already: it must not go out with the next one.
-        engine.browser.bound(reached.node.seconds)
-        await engine.browser.page.goto(engine.browser.page.url)
+    if behind:
+        await drop_input(engine, reached.node)
     if judgement.found == "done":
         engine.checkpoints.effect_finished(engine.browser)
+
+
+async def drop_input(engine: ExecutionEngine, node: Leaf) -> None:
+    """What was typed again for a deed was taken up by it once already: it must not go out with the next one."""
+    if engine.browser is not None and engine.browser.facts().pending_input:
+        engine.browser.bound(node.seconds)
+        engine.root.program.confine(engine.browser)  # the page may be one that the caller of the step's file opened
+        await engine.browser.page.goto(engine.browser.page.url)
+
+
+async def drop_taken_up(engine: ExecutionEngine, line: int, passed: Iterable[history.Attempt]) -> None:
+    """The walk passes over deeds that were settled by ``line``: what was typed again for them since then must not go out with the next one."""
+    if engine.settling or engine.browser is None or not engine.browser.facts().pending_input:
+        return
+    typed = engine.history.last_on_page()
+    # What stands behind the deeds, in the order of the walk, is still to go out.
+    if typed is None or not line < typed.call.seq <= engine.walked:
+        return
+    for deed in passed:
+        happened = deed.past_recall or (deed.result is not None and deed.result.status == "ok")
+        if deed.call.effect == "effect" and happened and (node := _node_of(engine, deed)).takes_up_input:
+            await drop_input(engine, node)
+            return
+
+
+async def pass_by(engine: ExecutionEngine, state: history.ScopeState) -> None:
+    """The walk does not go through a scope that is over: its deeds count as passed over."""
+    over = state.committed or state.failed
+    if over is None or engine.settling:
+        return
+    await drop_taken_up(engine, over.seq, engine.history.within(state.path))
+    engine.walked = max(engine.walked, over.seq)
 
 
 async def _surviving(engine: ExecutionEngine, reached: Reached, call: log.Call) -> Judgement | None:
@@ -138,19 +168,28 @@ async def _surviving(engine: ExecutionEngine, reached: Reached, call: log.Call) 
     if call.held_before is not False or engine.browser is None:
         return None
     engine.browser.bound(reached.node.seconds)
-    step = steps.Step(engine, reached.node, reached.frame, reached.path, call.attempt)
+    reached.frame.program.confine(engine.browser)
+    step = attempt.Step(engine, reached.node, reached.frame, reached.path, call.attempt)
     try:
-        if await all_hold(step.rules(), engine.browser.page):
+        if await all_hold(step.rules(), engine.browser.tabs.get(reached.node.works_in)):
             return Judgement("done", "`verify` holds on the surviving page")
     except (SiteError, AuthorError):
         return None
     return None
 
 
+def _can_ask(node: Leaf) -> bool:
+    """Whether the site is asked, and not the author's word taken or a person asked."""
+    return node.confirm is not None and node.after_crash in (None, "confirm")
+
+
 async def _find_out(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, call: log.Call) -> Judgement:
-    judgement = Judgement("unknown", "the node has no `confirm`")
-    if node.confirm is not None and node.after_crash in (None, "confirm"):
-        judgement = await _confirm(engine, node, frame, path, call)
+    why = (
+        "the node has no `confirm`" if node.confirm is None else f"`after_crash: {node.after_crash}` asks no `confirm`"
+    )
+    judgement = Judgement("unknown", why)
+    if _can_ask(node):
+        judgement = await ask_the_site(engine, node, frame, path, call)
     if judgement.found == "unknown" and node.after_crash == "retry":
         return Judgement("not-done", "`after_crash: retry` says to do it again")
     if judgement.found == "unknown" and node.after_crash == "skip":
@@ -158,7 +197,10 @@ async def _find_out(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, pa
     return judgement
 
 
-async def _confirm(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, call: log.Call) -> Judgement:
+async def ask_the_site(
+    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, call: log.Call
+) -> Judgement:
+    """What the node's ``confirm`` says of a deed: done, not done, or unknown."""
     confirm = node.confirm
     assert confirm is not None
     engine.tell(events.StepWaiting(path, "confirm: asking the site whether it happened"))
@@ -188,7 +230,9 @@ async def _look(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: 
             assert isinstance(each, Leaf)
             place = f"{path}/confirm/{each.id}"
             last = engine.history.last(place)
-            step = steps.Step(engine, each, inner, place, last.call.attempt + 1 if last else 1, f"confirm:{call.call}")
+            step = attempt.Step(
+                engine, each, inner, place, last.call.attempt + 1 if last else 1, f"confirm:{call.call}"
+            )
             try:
                 inner.bind(each.id, await step.attempt(page))
             except RunOpsError as error:
@@ -236,14 +280,23 @@ def ask_before_redo(engine: ExecutionEngine, deeds: list[history.Attempt]) -> No
         raise paused
 
 
+def policy(engine: ExecutionEngine, attempt: history.Attempt) -> Literal["confirm", "redo", "ask"]:
+    """What to do about a deed that would be repeated on purpose: ask the site, repeat it on the author's word, or ask a person."""
+    said = _on_redo(engine, attempt)
+    if said == "redo":
+        return "redo"
+    return "confirm" if said != "ask" and _node_of(engine, attempt).confirm is not None else "ask"
+
+
 def _node_of(engine: ExecutionEngine, attempt: history.Attempt) -> Leaf:
-    node, _parents = engine.loaded.index[attempt.call.path.rpartition("/")[2]]
-    assert isinstance(node, Leaf)
-    return node
+    found = engine.loaded.find(attempt.call.path)
+    assert found is not None
+    assert isinstance(found.node, Leaf)
+    return found.node
 
 
 def _on_redo(engine: ExecutionEngine, attempt: history.Attempt) -> str | None:
-    """``on_redo`` of the innermost container that has one, else of the file."""
-    _node, parents = engine.loaded.index[attempt.call.path.rpartition("/")[2]]
-    policies = [getattr(parent, "on_redo", None) for parent in reversed(parents)]
-    return next((policy for policy in policies if policy is not None), engine.loaded.workflow.on_redo)
+    """``on_redo`` of the innermost container or file that has one."""
+    found = engine.loaded.find(attempt.call.path)
+    policies = [getattr(each, "on_redo", None) for each in reversed(found.around)] if found is not None else []
+    return next((policy for policy in policies if policy is not None), None)

@@ -38,11 +38,15 @@ class RunHeader(Piece):
     workflow: str
     file: str
     text: Blob
+    callees: dict[str, Blob]
+    """The texts of the files that it uses, by path from its own folder."""
     inputs: dict[str, Json]
     secrets: list[str]
     origins: list[str]
     browser: dict[str, Json]
     versions: dict[str, str]
+    trial: dict[str, Json] | None = None
+    """Of a trial of one node: which, and what it was given. It is never resumed."""
 
 
 class PageState(Piece):
@@ -109,6 +113,7 @@ class Result(Entry):
     masked: Literal[True] | None = None
     error: dict[str, Json] | None = None
     tolerated: Literal[True] | None = None
+    files: list[dict[str, Json]] | None = None
     seconds: float | None = None
     page: PageState | None = None
 
@@ -122,7 +127,7 @@ class Checkpoint(Entry):
     after: int
 
 
-NoteName = Literal["claimed", "tail-cut", "restoring", "restored", "judged", "paused", "decided", "ended"]
+NoteName = Literal["claimed", "tail-cut", "restoring", "restored", "judged", "paused", "decided", "answered", "ended"]
 
 
 class Note(Entry):

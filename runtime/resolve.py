@@ -114,6 +114,17 @@ def _ref_in(annotation: Any) -> Ref | None:
     return next((each for each in found if each is not None), None)
 
 
+def render_deep(value: Json, templates: Mapping[str, Compiled], values: Mapping[str, Json], clock: Clock) -> Json:
+    """``value`` with every template in it rendered."""
+    if isinstance(value, Template):
+        return templates[value].render(values, clock)
+    if isinstance(value, dict):
+        return {key: render_deep(item, templates, values, clock) for key, item in value.items()}
+    if isinstance(value, list):
+        return [render_deep(item, templates, values, clock) for item in value]
+    return value
+
+
 def coerce_field(part: Part, field: str, value: Json) -> Json:
     """``value`` fitted to a field; raises AuthorError ``value-misfit``."""
     ref = _ref_of(type(part), field)
@@ -125,7 +136,12 @@ def fit(value: Json, coerce: Coerce, field: str) -> Json:
     try:
         return coerce(value)
     except Unfit as unfit:
-        raise AuthorError("value-misfit", f"`{field}` {unfit}", evidence={"field": field}) from None
+        raise AuthorError(
+            "value-misfit",
+            f"`{field}` {unfit}",
+            mend=f"give `{field}` a value of that kind; filters turn one into another (`number`, `from_json`, `list`, `json`)",
+            evidence={"field": field},
+        ) from None
 
 
 def filled(part: Part, templates: Mapping[str, Compiled], values: Mapping[str, Json], clock: Clock) -> Any:

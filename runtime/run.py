@@ -12,8 +12,9 @@ from typing import Protocol
 from nodes.errors import AuthorError, Cancelled, InternalError, LogError, Paused, RunOpsError
 from nodes.values import Json
 from runtime import engine as engine_module
-from runtime import events, journal, log, resume, store, version, workflow
+from runtime import events, journal, log, resume, store, version
 from runtime.browser import port
+from runtime.language import workflow
 
 
 class Browsers(Protocol):
@@ -105,9 +106,10 @@ class Run:
 
     def _end(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
         """Write the last entries, and bring them to the disk."""
-        pen, tolerated = self._journal, self._journal.history.tolerated
+        pen, tolerated, files = self._journal, self._journal.history.tolerated, self._journal.history.files
         if failure is None:
-            ended = events.RunEnded(self.id, "passed", 0, seconds, output=pen.masker.json(output), tolerated=tolerated)
+            shown = pen.masker.json(output)
+            ended = events.RunEnded(self.id, "passed", 0, seconds, output=shown, tolerated=tolerated, files=files)
         else:
             status: events.RunStatus = "failed"
             if isinstance(failure, Paused):
@@ -123,8 +125,10 @@ class Run:
                 seconds,
                 error=None if question is not None else error,
                 path=failure.path,
+                place=self.engine.loaded.place(failure.path),
                 tolerated=tolerated,
                 question=question,
+                files=files,
             )
         if isinstance(failure, LogError):
             return ended
@@ -164,17 +168,24 @@ def as_question(paused: Paused, error: dict[str, Json]) -> dict[str, Json]:
     }
 
 
-def write_header(pen: journal.Journal, loaded: workflow.Loaded, typed: Mapping[str, Json]) -> None:
-    """Write the run's first entry, and who owns it."""
+def write_header(
+    pen: journal.Journal, loaded: workflow.Loaded, typed: Mapping[str, Json], *, trial: dict[str, Json] | None = None
+) -> None:
+    """Write the run's first entry, and who owns it. ``trial`` is what a trial of one node was given."""
     header = log.RunHeader(
         workflow=loaded.workflow.name,
         file=str(loaded.path.absolute()),
         text=pen.put_text(loaded.text, "workflow.yaml"),
+        callees={
+            path: pen.put_text(text, f"callees/{number}.yaml")
+            for number, (path, text) in enumerate(loaded.texts().items(), start=1)
+        },
         inputs=pen.masker.json(typed),
         secrets=list(loaded.workflow.secrets),
         origins=[pen.masker.text(origin) for origin in loaded.origins(typed)],
         browser={},
         versions=version.versions(),
+        trial=pen.masker.json(trial),
     )
     pen.scope("", "opened", "run", run=header)
     pen.note("claimed", **store.me(), epoch=1, version=version.VERSION)

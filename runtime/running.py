@@ -1,18 +1,24 @@
-"""Starting a run and going on with one: everything around it. ``start`` and ``resume_run`` are what the commands call; ``run_workflow`` is for programs."""
+"""Starting a run and going on with one: everything around it. ``prepare``, ``begin`` and ``resume_run`` are what the commands call; ``run_workflow`` is for programs."""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from typing_extensions import override
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime import events, history, journal, log, resolve, run, runs, secrets, settings, steps, store, workflow
+from runtime import clock, events, history, journal, log, pythons, resolve, run, runs, secrets, settings, store
 from runtime.browser import launching, port
+from runtime.language import callees, workflow
+
+if TYPE_CHECKING:
+    from runtime import engine as engine_module
 
 
 class Chromium(run.Browsers):
@@ -28,7 +34,7 @@ class Chromium(run.Browsers):
     ) -> None:
         """``inputs`` decide which origins are allowed, and with the secrets ``known`` fill the options; ``private`` keeps the profile."""
         wanted, values = loaded.workflow.browser, {"inputs": inputs, "secrets": known}
-        self._options = resolve.filled(wanted, loaded.templates, values, steps.RecordedClock([])) if wanted else None
+        self._options = resolve.filled(wanted, loaded.templates, values, clock.RecordedClock([])) if wanted else None
         self._origins = loaded.origins(inputs)
         self._private = private
         self._chosen = chosen
@@ -46,19 +52,27 @@ class Chromium(run.Browsers):
         )
 
 
-async def start(
-    file: Path, inputs: Mapping[str, Json], chosen: settings.Settings, listener: events.Listener | None = None
-) -> events.RunEnded:
-    """Run a workflow file to its end. ``inputs`` may be text (as typed on a command line) or values.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Prepared:
+    """A workflow that was found fit to run, and everything that a run of it is given. Nothing is written yet."""
 
-    Raises RunOpsError for what keeps it from starting: the file, inputs, secrets, the log. How it went on from there is in what it returns.
+    loaded: workflow.Loaded
+    inputs: Mapping[str, Json]
+    """The value of every input, typed."""
+    secrets: Mapping[str, str] = dataclasses.field(repr=False)
+
+
+def prepare(loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> Prepared:
+    """What a run of ``loaded`` needs. ``inputs`` may be text (as typed on a command line) or values. Writes nothing.
+
+    Raises RunOpsError for what keeps it from starting: inputs, origins, secrets, a secret in the file or in an input.
     """
-    loaded = workflow.load(file)
+    pythons.check(loaded)
     typed = loaded.check_inputs(inputs)
-    known = settings.read_secrets(loaded.workflow.secrets, file.parent)
-    kept = store.FileStore(chosen.home)
+    loaded.origins(typed)
+    known = settings.read_secrets(loaded.workflow.secrets, loaded.path.parent)
     masker = secrets.Masker(known)
-    _refuse_secret_in_file(file, loaded, masker)
+    _refuse_secret_in_file(loaded, masker)
     if masker.json(typed) != typed:
         named = ", ".join(f"`{name}`" for name, value in typed.items() if masker.json(value) != value)
         raise UsageError(
@@ -66,31 +80,77 @@ async def start(
             f"the input {named} holds a secret, and inputs are kept in the log",
             mend="give it as a secret (`secrets:` in the file, the value in the environment) or without it",
         )
-    pen = journal.Journal(kept.create(store.new_id()), history.History(), masker, kept)
-    run.write_header(pen, loaded, typed)
-    one = _run(loaded, pen, kept, chosen, typed, known, listener)
+    return Prepared(loaded, typed, known)
+
+
+async def start(
+    file: Path, inputs: Mapping[str, Json], chosen: settings.Settings, listener: events.Listener | None = None
+) -> events.RunEnded:
+    """Run a workflow file to its end: ``prepare``, then ``begin``."""
+    return await begin(prepare(workflow.load(file), inputs), chosen, listener)
+
+
+class Part(Protocol):
+    """What a run does in place of the whole workflow: it is a trial, and never resumed."""
+
+    @property
+    def header(self) -> dict[str, Json]:
+        """What the log says of it."""
+        ...
+
+    async def run(self, engine: engine_module.ExecutionEngine) -> Json:
+        """Do it; the run's output."""
+        ...
+
+
+async def begin(
+    prepared: Prepared,
+    chosen: settings.Settings,
+    listener: events.Listener | None = None,
+    part: Part | None = None,
+) -> events.RunEnded:
+    """Run what was prepared, or only a part of it, to its end.
+
+    Raises RunOpsError only where no log could be opened; how it went on from there is in what it returns.
+    """
+    loaded, known = prepared.loaded, prepared.secrets
+    kept = store.FileStore(chosen.home)
+    pen = journal.Journal(kept.create(store.new_id()), history.History(), secrets.Masker(known), kept)
+    run.write_header(pen, loaded, prepared.inputs, trial=part.header if part is not None else None)
+    one = _run(loaded, pen, kept, chosen, prepared.inputs, known, listener)
     one.engine.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
-    return await one.begin()
+    return await one.begin() if part is None else await one.drive(part.run(one.engine))
 
 
-def _refuse_secret_in_file(file: Path, loaded: workflow.Loaded, masker: secrets.Masker) -> None:
+def _refuse_secret_in_file(loaded: workflow.Loaded, masker: secrets.Masker) -> None:
+    """A secret that stands in a file, or in one that it uses: what would be stored is another text. In a comment it does no harm."""
     """The stored text is masked, and a resumed run goes on with it: a mask outside comments would be used as a value."""
-    masked = masker.text(loaded.text)
-    if masked == loaded.text:
+    hidden = {path: masker.text(text) for path, text in loaded.texts().items()}
+    touched = [each for each in loaded.files() if masker.text(each.text) != each.text]
+    if not touched:
         return
     try:
-        same = workflow.parse(masked, str(file)).workflow == loaded.workflow
+        files = callees.Texts(hidden, str(loaded.path.parent))
+        if _workflows(workflow.parse(masker.text(loaded.text), str(loaded.path), files)) == _workflows(loaded):
+            return
     except RunOpsError:
-        same = False
-    if same:
-        return
-    lines = enumerate(zip(loaded.text.splitlines(), masked.splitlines(), strict=False), start=1)
-    number = next((n for n, (line, hidden) in lines if line != hidden and not line.lstrip().startswith("#")), 1)
+        pass
+    places = [(each.path, number) for each in touched if (number := _line_with_secret(each.text, masker))]
+    file, number = places[0] if places else (touched[0].path, 1)
     raise UsageError(
         "secret-in-file",
         f"{file}:{number}: a secret stands in the workflow file itself",
         mend="write `{{ secrets.NAME }}` in its place; if it only happens to be the same text, choose another secret",
     )
+
+
+def _line_with_secret(text: str, masker: secrets.Masker) -> int | None:
+    lines = enumerate(zip(text.splitlines(), masker.text(text).splitlines(), strict=False), start=1)
+    return next((n for n, (line, hidden) in lines if line != hidden and not line.lstrip().startswith("#")), None)
+
+
+def _workflows(loaded: workflow.Loaded) -> list[workflow.Workflow]:
+    return [each.workflow for each in loaded.files()]
 
 
 def _run(
@@ -126,9 +186,9 @@ async def resume_run(
     kept = store.FileStore(chosen.home)
     if (told := _already_over(past, run_id, kept)) is not None:
         return told
+    runs.refuse_trial(past, run_id)
     assert past.header is not None
-    text = kept.blob(past.header.text.sha256).decode()
-    loaded = workflow.parse(text, past.header.file)
+    loaded = _stored(past.header, kept)
     changed = _refuse_changed(past, loaded, Path(past.header.file))
     known = settings.read_secrets(loaded.workflow.secrets, Path(past.header.file).parent)
     over: list[events.RunEnded] = []
@@ -154,6 +214,13 @@ async def resume_run(
     return await one.go_on()
 
 
+def _stored(header: log.RunHeader, kept: store.Store) -> workflow.Loaded:
+    """The workflow that the run was started with, and the files that it uses."""
+    texts = {path: kept.blob(blob.sha256).decode() for path, blob in header.callees.items()}
+    text = kept.blob(header.text.sha256).decode()
+    return workflow.parse(text, header.file, callees.Texts(texts, str(Path(header.file).parent)))
+
+
 class _OverMeanwhile(Exception):
     """The run ended between the look and the claim."""
 
@@ -163,14 +230,12 @@ def _already_over(past: history.History, run_id: str, kept: store.Store) -> even
     if ending is not None and ending.status == "passed":
         root = past.scopes[""].committed
         output = journal.value_of(root, kept) if root is not None else None
-        return events.RunEnded(
-            run_id, "passed", 0, 0.0, output=output, tolerated=int(ending.data.get("tolerated") or 0)
-        )
+        tolerated = int(ending.data.get("tolerated") or 0)
+        return events.RunEnded(run_id, "passed", 0, 0.0, output=output, tolerated=tolerated, files=past.files)
     question = runs.question_of(past, run_id)
     if ending is not None and ending.status == "paused" and question is not None:
-        return events.RunEnded(
-            run_id, "paused", 4, 0.0, path=question.path, question=run.as_question(question, question.as_json())
-        )
+        asked = run.as_question(question, question.as_json())
+        return events.RunEnded(run_id, "paused", 4, 0.0, path=question.path, question=asked, files=past.files)
     return None
 
 
@@ -184,25 +249,36 @@ def _refuse_changed(past: history.History, stored: workflow.Loaded, file: Path) 
     except (RunOpsError, OSError):
         return True
     ran = {
-        attempt.call.path.rpartition("/")[2]
+        attempt.call.path
         for attempt in past.all_attempts()
         if attempt.call.thread == log.RUN_THREAD and not attempt.did_nothing
     }
-    changed = sorted(
-        name
-        for name in ran
-        if present.fingerprints.get(name) is not None and present.fingerprints[name] != stored.fingerprints.get(name)
-    )
-    gone = sorted(name for name in ran if name not in present.fingerprints)
+    changed: set[str] = set()
+    gone: set[str] = set()
+    for path in ran:
+        before, now = stored.find(path), present.find(path)
+        name = _told(before, past, path)
+        if now is None:
+            gone.add(name)
+        elif before is None or now.fingerprint != before.fingerprint:
+            changed.add(name)
     if changed or gone:
-        what = [f"`{name}` was changed" for name in changed] + [f"`{name}` is gone" for name in gone]
+        what = [f"`{name}` was changed" for name in sorted(changed)] + [f"`{name}` is gone" for name in sorted(gone)]
         raise UsageError(
             "node-changed",
             f"nodes that already ran are not the same in {file}: {', '.join(what)}",
             mend="put them back as they were, or start a new run",
-            evidence={"changed": list[Json](changed), "gone": list[Json](gone)},
+            evidence={"changed": list[Json](sorted(changed)), "gone": list[Json](sorted(gone))},
         )
-    return present.workflow != stored.workflow
+    return _workflows(present) != _workflows(stored)
+
+
+def _told(found: workflow.Found | None, past: history.History, path: str) -> str:
+    """What a node that ran is called: its id, and the file where that is not the run's own."""
+    if found is None or not found.user:
+        return path.rpartition("/")[2]
+    assert past.header is not None
+    return f"{found.node.id} of {os.path.relpath(found.file.path, Path(past.header.file).parent)}"
 
 
 def run_workflow(

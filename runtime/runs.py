@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -94,6 +95,7 @@ def claim(
     conversation, entries = kept.claim(run)
     try:
         past = history.History(entries)
+        refuse_trial(past, run)
         check(past)
         pen = journal.Journal(conversation, past, masker, kept)
         pen.note("claimed", **store.me(), epoch=past.epoch + 1, version=version.VERSION)
@@ -103,10 +105,33 @@ def claim(
     return pen
 
 
+def refuse_trial(past: history.History, run: str) -> None:
+    """Raise UsageError ``trial`` where the run was one of a single node: nothing follows it."""
+    if past.header is not None and past.header.trial is not None:
+        raise UsageError(
+            "trial",
+            f"run {run} was a trial of one node, and ended with it",
+            mend=f"try it again: `{again(past, run)}`",
+        )
+
+
+def again(past: history.History, run: str) -> str:
+    """The command that goes on with a run that did not pass; of a trial, the one that tries again."""
+    if past.header is None or past.header.trial is None:
+        return f"runops resume {run}"
+    return f"runops try {shlex.quote(past.header.file)} {past.header.trial['node']} …"
+
+
 def decide(chosen: settings.Settings, run: str, verdict: Verdict) -> history.History:
     """Write a person's answer to the question that the run waits with. Raises UsageError ``nothing-to-decide`` where it asks none."""
 
     def waits(past: history.History) -> None:
+        if past.question is not None and past.answer is None and past.question.data["reason"] == "question":
+            raise UsageError(
+                "nothing-to-decide",
+                f"run {run} waits for an answer, not for a decision",
+                mend=f"`runops show {run}` tells what it asks; answer with `runops answer {run} NAME=VALUE`",
+            )
         if past.question is None or past.answer is not None or past.status != "paused":
             answered = past.answer is not None and past.status == "paused"
             raise UsageError(
@@ -121,7 +146,8 @@ def decide(chosen: settings.Settings, run: str, verdict: Verdict) -> history.His
         asked = pen.history.question
         assert asked is not None
         question = asked.data
-        calls: list[str] = question["evidence"].get("calls") or [question["evidence"]["call"]]
+        evidence = question["evidence"]
+        calls: list[str] = evidence["calls"] if "calls" in evidence else [evidence["call"]]
         pen.note("decided", calls=list[Json](calls), verdict=verdict)
         for attempt in [attempt for attempt in pen.history.all_attempts() if attempt.call.call in calls]:
             _write_verdict(pen, attempt, verdict)
@@ -136,9 +162,11 @@ def _write_verdict(pen: journal.Journal, attempt: history.Attempt, verdict: Verd
     if attempt.result is None:
         status: log.Status = {"done": "recovered", "not-done": "interrupted", "skip": "skipped"}[verdict]  # type: ignore[assignment]
         pen.result(attempt.call, status)
-    else:
-        found = "skipped" if verdict == "skip" else verdict
-        pen.note("judged", call=attempt.call.call, verdict=found, how="a person said so")
+        if verdict != "not-done":
+            return
+    # An interrupted call says nothing of its deed: the note does, so that nobody is asked again.
+    found = "skipped" if verdict == "skip" else verdict
+    pen.note("judged", call=attempt.call.call, verdict=found, how="a person said so")
 
 
 def question_of(past: history.History, run: str) -> Paused | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import html
 import json
+import mmap
 import re
+import unicodedata
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,9 +19,26 @@ SHORTEST = 6
 """A shorter secret would be found, and masked, in innocent text."""
 
 
+CUT = "…"
+"""What stands where a text was cut short."""
+
+SHORTEST_BEGINNING = 4
+"""Characters of a secret that are masked where the text was cut in the middle of it."""
+
+
 def forms(secret: str) -> set[str]:
-    """The secret as it may stand in what a run writes: plain, URL-encoded, base64 at each alignment, JSON- and HTML-escaped."""
+    """The secret as it may stand in what a run writes: plain, as pages and file names change it, URL-encoded, base64 at each alignment, escaped and quoted."""
     found = {secret, html.escape(secret), html.escape(secret, quote=False)}
+    changed = {
+        " ".join(secret.split()),  # as a page shows it
+        re.sub(r'[/\\:*?"<>|]', "_", secret),  # as the name of a file
+        *(unicodedata.normalize(form, secret) for form in ("NFC", "NFD")),
+    }
+    found |= {each for each in changed if len(each) >= SHORTEST and each not in MASK}
+    # As CSV and SQL double their quotes, and as Python's messages quote a text, whichever quotes the whole of it takes.
+    quoted_by_python = repr(f"'\"{secret}")[4:-1]
+    found |= {secret.replace('"', '""'), secret.replace("'", "''")}
+    found |= {quoted_by_python, quoted_by_python.replace("\\'", "'")}
     for ascii_only in (True, False):
         once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
         found |= {once, json.dumps(once)[1:-1]}
@@ -47,19 +66,34 @@ class Masker:
         every = sorted({form for value in secrets.values() if value for form in forms(value)}, key=len, reverse=True)
         self._text = re.compile("|".join(re.escape(form) for form in every)) if every else None
         self._bytes = re.compile(b"|".join(re.escape(form.encode()) for form in every)) if every else None
+        self._beginnings = {form[:end] for form in every for end in range(SHORTEST_BEGINNING, len(form))}
+        self._longest = max(map(len, every), default=0)
 
     @property
     def idle(self) -> bool:
         """Whether there is nothing to mask."""
         return self._text is None
 
-    def touches(self, data: bytes) -> bool:
+    def touches(self, data: bytes | mmap.mmap) -> bool:
         """Whether any form of a secret stands in ``data``."""
         return self._bytes is not None and self._bytes.search(data) is not None
 
     def text(self, text: str) -> str:
-        """``text`` with every secret masked."""
-        return text if self._text is None else self._text.sub(MASK, text)
+        """``text`` with every secret masked, also one that the text was cut in the middle of."""
+        if self._text is None:
+            return text
+        masked = self._text.sub(MASK, text)
+        if CUT not in masked:
+            return masked
+        *parts, last = masked.split(CUT)
+        return CUT.join([*map(self._without_beginning, parts), last])
+
+    def _without_beginning(self, text: str) -> str:
+        """``text``, which was cut short, without the beginning of a secret at its end."""
+        for length in range(min(self._longest, len(text)), SHORTEST_BEGINNING - 1, -1):
+            if text[-length:] in self._beginnings:
+                return f"{text[:-length]}{MASK}"
+        return text
 
     def json(self, value: Json) -> Json:
         """``value`` with every secret masked in texts and keys; the same object where nothing was."""
@@ -79,4 +113,11 @@ class Masker:
 
     def files_with_secrets(self, files: list[Path]) -> list[Path]:
         """Those of ``files`` in which any form of a secret stands."""
-        return [file for file in files if self.touches(file.read_bytes())]
+        return [file for file in files if self._stands_in(file)]
+
+    def _stands_in(self, file: Path) -> bool:
+        if self.idle or file.stat().st_size == 0:
+            return False
+        # A file that a step kept may be larger than the memory.
+        with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return self.touches(data)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import dotenv
-from pydantic import AfterValidator, Field, ValidationError
-from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
 
 from nodes.errors import SetupError, UsageError
@@ -46,6 +46,10 @@ def _absolute(path: Path) -> Path:
     return path.expanduser().absolute()
 
 
+def _names(value: Any) -> Any:
+    return [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
+
+
 class Settings(BaseSettings):
     """The settings of one command. ``load`` makes them."""
 
@@ -70,6 +74,9 @@ class Settings(BaseSettings):
     """Whether the browser stays open when the run has ended."""
     linger: float = Field(default_factory=_default_linger, ge=0, le=30 * 24 * 3600, allow_inf_nan=False)
     """Seconds for which a browser waits for ``resume`` after its engine was killed: 12 hours, or 0 where ``CI`` is set."""
+
+    python_modules: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = ()
+    """Python modules whose functions a workflow may call (``python: module:function``); by default none. In a variable, separated by commas."""
 
     @override
     @classmethod
@@ -121,10 +128,17 @@ def _place_of(name: str, flags: dict[str, Any]) -> tuple[str, object]:
 
 
 def _project_file() -> Path | None:
+    """The nearest pyproject.toml of the current folder or one above."""
     here = Path.cwd()
     return next(
         (folder / "pyproject.toml" for folder in (here, *here.parents) if (folder / "pyproject.toml").is_file()), None
     )
+
+
+def project_folder() -> Path | None:
+    """The folder of the nearest pyproject.toml, where there is one."""
+    file = _project_file()
+    return file.parent if file is not None else None
 
 
 def _project_table() -> dict[str, Any]:
@@ -159,17 +173,13 @@ def read_secrets(names: Iterable[str], beside: Path | None = None) -> dict[str, 
     Raises SetupError ``secret-missing`` or ``secret-too-short`` with every name concerned, and never a value. What is read once stays
     known to this process, so that a report of a bug can be masked.
     """
-    folders = [Path.cwd()] if beside is None else [beside.absolute(), Path.cwd()]
-    files = [folder / ".env" for folder in dict.fromkeys(folders)]
-    wanted = list(dict.fromkeys(names))
-    places: list[dict[str, str]] = [dict(os.environ), *(_dotenv(file) for file in files if wanted)]
-    found = {name: next((place[name] for place in places if place.get(name)), "") for name in wanted}
+    found = _looked_up(names, beside)
     missing = [name for name, value in found.items() if not value]
     if missing:
         raise SetupError(
             "secret-missing",
             f"the workflow needs {_listed(missing)}, and {'it is' if len(missing) == 1 else 'they are'} not set",
-            mend=f"set it in the environment (`export {missing[0]}=…`) or write `{missing[0]}=…` into {files[0]}",
+            mend=f"set it in the environment (`export {missing[0]}=…`) or write `{missing[0]}=…` into {_env_files(beside)[0]}",
         )
     short = [name for name, value in found.items() if len(value) < SHORTEST]
     if short:
@@ -180,6 +190,26 @@ def read_secrets(names: Iterable[str], beside: Path | None = None) -> dict[str, 
         )
     seen_secrets.update(found)
     return found
+
+
+def known_secrets(names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
+    """Those of the secrets that are set, from the same places: nothing may show them, whether they are needed or not."""
+    found = {name: value for name, value in _looked_up(names, beside).items() if len(value) >= SHORTEST}
+    seen_secrets.update(found)
+    return found
+
+
+def _looked_up(names: Iterable[str], beside: Path | None) -> dict[str, str]:
+    """The value of each; empty where there is none."""
+    wanted = list(dict.fromkeys(names))
+    files = _env_files(beside) if wanted else []
+    places: list[dict[str, str]] = [dict(os.environ), *map(_dotenv, files)]
+    return {name: next((place[name] for place in places if place.get(name)), "") for name in wanted}
+
+
+def _env_files(beside: Path | None) -> list[Path]:
+    folders = [Path.cwd()] if beside is None else [beside.absolute(), Path.cwd()]
+    return [folder / ".env" for folder in dict.fromkeys(folders)]
 
 
 seen_secrets: dict[str, str] = {}

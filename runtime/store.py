@@ -100,6 +100,10 @@ class Store(Protocol):
         """The conversation's private folder (0700), made where it is missing."""
         ...
 
+    def files(self, conversation: str) -> Path:
+        """The folder for the files of the conversation's run; whoever keeps the first one makes it."""
+        ...
+
 
 class FileStore(Store):
     """Conversations as files in ``.runops/``."""
@@ -174,6 +178,10 @@ class FileStore(Store):
         """Where the blob of this hash stands."""
         return self.home / "blobs" / sha256[:2] / sha256
 
+    def held(self, conversation: str) -> bool:
+        """Whether a living process owns the log."""
+        return _is_held(self._existing(conversation))
+
     def conversation_file(self, conversation: str) -> Path:
         """Where the conversation's log stands."""
         return self._file(conversation)
@@ -184,6 +192,10 @@ class FileStore(Store):
         with _disk(folder):
             folder.mkdir(mode=0o700, exist_ok=True)
         return folder
+
+    @override
+    def files(self, conversation: str) -> Path:
+        return self.home / "files" / conversation
 
     def _file(self, conversation: str) -> Path:
         return self.home / "conversations" / f"{conversation}.jsonl"
@@ -328,16 +340,17 @@ def _parse(path: Path, data: bytes) -> tuple[list[log.AnyEntry], int]:
         except log.BadLine as error:
             if number == len(lines) and not unfinished and number > 1:
                 return entries, len(line) + 1
-            raise _damaged(path, number, str(error)) from None
+            raise damaged(path, number, str(error)) from None
         entries.append(entry)
     if not entries and not unfinished:
         return [], 0
     if not entries:
-        raise _damaged(path, 1, "it was cut before its end")
+        raise damaged(path, 1, "it was cut before its end")
     return entries, len(unfinished)
 
 
-def _damaged(path: Path, line: int, why: str) -> LogError:
+def damaged(path: Path, line: int, why: str) -> LogError:
+    """What to say of a log with a damaged line."""
     return LogError(
         "log-damaged",
         f"{path}:{line}: this line of the log is damaged: {why}",

@@ -134,7 +134,7 @@ def report(site: Shop, code: int) -> None:
     say(f"the log is in {(ROOT / '.runops' / 'conversations').relative_to(ROOT)}")
     if code == 0:
         say("next:  .venv/bin/runops show last   every step of the run")
-        say("       make test                    the tests; docs/workflow-language.md has what your own workflow needs")
+        say("       make test                    the tests; docs/first-workflow.md leads to a workflow of your own")
     else:
         say(f"next:  {RESUME}   (it starts the shop again, and then goes on with the run)")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 
 from runtime.browser import launching
@@ -40,6 +40,13 @@ async def opened(
         yield browser
     finally:
         await browser.close()
+
+
+async def until_async(holds: Callable[[], Awaitable[object]], seconds: float = 10.0) -> None:
+    """Wait until ``await holds()`` is true; fails when it does not become so in time."""
+    async with asyncio.timeout(seconds):
+        while not await holds():  # noqa: ASYNC110 - what is waited for happens in another process
+            await asyncio.sleep(0.01)
 
 
 async def until(holds: Callable[[], object], seconds: float = 10.0) -> None:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests import warm
 from tests.terminal import Terminal
 
 RUNOPS = Path(sys.executable).parent / "runops"
 TIMEOUT = 60.0
+
+
+@functools.cache
+def _warm() -> warm.Warm | None:
+    """The process that forks for commands, of this worker; None where the system cannot do it."""
+    if not hasattr(socket, "send_fds"):
+        return None
+    started = warm.Warm()
+    atexit.register(started.close)
+    return started
 
 
 class Project:
@@ -45,6 +59,8 @@ class Project:
 
     def runops(self, *arguments: str, prepare: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
         """Run `runops` to its end."""
+        if prepare is None and (server := _warm()) is not None and server.takes(self.environment):
+            return server.run(arguments, self.folder, self.environment, TIMEOUT)
         with self.start(*arguments, prepare=prepare) as process:
             try:
                 out, err = process.communicate(timeout=TIMEOUT)
@@ -53,13 +69,20 @@ class Project:
                 raise
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
+    def path(self, **environment: str) -> str:
+        """A PATH on which `runops` is found, for a shell with ``environment`` more than the project has."""
+        server = _warm()
+        folder = RUNOPS.parent
+        if server is not None and server.takes({**self.environment, **environment}):
+            folder = server.script.parent
+        return os.pathsep.join((str(folder), str(RUNOPS.parent), self.environment["PATH"]))
+
     def shell(self, line: str) -> subprocess.CompletedProcess[str]:
         """Run a line of shell; `runops` is on its PATH, and the exit code is that of the first program that failed."""
-        path = f"{RUNOPS.parent}{os.pathsep}{self.environment['PATH']}"
         return subprocess.run(
             ["bash", "-c", f"set -o pipefail; {line}"],
             cwd=self.folder,
-            env={**self.environment, "PATH": path},
+            env={**self.environment, "PATH": f"{RUNOPS.parent}{os.pathsep}{self.environment['PATH']}"},
             capture_output=True,
             encoding="utf-8",
             timeout=TIMEOUT,

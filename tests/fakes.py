@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
-from nodes.errors import OriginRefused, SiteError
-from nodes.ports import Deed, FieldSource
+from nodes.errors import AuthorError, OriginRefused, SiteError
+from nodes.pages import Deed, Delivery, FieldSource, Grid
 from nodes.rules import Rule
+from nodes.tabs import MAIN
 from nodes.targets import Target
+from nodes.values import Json
 from runtime.browser.port import Captured, PageFacts
 
 
@@ -33,13 +37,17 @@ class FakeSite:
 
 
 class FakePage:
-    """A tab of the fake site (``nodes.ports.Page``)."""
+    """A tab of the fake site (``nodes.pages.Page``)."""
 
     def __init__(self, browser: FakeBrowser) -> None:
         """A blank tab."""
         self.browser = browser
         self.address = "about:blank"
         self.filled: dict[str, str] = {}
+        self.closed = False
+        self.dialog: str | None = None
+        self.visited: list[str] = []
+        self.ahead: list[str] = []
 
     @property
     def url(self) -> str:
@@ -48,12 +56,47 @@ class FakePage:
     async def title(self) -> str:
         return "A fake page"
 
+    def calm(self) -> None:
+        if self.dialog is not None:
+            raise SiteError("dialog-open", "the page shows a dialog", evidence={"message": self.dialog})
+
     async def goto(self, url: str) -> str:
+        self.visited.append(self.address)
         self.address = url
         self.filled.clear()
         self.browser.documents += 1
         self.browser.pending = False
         return url
+
+    async def back(self) -> str:
+        if len(self.visited) < 2:
+            raise AuthorError("no-history", "there is no page to go back to in this tab")
+        self.ahead.append(self.address)
+        self.address = self.visited.pop()
+        return self.address
+
+    async def forward(self) -> str:
+        if not self.ahead:
+            raise AuthorError("no-history", "there is no page to go forward to in this tab")
+        return await self.goto(self.ahead.pop())
+
+    async def reload(self, *, resend: bool) -> str:
+        return self.address
+
+    @contextlib.asynccontextmanager
+    async def opening(self, name: str | None) -> AsyncGenerator[None]:
+        yield
+        if name is not None:
+            self.browser.tabs.add(name)
+
+    async def asked(self, text: str | None) -> str:
+        if self.dialog is None:
+            raise SiteError("no-dialog", "the page opened no dialog")
+        return self.dialog
+
+    async def answer(self, *, accept: bool, text: str | None) -> None:
+        self.browser.site.deeds.append(f"{'accept' if accept else 'dismiss'} {self.dialog}")
+        self.dialog = None
 
     async def locate(self, target: Target) -> Target:
         return target.any_of[0] if target.any_of else target
@@ -71,10 +114,57 @@ class FakePage:
         if site.on_click is not None:
             await site.on_click(str(target), self)
 
-    async def fill(self, target: Target, text: str) -> None:
+    async def dblclick(self, target: Target) -> None:
+        await self.click(target)
+
+    async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:
         await self.ready(target, "fill")
         self.filled[str(target)] = text
         self.browser.pending = True
+
+    async def type(self, target: Target, text: str, delay: float, *, secret: bool = False) -> None:
+        await self.fill(target, text)
+
+    async def press(self, key: str, target: Target | None) -> None:
+        self.browser.pending = True
+        self.browser.site.deeds.append(f"press {key}")
+
+    async def hover(self, target: Target) -> None:
+        await self.ready(target, "hover")
+
+    async def drag(self, target: Target, to: Target) -> None:
+        self.browser.site.deeds.append(f"drag {target} to {to}")
+
+    async def scroll(
+        self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[int, int] | None
+    ) -> dict[str, Json]:
+        return {"x": 0, "y": 0, "at_end": True}
+
+    async def upload(self, target: Target, files: Sequence[Path]) -> None:
+        await self.fill(target, ",".join(file.name for file in files))
+        self.browser.site.deeds.append(f"upload {self.filled[str(target)]}")
+
+    @contextlib.asynccontextmanager
+    async def download(self, target: Target | None, url: str | None) -> AsyncGenerator[Delivery]:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "given"
+            file.write_text(self.browser.site.texts.get(url or str(target), ""))
+            yield Delivery("report.csv", file)
+
+    async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:
+        return b"a picture"
+
+    async def pdf(self, landscape: bool) -> bytes:
+        return b"%PDF"
+
+    async def shows(self, hide: Callable[[str], bool]) -> bool:
+        return any(hide(text) for text in (*self.browser.site.texts.values(), *self.filled.values()))
+
+    async def signed_in(self) -> Json:
+        return {"signed in": self.browser.site.texts.get("session")}
+
+    async def sign_in(self, state: Json) -> None:
+        self.browser.site.texts["session"] = state["signed in"]
 
     async def check(self, target: Target, checked: bool) -> None:
         await self.fill(target, str(checked))
@@ -91,6 +181,19 @@ class FakePage:
     async def value(self, target: Target) -> str:
         return self.filled.get(str(target), "")
 
+    async def attribute(self, target: Target, name: str) -> str | None:
+        return self.browser.site.texts.get(f"{target} {name}")
+
+    async def state(self, target: Target) -> dict[str, Json]:
+        return {"visible": str(target) in self.browser.site.texts}
+
+    async def table(self, target: Target, least: int) -> Grid:
+        head, *rows = json.loads(self.browser.site.texts[str(target)])
+        return Grid(head, rows)
+
+    async def observation(self, target: Target | None) -> str:
+        return self.browser.site.texts.get(str(target) if target else "", "")
+
     async def count(self, target: Target) -> int:
         return int(str(target) in self.browser.site.texts)
 
@@ -99,12 +202,51 @@ class FakePage:
         return rows
 
     async def wait_for(self, rule: Rule) -> None:
+        self.calm()
         if not await self.holds(rule):
             raise SiteError("rule-failed", f"{rule} does not hold", phase="after", evidence={"rule": str(rule)})
 
     async def holds(self, rule: Rule) -> bool:
+        self.calm()
         wanted = self.browser.site.texts.get(f"={rule.target}")
         return rule.text is not None and rule.text == wanted
+
+
+class FakeTabs:
+    """The tabs of a fake browser (``nodes.pages.Tabs``)."""
+
+    def __init__(self, browser: FakeBrowser) -> None:
+        """One blank tab, called ``main``."""
+        self.browser = browser
+        self.open_ones: dict[str, FakePage] = {}
+        self.current = self.add(MAIN)
+
+    def add(self, name: str) -> FakePage:
+        """A new blank tab."""
+        self.open_ones[name] = (self.browser.site.page or FakePage)(self.browser)
+        return self.open_ones[name]
+
+    def get(self, name: str | None) -> FakePage:
+        if name is None:
+            return self.current
+        if name not in self.open_ones:
+            raise SiteError("tab-closed", f"the tab `{name}` is not open")
+        return self.open_ones[name]
+
+    async def open(self, name: str) -> None:
+        self.current = self.open_ones.get(name) or self.add(name)
+
+    async def switch(self, name: str) -> None:
+        self.current = self.get(name)
+
+    async def close(self, name: str | None) -> None:
+        if name is not None and name not in self.open_ones:
+            return
+        tab = self.get(name)
+        tab.closed = True
+        self.open_ones = {each: known for each, known in self.open_ones.items() if known is not tab}
+        if tab is self.current:
+            self.current = self.open_ones.get(MAIN) or self.add(MAIN)
 
 
 class FakeBrowser:
@@ -113,7 +255,7 @@ class FakeBrowser:
     def __init__(self, site: FakeSite) -> None:
         """A browser with one blank tab."""
         self.site = site
-        self.tab = (site.page or FakePage)(self)
+        self.tabs = FakeTabs(self)
         self.documents = 0
         self.pending = False
         self.missing: set[str] = set()
@@ -121,11 +263,13 @@ class FakeBrowser:
         self.lost: str | None = None
         self.refused: OriginRefused | None = None
         self.closed = False
+        self.confined: list[str] | None = None
+        """The origins to which the run has confined it."""
         self.captured = 0
 
     @property
     def page(self) -> FakePage:
-        return self.tab
+        return self.tabs.get(None)
 
     def facts(self) -> PageFacts:
         return PageFacts(self.documents, self.pending)
@@ -138,6 +282,9 @@ class FakeBrowser:
 
     def bound(self, seconds: float) -> None:
         pass
+
+    def confine(self, origins: Sequence[str] | None, file: str) -> None:
+        self.confined = None if origins is None else list(origins)
 
     def refusal(self) -> OriginRefused | None:
         refused, self.refused = self.refused, None
@@ -152,10 +299,10 @@ class FakeBrowser:
 
     async def capture(self) -> Captured:
         self.captured += 1
-        return Captured(json.dumps({"url": self.tab.address}).encode(), [self.tab.address])
+        return Captured(json.dumps({"url": self.page.address}).encode(), [self.page.address])
 
     async def restore(self, path: Path) -> None:
-        await self.tab.goto(json.loads(path.read_text())["url"])
+        await self.page.goto(json.loads(path.read_text())["url"])
 
     async def close(self, *, keep: bool = False) -> None:
         self.closed = True

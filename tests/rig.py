@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import events, history, journal, run, runs, secrets, store, workflow
+from runtime import events, history, journal, run, runs, secrets, store
 from runtime.browser import port
+from runtime.language import callees, workflow
 from tests.fakes import FakeBrowser, FakeSite
 
 
@@ -25,6 +26,8 @@ class Rig:
     site: FakeSite = dataclasses.field(default_factory=FakeSite)
     inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict)
     secrets: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """The files that the workflow uses, by path."""
     missing: set[str] = dataclasses.field(default_factory=set)
     """Targets that no page has."""
     browser: FakeBrowser | None = None
@@ -37,7 +40,7 @@ class Rig:
     def __post_init__(self) -> None:
         """Parse the workflow."""
         self.store = store.FileStore(self.home)
-        self.loaded = workflow.parse(self.text, "test.yaml")
+        self.loaded = workflow.parse(self.text, "test.yaml", callees.Texts(self.texts))
         self.masker = secrets.Masker(self.secrets)
         self.open_pen: journal.Journal | None = None
 

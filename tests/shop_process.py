@@ -97,13 +97,18 @@ class Shop:
     def ledger(self, kind: str | None = None, subject: str | None = None) -> list[dict[str, Any]]:
         """The rows of a kind and subject, oldest first: id, time, request_id, kind, subject, detail.
 
-        Kinds: payment, note, form, registration_draft, registration, sign_in, sign_out.
+        Kinds: payment, note, decision, refund, document, invoice, price, delivery_draft, delivery, gate_reserved,
+        gate_released, label, form, registration_draft, registration, sign_in, sign_out.
         """
         return self.api("GET", "/_ledger" + _query(kind=kind, subject=subject))
 
     def orders(self) -> list[dict[str, Any]]:
         """All orders: number (a text), customer, total (a text like 248.50), status (paid, unpaid), payments (a count)."""
         return self.api("GET", "/_orders")
+
+    def set_price(self, article: str, price: str) -> dict[str, str]:
+        """Give a product another price, a text like 9.90; returns all prices by article."""
+        return self.api("POST", "/_price", {"article": article, "price": price})
 
     # How it misbehaves
 
@@ -149,7 +154,7 @@ class Shop:
         path: str | None = None,
         kind: str | None = None,
         subject: str | None = None,
-        timeout: int = 10,
+        timeout: int = 30,
     ) -> list[dict[str, Any]]:
         """Wait until `count` requests are held (with that `path`), or that many rows stand (of `kind` and `subject`).
 

@@ -202,7 +202,8 @@ class Terminal:
         """Read to the end; the exit code."""
         until = time.monotonic() + patience
         while self.read():
-            if self.process.poll() is not None and not select.select([self._master], [], [], 0)[0]:
+            # The kernel hands over what was written last in its own time; and who else holds the terminal may hold it for ever.
+            if self.process.poll() is not None and not select.select([self._master], [], [], LAST_WORDS)[0]:
                 break
             if time.monotonic() > until:
                 raise AssertionError(f"still running after {patience} s; the screen:\n{self.everything}")
@@ -259,3 +260,7 @@ def _own_the_terminal() -> None:
     # Whoever starts the tests in the background lets them ignore Ctrl-C; the program here is in the foreground of its terminal.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+LAST_WORDS = 1.0
+"""Seconds of silence after which a program that has ended has nothing more to say."""

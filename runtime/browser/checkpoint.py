@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,27 +42,42 @@ _FILL_SESSION_STORAGE = """(() => {
 """Runs before any script of the page; where something is stored already it is not the tab's first document."""
 
 
-async def capture(context: BrowserContext, tabs: Sequence[Page], current: Page) -> Captured:
-    """The state of ``context`` as it is now. Raises SiteError ``checkpoint-failed``."""
+async def capture(context: BrowserContext, tabs: Mapping[Page, str | None], current: Page) -> Captured:
+    """The state of ``context`` as it is now, with the names of its ``tabs``. Raises SiteError ``checkpoint-failed``."""
     try:
         async with asyncio.timeout(LOAD_SECONDS):
+            if len(tabs) > 1 and await _some_has_opener(tabs):
+                raise failed("a popup is tied to the tab that opened it")
             state = await context.storage_state(indexed_db=True)
-            pages = [{"url": tab.url, "session": await _session_storage(tab)} for tab in tabs]
+            pages = [
+                {"name": name, "url": tab.url, "session": await _session_storage(tab)} for tab, name in tabs.items()
+            ]
     except (Error, TimeoutError) as error:
-        said = "it took too long" if isinstance(error, TimeoutError) else failures.short(error.message, 200)
-        raise SiteError(
-            "checkpoint-failed",
-            f"the state of the browser could not be read: {said}",
-            mend="type runops resume to go on from the checkpoint before",
-            phase="after",
+        raise failed(
+            "it took too long" if isinstance(error, TimeoutError) else failures.short(error.message, 200)
         ) from None
     written = {
         "format": FORMAT,
         "storage": state,
         "tabs": pages,
-        "current": tabs.index(current) if current in tabs else 0,
+        "current": list(tabs).index(current) if current in tabs else 0,
     }
     return Captured(json.dumps(written).encode(), [tab.url for tab in tabs])
+
+
+def failed(why: str) -> SiteError:
+    """The browser is in no state from which it could be rebuilt, or none that can be read."""
+    return SiteError(
+        "checkpoint-failed",
+        f"the state of the browser could not be read: {why}",
+        mend="type runops resume to go on from the checkpoint before",
+        phase="after",
+    )
+
+
+async def _some_has_opener(tabs: Iterable[Page]) -> bool:
+    """Whether a tab can speak to the one that opened it: two pages that are loaded anew would not know each other."""
+    return any([await tab.evaluate("window.opener !== null") for tab in tabs])
 
 
 async def visit(context: BrowserContext, origins: Iterable[str]) -> None:
@@ -97,8 +112,8 @@ async def _entries(frame: Frame) -> tuple[str, list[list[str]]]:
     return where, entries
 
 
-async def restore(context: BrowserContext, first: Page, path: Path) -> Page:
-    """Bring a fresh ``context`` to the state in ``path``, its one tab ``first`` included; returns the tab that was the current one.
+async def restore(context: BrowserContext, first: Page, path: Path) -> tuple[dict[str, Page], Page]:
+    """Bring a fresh ``context`` to the state in ``path``, its one tab ``first`` included; returns the tabs by name, and the current one.
 
     Raises SetupError for a file that cannot be read, SiteError ``navigation-failed`` where a tab's address does not load any more.
     """
@@ -112,7 +127,8 @@ async def restore(context: BrowserContext, first: Page, path: Path) -> Page:
     except Error as error:
         seen = failures.network_error(error) or failures.short(error.message.split("Call log:", 1)[0], 200)
         raise failures.no_address("a tab of the checkpoint", seen, "before", {"seen": seen}) from None
-    return pages[state["current"]] if state["tabs"] else first
+    names = {tab["name"]: page for page, tab in zip(pages, state["tabs"], strict=False) if tab["name"] is not None}
+    return names, pages[state["current"]] if state["tabs"] else first
 
 
 async def _load(context: BrowserContext, page: Page, tab: dict[str, Any]) -> None:

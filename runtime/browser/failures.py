@@ -100,7 +100,12 @@ def kind_of(error: Error) -> Kind:
         or "Unknown engine" in head
     ):
         return "bad target"
-    if "Execution context was destroyed" in head or "because of a navigation" in head or "Cannot find context" in head:
+    if (
+        "Frame was detached" in head
+        or "Execution context was destroyed" in head
+        or "because of a navigation" in head
+        or "Cannot find context" in head
+    ):
         return "navigated"
     if any(each.search(head) for each, _problem, _words in _WRONG_ELEMENT):
         return "wrong element"
@@ -113,6 +118,11 @@ def performed(error: Error) -> bool:
     """Whether the deed may have reached the page. An error without a call log leaves that open, so it may have."""
     _head, mark, log = error.message.partition("Call log:")
     return not mark or bool(_PERFORMED.search(log))
+
+
+def has_log(error: Error) -> bool:
+    """Whether the error tells how far the deed had come."""
+    return "Call log:" in error.message
 
 
 def obstacle(error: Error) -> tuple[str, str, str | None]:

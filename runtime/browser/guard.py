@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 from nodes.errors import InternalError, OriginRefused, Phase
+from nodes.values import Json
 from runtime.browser import cdp, origins
 
 Params = cdp.Params
@@ -33,7 +34,8 @@ class Ward:
     """What the guard allows one browser context, and what it refused there."""
 
     def __init__(self, allowed: Iterable[str], credentials: Sequence[Credentials] = ()) -> None:
-        self.allowed = origins.Allowed(allowed)
+        self._every = origins.Allowed(allowed)
+        self.allowed = self._every
         self._credentials = credentials
         self._refused: OriginRefused | None = None
 
@@ -44,6 +46,11 @@ class Ward:
         if self._refused is None:
             self._refused = refused(url, self.allowed, kind)
         return False
+
+    def confine(self, allowed: Sequence[str] | None, file: str) -> None:
+        """Allow only these of the origins that it was made with, because ``file`` allows no others; None for all of them again."""
+        some = origins.Allowed((each for each in allowed or () if each in self._every), file)
+        self.allowed = self._every if allowed is None else some
 
     def credentials(self, challenge: Params) -> Credentials | None:
         """What to answer a site or a proxy that asks for a name and a password."""
@@ -63,12 +70,21 @@ def refused(url: str, allowed: origins.Allowed, kind: str, phase: Phase = "after
     """The error for a document from an origin that is not allowed."""
     origin = origins.origin(url) or f"{url.partition(':')[0]}:"
     listed = list(allowed)
+    evidence: dict[str, Json] = {
+        "address": origins.without_query(url),
+        "origin": origin,
+        "allowed": listed,
+        "kind": kind,
+    }
+    if allowed.file is not None:
+        evidence["file"] = allowed.file
     return OriginRefused(
         "origin-refused",
-        f"a document from {origin} is not allowed here ({kind})",
-        mend=f"if it belongs to the work, add {origin} to allowed_origins",
+        f"a document from {origin} is not allowed {f'in {allowed.file}' if allowed.file else 'here'} ({kind})",
+        mend=f"if it belongs to the work, add {origin} to allowed_origins"
+        + (f" of {allowed.file} and of the files that use it" if allowed.file else ""),
         phase=phase,
-        evidence={"address": origins.without_query(url), "origin": origin, "allowed": listed, "kind": kind},
+        evidence=evidence,
     )
 
 
@@ -179,13 +195,13 @@ class Guard:
         target = self._targets.get(params["frameId"])
         if target is None or target["type"] != "page":
             return "sub frame"
-        is_new = target.get("openerId") is not None and target["url"] in ("", "about:blank", ":")
+        is_new = target.get("openerId") is not None and origins.is_blank(target["url"])
         return "popup" if is_new else "main frame"
 
     async def _ward_of(self, frame: str) -> Ward | None:
-        return self._everywhere or self._wards.get(await self._context(frame))
+        return self._everywhere or self._wards.get(await self.context_of_frame(frame))
 
-    async def _context(self, frame: str) -> str:
+    async def context_of_frame(self, frame: str) -> str:
         """The browser context that a frame belongs to; empty where nobody knows it (any more)."""
         target = self._targets.get(frame)
         if target is not None:

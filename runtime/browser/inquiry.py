@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from playwright.async_api import Error, Page
 
 from nodes.errors import OriginRefused, Phase, RunOpsError, SiteError
-from nodes.ports import FieldSource
+from nodes.pages import FieldSource
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime.browser import failures, locators, nearest, rules
+from nodes.values import Json
+from runtime.browser import failures, frames, locators, nearest, origins, rules
 from runtime.browser.patience import Patience
 
 Answer = TypeVar("Answer")
 
+ENDING_SECONDS = 0.2
+"""How long a browser may take to end once it has closed a tab for that."""
+
 EVIDENCE_SECONDS = 1.0
 """How long evidence may be gathered once a deed has failed."""
+
+
+_SAYS = r"""() => {
+  const loaded = performance.getEntriesByType('navigation')[0];
+  const alerts = Array.from(document.querySelectorAll('[role=alert], [aria-live=assertive]'), (each) => each.innerText ?? '');
+  const text = alerts.map((each) => each.replace(/\s+/g, ' ').trim()).filter(Boolean).join(' | ');
+  return {
+    answered: loaded && loaded.responseStatus >= 400 ? loaded.responseStatus : null,
+    alert: text.length > 200 ? text.slice(0, 199) + '…' : text,
+  };
+}"""
 
 
 class Told(Protocol):
@@ -27,6 +43,11 @@ class Told(Protocol):
     @property
     def patience(self) -> Patience:
         """How long anything may take."""
+        ...
+
+    @property
+    def allowed(self) -> origins.Allowed:
+        """The origins whose documents may load."""
         ...
 
     def refusal(self) -> OriginRefused | None:
@@ -44,13 +65,13 @@ class Inquiry:
         self._patience = run.patience
         self._settle = settle
 
-    def not_loaded(self, error: Error, url: str) -> RunOpsError:
+    async def not_loaded(self, error: Error, url: str) -> RunOpsError:
         """A document could not be loaded."""
         if refused := self._run.refusal():
             return refused
         kind = failures.kind_of(error)
         if kind in ("gone", "crashed"):
-            return failures.gone(error, self.page.url, "after")
+            return await self._gone(error, "after")
         if "Timeout" in error.message:
             return SiteError(
                 "timeout",
@@ -64,18 +85,49 @@ class Inquiry:
         said = seen or failures.short(error.message.split("Call log:", 1)[0].removeprefix("Page.goto: "), 200)
         return failures.no_address(url, said, phase, {"url": url, "seen": said})
 
+    async def closed_alone(self, error: Error) -> bool:
+        """Whether the tab was closed, and the browser goes on with others. A browser that ends closes its tabs first, so it is given a moment."""
+        if failures.kind_of(error) != "gone" or not self.page.is_closed():
+            return False
+        await asyncio.sleep(ENDING_SECONDS)
+        return bool(self.page.context.pages) and await self._evidence(self.page.context.cookies, None) is not None
+
+    async def _gone(self, error: Error, phase: Phase) -> RunOpsError:
+        """The tab is no more: it was closed, or it crashed, or the whole browser did."""
+        if await self.closed_alone(error):
+            return SiteError(
+                "tab-closed",
+                "the tab was closed while the step worked in it",
+                mend="look at which step closes it, and work in another tab after that",
+                phase=phase,
+                evidence={"page": self.page.url},
+            )
+        return failures.gone(error, self.page.url, phase)
+
+    def no_dialog(self) -> SiteError:
+        """A dialog was waited for in vain."""
+        waited = self._patience.waited()
+        return SiteError(
+            "no-dialog",
+            f"the page opened no dialog (waited {waited:g} s)",
+            mend="look whether the step before opens one at all; if it does so late, give this one a larger `timeout`",
+            evidence={"page": self.page.url, "waited": waited},
+        )
+
     async def failed(self, error: Error, target: Target | None, phase: Phase) -> RunOpsError:
         """A deed or a look failed."""
         if refused := self._run.refusal():
             return refused
         kind = failures.kind_of(error)
         if kind in ("gone", "crashed"):
-            return failures.gone(error, self.page.url, phase)
+            return await self._gone(error, phase)
         said = failures.short(error.message.split("Call log:", 1)[0], 200)
         if target is None or kind == "navigated":
             return self.silent(phase, said)
         if kind == "bad target":
             return failures.bad_target(target, error)
+        if kind in ("ambiguous", "missing") and (in_frame := await self._frame_trouble(target)) is not None:
+            return in_frame
         if kind == "ambiguous":
             return await self.ambiguous(target, phase)
         if kind == "missing":
@@ -133,8 +185,17 @@ class Inquiry:
 
     async def missing(self, target: Target, *, wanted: int = 1, seen: int = 0) -> SiteError:
         """No element matches, or too few of them do."""
+        if (in_frame := await self._frame_trouble(target)) is not None:
+            return in_frame
         waited = self._patience.waited()
         lacking = await self._evidence(lambda: self._lacking(target), target)
+        if not seen and await self._evidence(lambda: self._there(target), False):
+            return SiteError(
+                "timeout",
+                f"{target} is there, and the time of the step was over  (waited {waited:g} s)",
+                mend="give the step a larger `timeout`, or wait with `verify` on the step before until it is there",
+                evidence={"page": self.page.url, "waited": waited},
+            )
         what = "no element matches" if not seen else f"only {seen} of at least {wanted} elements match"
         return SiteError(
             "target-not-found",
@@ -145,8 +206,38 @@ class Inquiry:
                 "title": await self._evidence(self.page.title, ""),
                 "waited": waited,
                 "nearest": await self._evidence(lambda: nearest.candidates(self.page, lacking), []),
+                **await self._says(),
             },
         )
+
+    async def _there(self, target: Target) -> bool:
+        settled = await self._settle(target)
+        return settled is not None and await locators.locator(self.page, settled).count() == 1
+
+    async def _says(self) -> dict[str, Json]:
+        """What a person would see at once: that the server answered with an error, and what the page calls out."""
+        said: dict[str, Json] = await self._evidence(lambda: self.page.evaluate(_SAYS), {})
+        return {name: value for name, value in said.items() if value}
+
+    async def _frame_trouble(self, target: Target) -> SiteError | None:
+        """The first frame on the way to the target that is not there, or there more than once."""
+        way = target.frames
+        for depth, wanted in enumerate(way):
+            around = locators.document(self.page, way[:depth]).locator(":root")
+            found = around.locator(locators.frame_selector(wanted))
+            count = await self._evidence(found.count, 1)
+            if count == 1:
+                continue
+            known: list[Json] = await self._evidence(functools.partial(around.evaluate, frames.KNOWN), [])
+            where = f" in frame {way[depth - 1]}" if depth else ""
+            waited = self._patience.waited()
+            return SiteError(
+                "target-ambiguous" if count else "target-not-found",
+                f"{count or 'no'} frame{'s match' if count else ' matches'} {wanted}{where}  (waited {waited:g} s)",
+                mend="correct `frame`: a name, a CSS selector of the frame element, or a glob of its address",
+                evidence={"page": self.page.url, "waited": waited, "frame": wanted, "frames": known},
+            )
+        return None
 
     async def _lacking(self, target: Target) -> Target:
         """The outermost part of the target that matches nothing: often the row is missing, not the button in it."""
@@ -174,6 +265,7 @@ class Inquiry:
         if subject is not None and look.matches == 0 and rule.kind != "count":
             seen = f"no element matches {subject}"
             evidence["nearest"] = await self._evidence(lambda: nearest.candidates(self.page, subject), [])
+        evidence |= await self._says()
         return SiteError("rule-failed", f"{rule} does not hold; {seen}", phase="after", evidence=evidence)
 
     async def _evidence(self, gather: Callable[[], Awaitable[Answer]], otherwise: Answer) -> Answer:

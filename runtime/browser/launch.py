@@ -41,6 +41,10 @@ _DISABLED_FEATURES = (
     "PreconnectToSearch",
     # Documents that would load before anybody asked for them.
     "Prerender2",
+    # Pages of its own behind the address bar: two thirds of what it costs to start.
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxFullPopup",
 )
 
 _SWITCHES = (

@@ -6,15 +6,40 @@ import functools
 import re
 import urllib.parse
 
-from playwright.async_api import Locator, Page
+from playwright.async_api import FrameLocator, Locator, Page, Playwright
 
 from nodes.targets import Target
-from runtime.browser import matching
+from runtime.browser import frames, matching
 
 
 def locator(page: Page, target: Target) -> Locator:
     """The locator of a settled target: one without ``any_of`` and without ``nth`` below -1 (see ``settled``)."""
-    return narrow(_found(page if target.within is None else locator(page, target.within), target), target)
+    if target.within is None:
+        return narrow(_found(document(page, target.frames), target), target)
+    within = target.within if target.frame is None else target.within.model_copy(update={"frame": target.frame})
+    return narrow(_found(locator(page, within), target), target)
+
+
+async def register(playwright: Playwright) -> None:
+    """Teach Playwright our own ways of finding, in a world of their own that pages do not see."""
+    await playwright.selectors.register(matching.ENGINE_NAME, matching.ENGINE, content_script=True)
+    await playwright.selectors.register(frames.NAME, frames.ENGINE, content_script=True)
+
+
+def document(page: Page, wanted: list[str]) -> Page | FrameLocator:
+    """The document of the frame that ``wanted`` leads to, outermost first; the tab's own where that is empty."""
+    root: Page | FrameLocator = page
+    for each in wanted:
+        root = root.frame_locator(frame_selector(each))
+    return root
+
+
+def frame_selector(wanted: str) -> str:
+    """The selector of a frame: ``wanted`` is the glob of its address where it begins like one, else its name, else CSS."""
+    address = None
+    if wanted.startswith(("**", "/", "http://", "https://")):
+        address = glob(f"*://*{wanted}" if wanted.startswith("/") else wanted).pattern
+    return frames.selector(wanted, address)
 
 
 def narrow(found: Locator, target: Target) -> Locator:
@@ -25,7 +50,7 @@ def narrow(found: Locator, target: Target) -> Locator:
     return found if target.nth is None else found.nth(target.nth)
 
 
-def _found(root: Page | Locator, target: Target) -> Locator:
+def _found(root: Page | FrameLocator | Locator, target: Target) -> Locator:
     exact = target.exact
     if target.role is not None:
         # Playwright types the role as a literal of all roles; the target's validator knows the same list.
@@ -57,7 +82,7 @@ def alternative(target: Target, choice: Target) -> Target:
     """``choice`` (one of ``target.any_of``) with what narrows ``target``; what the choice states itself wins."""
     narrowing = {
         name: getattr(target, name)
-        for name in ("within", "has_text", "nth", "exact")
+        for name in ("within", "has_text", "nth", "exact", "frame")
         if getattr(target, name) is not None and getattr(choice, name) is None
     }
     return choice.model_copy(update=narrowing)

@@ -39,11 +39,25 @@ SEEN = r"""
 const seen = (element) => {
   const button = element instanceof HTMLInputElement && ['button', 'submit', 'reset'].includes(element.type);
   if (button) return element.value;
-  return element.innerText ?? element.textContent ?? '';
+  return shadowed(element) ? rendered(element) : element.innerText ?? element.textContent ?? '';
+};
+const shadowed = (element) =>
+  [element, ...element.querySelectorAll('*')].some((each) => each.shadowRoot || each.localName === 'slot');
+const rendered = (node) => {
+  if (node.nodeType === Node.TEXT_NODE) return node.data;
+  if (!(node instanceof HTMLElement)) return node instanceof Element ? node.textContent : '';
+  const {display, visibility} = getComputedStyle(node);
+  if (display === 'none' || visibility !== 'visible' || ['SCRIPT', 'STYLE', 'TEMPLATE'].includes(node.tagName)) return '';
+  const slotted = node instanceof HTMLSlotElement ? node.assignedNodes() : [];
+  const parts = slotted.length ? slotted : (node.shadowRoot ?? node).childNodes;
+  const text = Array.from(parts, rendered).join('');
+  return display.startsWith('inline') || display === 'contents' ? text : `\n${text}\n`;
 };
 const folded = (text) => text.replace(/[\u200b\u00ad]/g, '').replace(/\s+/g, ' ').trim();
 """
-"""JavaScript: the text of an element as a person sees it (a hidden part is not in it, the cells of a row are apart), and white space folded."""
+"""JavaScript: the text of an element as a person sees it (a hidden part is not in it, the cells of a row are apart), and white space folded.
+
+``innerText`` leaves out what stands in shadow roots, so there the text is put together here."""
 
 ENGINE_NAME = "runops-has-text"
 
@@ -62,6 +76,13 @@ ENGINE = (
 
 Playwright's own ``has_text`` joins the cells of a row without a space, so ``<td>10</td><td>07</td>`` would read as 1007.
 """
+
+
+def contains(text: str, wanted: str) -> bool:
+    """Whether ``text`` contains ``wanted`` as whole words, in the same case: for a text that no page can be asked about."""
+    words = r"\s+".join(re.escape(word) for word in wanted.split())
+    return re.search(rf"(?:(?!\w)|(?<!\w)){words}(?:(?<!\w)|(?!\w))", folded(text)) is not None
+
 
 _INVISIBLE = str.maketrans("", "", "\u200b\u00ad")
 

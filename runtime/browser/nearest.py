@@ -8,6 +8,7 @@ import re
 from playwright.async_api import Locator, Page
 
 from nodes.targets import Target
+from runtime.browser import locators
 from runtime.browser.failures import short
 
 MOST = 5
@@ -19,7 +20,7 @@ _LINE = re.compile(r"""^\s*-\s+(?P<quote>'?)(?P<role>[a-z]+)\s+"(?P<name>(?:[^"\
 ALIKE = 0.4
 """How alike a name must at least be spelled, from 0 to 1."""
 
-_TEST_IDS = "() => Array.from(document.querySelectorAll('[data-testid]'), (each) => each.getAttribute('data-testid'))"
+_TEST_IDS = "(root) => Array.from(root.querySelectorAll('[data-testid]'), (each) => each.getAttribute('data-testid'))"
 
 _DESCRIBE = r"""
 (elements, most) => elements.slice(0, most).map((element) => {
@@ -74,14 +75,22 @@ def ranked(target: Target, elements: list[tuple[str, str]]) -> list[str]:
 
 
 async def candidates(page: Page, target: Target) -> list[str]:
-    """What the page has that is most alike to the target, as one-line targets, at most five."""
+    """What the page (the frame, where the target stands in one) has that is most alike to the target, as one-line targets, at most five.
+
+    Those that stand within the same row or card come first.
+    """
+    root = locators.document(page, target.frames).locator(":root")
     if target.test_id is not None:
-        known: list[str] = await page.evaluate(_TEST_IDS)
+        known: list[str] = await root.evaluate(_TEST_IDS)
         alike = difflib.get_close_matches(target.test_id, dict.fromkeys(known), n=MOST, cutoff=0.5)
         return [f'test_id="{short(each, 60)}"' for each in alike]
     if not wish(target) and target.role is None:
         return []
-    return ranked(target, parse(await page.locator("body").aria_snapshot()))
+    found = ranked(target, parse(await root.locator("body").aria_snapshot()))
+    if target.within is not None and locators.settled(target.within):
+        around = locators.locator(page, target.within).first
+        found = ranked(target, parse(await around.aria_snapshot())) + found
+    return list(dict.fromkeys(found))[:MOST]
 
 
 async def described(found: Locator) -> list[str]:

@@ -33,7 +33,9 @@ def origin(url: str) -> str | None:
 class Allowed:
     """The origins whose documents may load."""
 
-    def __init__(self, origins: Iterable[str]) -> None:
+    def __init__(self, origins: Iterable[str], file: str | None = None) -> None:
+        self.file = file
+        """The workflow file that allows no others, where it is one that the run's own file uses."""
         self._origins = {known for each in origins if (known := origin(each)) is not None}
 
     def __contains__(self, origin: str) -> bool:
@@ -50,6 +52,11 @@ class Allowed:
         if scheme.lower() == "blob":
             return rest.startswith("null/") or self.document(rest)
         return origin(url) in self._origins
+
+
+def is_blank(url: str) -> bool:
+    """Whether this is the address of a tab that has no document yet, in any of the ways in which Chromium writes it."""
+    return url in ("", ":", "about:blank")
 
 
 def without_query(url: str) -> str:

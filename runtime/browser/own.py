@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import json
 import shutil
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +16,7 @@ from playwright.async_api import Browser, BrowserContext, Error, Page, Playwrigh
 
 from nodes.errors import SetupError
 from runtime import durable
-from runtime.browser import cdp, checkpoint, driver, failures, find, guard, launch, matching
+from runtime.browser import cdp, checkpoint, downloads, driver, failures, find, guard, launch, locators
 from runtime.browser.emulation import Emulation
 from runtime.browser.options import BrowserOptions, Permission
 from runtime.browser.session import Session
@@ -23,8 +24,21 @@ from runtime.browser.session import Session
 STATE = "browser.json"
 """The file in the run's private folder that says where its Chromium is."""
 
+TELL_SECONDS = 1.0
+"""How long a tab may take to say which it is."""
+
 REATTACH_SECONDS = 3.0
 """How long a Chromium may take to answer its next engine; one that takes longer counts as gone."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Known:
+    """What an engine knew of the tabs of its browser, each by what the DevTools protocol calls it."""
+
+    names: dict[str, str]
+    """The tabs that have a name, by it."""
+    current: str
+    """The current tab."""
 
 
 class Own:
@@ -37,6 +51,8 @@ class Own:
         self._guard: guard.Guard | None = None
         self._ward: guard.Ward | None = None
         self._browser: Browser | None = None
+        self._targets: weakref.WeakKeyDictionary[Page, str] = weakref.WeakKeyDictionary()
+        self._remembering = asyncio.Lock()
 
     async def connect(self, options: BrowserOptions, origins: Sequence[str]) -> Emulation:
         """Put the guard in its place, then everything else that must hold before a page loads. Raises cdp.Gone."""
@@ -59,28 +75,55 @@ class Own:
         self._browser = await self._playwright.chromium.connect_over_cdp(
             alive.address, no_defaults=True, is_local=True, artifacts_dir=f"{alive.folders[0]}/artifacts"
         )
-        await self._playwright.selectors.register(matching.ENGINE_NAME, matching.ENGINE, content_script=True)
+        await locators.register(self._playwright)
         return self._browser.contexts[0]
 
-    async def session(self, context: BrowserContext, tab: str | None) -> Session:
-        """The session, beginning with the tab of that id where one is given: then this is a browser that was found again."""
+    async def session(self, context: BrowserContext, known: Known | None) -> Session:
+        """The session; with the tabs that are ``known`` where this is a browser that was found again."""
         assert self._guard is not None
         assert self._ward is not None
-        session = Session(context, self._ward, self.end, watch=self._guard, reattached=tab is not None)
-        current = None
-        for page in context.pages if tab is not None else ():
-            if await target_id(context, page) == tab:
-                current = page
+        alive = self._chromium.alive
+        desk = downloads.Desk(alive.address, self._guard, Path(alive.folders[0]) / "downloads", None)
+        session = Session(context, self._ward, self.end, watch=self._guard, desk=desk, reattached=known is not None)
+        if known is None:
+            await session.begin_with()
+        else:
+            await self._recognise(session, context, known)
+        session.tabs.changed = lambda: self.remember(session)
+        await self.remember(session)
+        return session
+
+    async def _recognise(self, session: Session, context: BrowserContext, known: Known) -> None:
+        pages: dict[str, Page] = {}
+        for page in context.pages:
+            pages[await self._name_of(page)] = page
             # Nobody was on guard while no engine was there.
             for frame in page.frames:
                 session.committed(frame.url)
-        await session.begin_with(current)
-        return session
+        names = {name: pages[each] for name, each in known.names.items() if each in pages}
+        if known.current not in pages:
+            raise cdp.Gone("the current tab is lost")
+        session.tabs.begin(names, pages[known.current])
 
-    async def remember(self, context: BrowserContext, page: Page) -> None:
-        """Write down where the browser is and which tab is the current one."""
-        state = {**dataclasses.asdict(self._chromium.alive), "tab": await target_id(context, page)}
-        await asyncio.to_thread(durable.write, self._state, json.dumps(state).encode())
+    async def _name_of(self, page: Page) -> str:
+        if page not in self._targets:
+            self._targets[page] = await target_id(page.context, page)
+        return self._targets[page]
+
+    async def remember(self, session: Session) -> bool:
+        """Write down where the browser is, what its tabs are called, and which is the current one; false where a tab is not known yet."""
+        async with self._remembering:
+            named = session.tabs.named
+            for page in {*named.values(), session.page.page}:
+                # A tab that is just closing has no answer, and one that shows a dialog gives it later.
+                with contextlib.suppress(Error, TimeoutError):
+                    async with asyncio.timeout(TELL_SECONDS):
+                        await self._name_of(page)
+            names = {name: self._targets[page] for name, page in named.items() if page in self._targets}
+            current = self._targets.get(session.page.page, "")
+            state = {**dataclasses.asdict(self._chromium.alive), "tabs": {"names": names, "current": current}}
+            await asyncio.to_thread(durable.write, self._state, json.dumps(state).encode())
+            return len(names) == len(named) and bool(current)
 
     async def end(self, keep: bool) -> None:
         """Let go of everything; Chromium ends too, unless it is to be kept. Never raises for a browser that is gone."""
@@ -118,7 +161,6 @@ async def open_own(
         await own.connect(options, origins)
         context = await own.playwright_context()
         session = await own.session(context, None)
-        await own.remember(context, session.page.page)
     except (cdp.Gone, Error) as error:
         await own.end(keep=False)
         raise SetupError(
@@ -148,7 +190,7 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
     found = await asyncio.to_thread(_remembered, private)
     if found is None:
         return None
-    alive, tab = found
+    alive, known = found
     try:
         chromium = await launch.Chromium.hold(alive, linger)
     except OSError:
@@ -159,11 +201,11 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
     try:
         async with asyncio.timeout(3 * REATTACH_SECONDS):
             emulation = await own.connect(options, origins)
-            if not await emulation.close_stuck(tab):
+            if not await emulation.close_stuck(known.current):
                 raise cdp.Gone("the current tab is lost")
             context = await own.playwright_context()
             await checkpoint.visit(context, origins)
-            return await own.session(context, tab)
+            return await own.session(context, known)
     except (cdp.Gone, cdp.Refused, Error, TimeoutError):
         await own.end(keep=False)
         return None
@@ -180,11 +222,11 @@ async def target_id(context: BrowserContext, page: Page) -> str:
     return info["targetInfo"]["targetId"]
 
 
-def _remembered(private: Path) -> tuple[launch.Alive, str] | None:
+def _remembered(private: Path) -> tuple[launch.Alive, Known] | None:
     file = private / STATE
     try:
         state = json.loads(file.read_text())
-        tab = state.pop("tab")
+        known = Known(**state.pop("tabs"))
         alive = launch.Alive(**state)
     except FileNotFoundError:
         return None
@@ -192,7 +234,7 @@ def _remembered(private: Path) -> tuple[launch.Alive, str] | None:
         file.unlink(missing_ok=True)
         return None
     if alive.lives():
-        return alive, tab
+        return alive, known
     # The watcher removes the profile, unless it was killed itself.
     for folder in alive.folders:
         shutil.rmtree(folder, ignore_errors=True)

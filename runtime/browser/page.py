@@ -1,4 +1,4 @@
-"""The tab as a node sees it: ``nodes.ports.Page`` over Playwright.
+"""The tab as a node sees it: ``nodes.pages.Page`` over Playwright.
 
 Whatever goes well costs one round trip: no counting before acting, no look before a look. What went wrong is found out afterwards.
 """
@@ -6,56 +6,28 @@ Whatever goes well costs one round trip: no counting before acting, no look befo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal
 
 from playwright.async_api import Error, Locator, Page
+from typing_extensions import override
 
-from nodes.errors import Phase
-from nodes.ports import Deed, FieldSource
+from nodes.errors import AuthorError, RunOpsError, SiteError
+from nodes.pages import Deed
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime.browser import failures, locators, matching, rules
-from runtime.browser.inquiry import EVIDENCE_SECONDS, Inquiry, Told, field_ambiguous, subject_of
-
-Answer = TypeVar("Answer")
+from runtime.browser import deeds, dialogs, failures, locators, matching, origins, readings, rules
+from runtime.browser.inquiry import EVIDENCE_SECONDS, Inquiry, subject_of
+from runtime.browser.reach import Answer, Circumstances
 
 PAUSES = (0.01, 0.02, 0.05)
 """Seconds between looks; the last one again and again."""
 
-_ROWS = (
-    "(rows, fields) => {"
-    + matching.SEEN
-    + """
-  return rows.map((row, number) => fields.map(({css, attribute, nth}, index) => {
-    const all = css === null ? [row] : Array.from(row.querySelectorAll(css));
-    if (nth === null && all.length > 1) return {ambiguous: all.length, number, index};
-    const element = all.at(nth ?? 0);
-    if (!element) return null;
-    return attribute === null ? folded(seen(element)) : element.getAttribute(attribute);
-  }));
-}"""
-)
 
-
-class Circumstances(Told, Protocol):
-    """What all tabs of a run share."""
-
-    def admit(self, url: str) -> None:
-        """Raises OriginRefused where a document from ``url`` may not load."""
-        ...
-
-    def committed(self, url: str) -> None:
-        """A document from ``url`` has loaded."""
-        ...
-
-    def begin(self) -> None:
-        """A deed begins: answers lost before it are forgotten. Raises where documents are no longer guarded."""
-        ...
-
-
-class Tab:
-    """One tab. Implements ``nodes.ports.Page``."""
+class Tab(deeds.Deeds, readings.Readings):
+    """One tab. Implements ``nodes.pages.Page``."""
 
     def __init__(self, page: Page, run: Circumstances) -> None:
         self.page = page
@@ -66,6 +38,9 @@ class Tab:
         """Documents loaded into the tab, its first blank one aside."""
         self.pending_input = False
         """Whether the present document holds input that no finished effect has taken up."""
+        self.posted = False
+        """Whether the present document is the answer to a request that would be sent again with a reload."""
+        self.dialogs = dialogs.Dialogs(run.dialogs)
         # The public event `framenavigated` does not tell a new document from a change of the fragment.
         emitter = page.main_frame._impl_obj._event_emitter  # pyright: ignore[reportPrivateUsage]
         emitter.on("navigated", self._navigated)
@@ -74,7 +49,9 @@ class Tab:
         if event["newDocument"] is None or event["error"]:
             return
         self.pending_input = False
-        if event["url"] != "about:blank" and _no_error_page(event["url"]):
+        request = event["newDocument"].get("request")
+        self.posted = request is not None and request._object.method not in ("GET", "HEAD")
+        if not origins.is_blank(event["url"]) and _no_error_page(event["url"]):
             self.documents += 1
             self._run.committed(event["url"])
 
@@ -82,6 +59,20 @@ class Tab:
     def url(self) -> str:
         """Address of the tab's document."""
         return self.page.url
+
+    @property
+    def closed(self) -> bool:
+        """Whether the tab is closed."""
+        return self.page.is_closed()
+
+    @property
+    def dialog(self) -> str | None:
+        """What the open dialog says."""
+        return self.dialogs.message
+
+    def calm(self) -> None:
+        """Raises ``dialog-open`` where a dialog is open."""
+        self.dialogs.refuse()
 
     async def title(self) -> str:
         """Title of the tab's document."""
@@ -91,18 +82,108 @@ class Tab:
     async def goto(self, url: str) -> str:
         """Load ``url`` until its load event, and return the final address."""
         self._run.admit(url)
+        return await self._travel(url, lambda timeout: self.page.goto(url, timeout=timeout))
+
+    async def back(self) -> str:
+        """Load the document before, and return its address."""
+        return await self._travel(await self._entry(-1), lambda timeout: self.page.go_back(timeout=timeout))
+
+    async def forward(self) -> str:
+        """Load the document that ``back`` came from, and return its address."""
+        return await self._travel(await self._entry(1), lambda timeout: self.page.go_forward(timeout=timeout))
+
+    async def reload(self, *, resend: bool) -> str:
+        """Load the document again; what would send a form again only with ``resend``."""
+        if self.posted and not resend:
+            raise AuthorError(
+                "reload-resends",
+                "the page is the answer to a form, and to reload it would send the form again",
+                mend="load its address with `goto`, or write `effect: effect` where it is meant to be sent again",
+                evidence={"page": self.page.url},
+            )
+        return await self._travel(self.page.url, lambda timeout: self.page.reload(timeout=timeout))
+
+    async def _entry(self, step: Literal[-1, 1]) -> str:
+        """The address that stands before or behind the present one in the history of the tab."""
+        self.dialogs.refuse()
+        session = await self.page.context.new_cdp_session(self.page)
+        try:
+            history: dict[str, Any] = await session.send("Page.getNavigationHistory")  # pyright: ignore[reportUnknownMemberType]
+        finally:
+            await session.detach()
+        place = history["currentIndex"] + step
+        entries = history["entries"]
+        # The blank page with which a tab begins is none that anybody has seen.
+        if 0 <= place < len(entries) and (place > 0 or entries[0]["url"] != "about:blank"):
+            return str(entries[place]["url"])
+        raise AuthorError(
+            "no-history",
+            f"there is no page to go {'back' if step < 0 else 'forward'} to in this tab",
+            mend="load the page with `goto`",
+            evidence={"page": self.page.url},
+        )
+
+    async def _travel(self, url: str, load: Callable[[float], Coroutine[Any, Any, object]]) -> str:
+        """Load a document until its load event; the final address. A dialog that it opens on the way ends the waiting."""
+        self.dialogs.refuse()
         self._run.begin()
+        self.dialogs.leaving = True
         try:
             try:
-                await self.page.goto(url, timeout=self._patience.milliseconds())
+                await self.dialogs.through(load(self._patience.milliseconds()))
             except Error as error:
                 if not failures.met_error_page(error):
                     raise
                 # Chromium was still putting up the error page of what failed before; behind it, it goes on to where it was sent.
-                await self.page.wait_for_url(_no_error_page, timeout=self._patience.milliseconds())
+                there = self.page.wait_for_url(_no_error_page, timeout=self._patience.milliseconds())
+                await self.dialogs.through(there)
         except Error as error:
-            raise self._inquiry.not_loaded(error, url) from None
+            raise await self._inquiry.not_loaded(error, url) from None
+        finally:
+            self.dialogs.leaving = False
         return self.page.url
+
+    def opening(self, name: str | None) -> AbstractAsyncContextManager[None]:
+        """The deed within opens a tab: wait for it, and call it ``name``. Without a name nothing is waited for."""
+        return contextlib.nullcontext() if name is None else self._run.tabs.opening(name, self)
+
+    async def wait_on(self, seconds: float, late: Callable[[], RunOpsError]) -> None:
+        """Wait a little for something outside the page; raises what happened instead, or ``late()`` when the time is up."""
+        if refused := self._run.refusal():
+            raise refused
+        self.dialogs.refuse("after")
+        if self._patience.over():
+            raise late()
+        await asyncio.sleep(seconds)
+
+    def waited(self) -> float:
+        """Seconds since the step's attempt began."""
+        return self._patience.waited()
+
+    async def asked(self, text: str | None) -> str:
+        """Wait for a dialog, and return what it says."""
+        try:
+            async with asyncio.timeout(self._patience.left()):
+                message = await self.dialogs.wait()
+        except TimeoutError:
+            raise self._inquiry.no_dialog() from None
+        if text is not None and not matching.contains(message, text):
+            raise SiteError(
+                "dialog-differs",
+                f'the dialog says "{failures.short(message, 200)}", and not "{text}"',
+                mend="correct `text`, or look why the page asks something else",
+                evidence={"seen": message, "wanted": text},
+            )
+        return message
+
+    async def answer(self, *, accept: bool, text: str | None) -> None:
+        """Answer the open dialog."""
+        self._run.begin()
+        # What the answer sets off may take longer than there is time for; the answer itself is given.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._patience.left()):
+                await self.dialogs.answer(accept=accept, text=text)
+        await self._run.tabs.tell_again()
 
     async def locate(self, target: Target) -> Target:
         """The target with every ``any_of`` replaced by the one that matches first."""
@@ -119,6 +200,7 @@ class Tab:
             raise await self._inquiry.missing(target)
         return settled
 
+    @override
     async def _settled_now(self, target: Target) -> Target | None:
         """The settled target as the page is now; None where no alternative matches."""
         if locators.settled(target):
@@ -140,6 +222,7 @@ class Tab:
     async def _count(self, target: Target) -> int:
         return await locators.locator(self.page, target).count()
 
+    @override
     async def _found(self, target: Target) -> tuple[Target, Locator]:
         if not locators.settled(target):
             target = await self._settle(target)
@@ -151,74 +234,70 @@ class Tab:
         # A dry run of the deed would see a cover or a movement too, and costs two frames; the deed itself sees those before it
         # begins, and says so.
         try:
-            async with self._patience.limit():
-                await found.wait_for(timeout=self._patience.milliseconds())
+            async with self._answering():
+                # A file field is mostly hidden behind something that looks better.
+                shown = "attached" if deed == "upload" else "visible"
+                await found.wait_for(state=shown, timeout=self._patience.milliseconds())
                 # The last look may take longer than there is time for: its answer counts.
                 while not await found.is_enabled(timeout=EVIDENCE_SECONDS * 1000):
                     if self._patience.over():
                         raise self._inquiry.not_actionable(target, "disabled", "it is disabled", None, "before")
                     await asyncio.sleep(PAUSES[-1])
-        except TimeoutError:
-            raise self._inquiry.silent() from None
         except Error as error:
             raise await self._inquiry.failed(error, target, "before") from None
 
     async def click(self, target: Target) -> None:
         """Click the element."""
+        await self._see_to_typed()
         await self._do(target, lambda found, timeout: found.click(timeout=timeout))
 
-    async def fill(self, target: Target, text: str) -> None:
-        """Put ``text`` in the place of what the field holds."""
-        await self._do(target, lambda found, timeout: found.fill(text, timeout=timeout))
+    async def dblclick(self, target: Target) -> None:
+        """Click the element twice."""
+        await self._see_to_typed()
+        await self._do(target, lambda found, timeout: found.dblclick(timeout=timeout))
 
-    async def check(self, target: Target, checked: bool) -> None:
-        """Set the box or radio button."""
-        await self._do(target, lambda found, timeout: found.set_checked(checked, timeout=timeout))
-
-    async def select(self, target: Target, options: Sequence[str]) -> list[str]:
-        """Choose options by label or value; returns the values chosen."""
-        chosen = list(options)
-        return await self._do(target, lambda found, timeout: found.select_option(chosen, timeout=timeout))
-
-    async def _do(self, target: Target, deed: Callable[[Locator, float], Awaitable[Answer]]) -> Answer:
+    @override
+    async def _do(self, target: Target, deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]]) -> Answer | None:
         """Do a deed. From its beginning the document counts as holding input: a deed that fails may still have typed something."""
         target, found = await self._found(target)
+        self.dialogs.refuse()
+        if self.dialogs.elsewhere is not None:
+            # Whether that holds up this tab too.
+            await self.title()
         self._run.begin()
         self.pending_input = True
         try:
             async with self._patience.limit():
-                return await deed(found, self._patience.milliseconds())
+                return await self.dialogs.through(self._deed(target, found, deed))
         except TimeoutError:
             raise self._inquiry.silent("after") from None
-        except Error as error:
-            phase: Phase = "after" if failures.performed(error) else "before"
-            raise await self._inquiry.failed(error, target, phase) from None
 
-    async def text(self, target: Target) -> str:
-        """Visible text of the element, white space folded."""
-        target, found = await self._found(target)
+    async def _deed(
+        self, target: Target, found: Locator, deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]]
+    ) -> Answer | None:
         try:
-            async with self._patience.limit():
-                text = await found.inner_text(timeout=self._patience.milliseconds())
-        except TimeoutError:
-            raise self._inquiry.silent() from None
+            return await deed(found, self._patience.milliseconds())
         except Error as error:
-            if "not an HTMLElement" not in error.message:
-                raise await self._inquiry.failed(error, target, "before") from None
-            # A drawing (SVG) has a text, but no inner text.
-            text = await self._read(target, found.text_content) or ""
-        return matching.folded(text)
+            performed = failures.performed(error)
+            if performed and failures.has_log(error) and await self._inquiry.closed_alone(error):
+                return None
+            raise await self._inquiry.failed(error, target, "after" if performed else "before") from None
 
-    async def value(self, target: Target) -> str:
-        """What the field holds."""
-        target, found = await self._found(target)
+    @override
+    @contextlib.asynccontextmanager
+    async def _answering(self, seconds: float | None = None) -> AsyncGenerator[None]:
+        self.dialogs.refuse()
+        if self.dialogs.elsewhere is not None:
+            seconds = min(dialogs.ELSEWHERE_SECONDS, self._patience.left() if seconds is None else seconds)
         try:
-            async with self._patience.limit():
-                return await found.input_value(timeout=self._patience.milliseconds())
+            async with asyncio.timeout(seconds) if seconds is not None else self._patience.limit() as limit:
+                with self.dialogs.cutting(limit):
+                    yield
         except TimeoutError:
+            self.dialogs.refuse()
+            if (elsewhere := self.dialogs.elsewhere) is not None:
+                elsewhere.refuse()
             raise self._inquiry.silent() from None
-        except Error as error:
-            raise await self._inquiry.failed(error, target, "before") from None
 
     async def count(self, target: Target) -> int:
         """How many elements match now."""
@@ -230,36 +309,18 @@ class Tab:
 
         return await self._read(target, look)
 
-    async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:
-        """For each element that matches, the text of each field; waits until ``least`` elements match."""
-        wanted = [{"css": field.css, "attribute": field.attribute, "nth": field.nth} for field in fields]
-        seen = 0
-
-        async def look() -> list[list[Any]] | None:
-            nonlocal seen
-            await self._parsed()
-            settled = await self._settled_now(target)
-            rows: list[list[Any]] = []
-            if settled is not None:
-                rows = await locators.locator(self.page, settled).evaluate_all(_ROWS, wanted)
-            seen = len(rows)
-            return rows if seen >= least else None
-
-        rows = await self._until(look, target)
-        if rows is None:
-            raise await self._inquiry.missing(target, wanted=least, seen=seen)
-        for row in rows:
-            for cell in row:
-                if isinstance(cell, dict):
-                    raise field_ambiguous(fields, cell)
-        return rows
-
+    @override
     async def _parsed(self) -> None:
         """Wait until the document is there to its end: half a table is no answer to how many rows there are."""
         await self.page.wait_for_load_state("domcontentloaded", timeout=self._patience.milliseconds())
 
     async def wait_for(self, rule: Rule) -> None:
         """Wait until the rule holds."""
+        if rule.kind == "url" and self.dialog is not None:
+            # An address can be read while a dialog is open, and does not change meanwhile.
+            if not locators.address_matches(rule.url or "", self.url):
+                self.dialogs.refuse("after")
+            return
         last = rules.Look(False, None, None)
 
         async def look() -> bool | None:
@@ -286,6 +347,7 @@ class Tab:
             return rules.Look(missing_is_right, None, None, 0)
         return await rules.look(self.page, rule, settled)
 
+    @override
     async def _until(self, look: Callable[[], Awaitable[Answer | None]], target: Target | None = None) -> Answer | None:
         """Look until there is an answer; None when the time is up."""
         pauses = iter(PAUSES)
@@ -297,14 +359,18 @@ class Tab:
                 raise refused
             await asyncio.sleep(min(next(pauses, PAUSES[-1]), self._patience.left()))
 
-    async def _read(self, target: Target | None, look: Callable[[], Awaitable[Answer]]) -> Answer:
-        """One look, again where a navigation took the document away under it. A page that does not answer runs into ``timeout``."""
+    @override
+    async def _read(
+        self, target: Target | None, look: Callable[[], Awaitable[Answer]], *, waits: bool = False
+    ) -> Answer:
+        """One look, again where a navigation took the document away under it. A page that does not answer runs into ``timeout``.
+
+        ``waits``: the look waits by itself as long as there is time, and must then come to say what it missed.
+        """
         while True:
             try:
-                async with asyncio.timeout(max(self._patience.left(), EVIDENCE_SECONDS)):
+                async with self._answering(None if waits else max(self._patience.left(), EVIDENCE_SECONDS)):
                     return await look()
-            except TimeoutError:
-                raise self._inquiry.silent() from None
             except Error as error:
                 if failures.kind_of(error) != "navigated" or self._patience.over():
                     raise await self._inquiry.failed(error, target, "before") from None

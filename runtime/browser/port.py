@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from nodes.errors import OriginRefused
-from nodes.ports import Page
+from nodes.pages import Page, Tabs
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,6 +40,11 @@ class Browser(Protocol):
         """The current tab."""
         ...
 
+    @property
+    def tabs(self) -> Tabs:
+        """The tabs by name."""
+        ...
+
     def facts(self) -> PageFacts:
         """Documents and pending input as of now."""
         ...
@@ -53,6 +59,13 @@ class Browser(Protocol):
 
     def bound(self, seconds: float) -> None:
         """How long the page methods may wait from now on, until the next call of this."""
+        ...
+
+    def confine(self, origins: Sequence[str] | None, file: str) -> None:
+        """From now on documents load only from these of the origins that the browser was opened with; None for all of them.
+
+        ``file`` is the workflow file that does not allow the others, for the error. A document that is open already stays.
+        """
         ...
 
     def refusal(self) -> OriginRefused | None:

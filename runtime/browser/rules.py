@@ -25,29 +25,34 @@ class Look:
     """How many elements match the rule's target."""
 
 
-# Visibility, `enabled` and `checked` are what Playwright takes them for, so a rule says the same as a click would find.
-_LOOK = (
-    "(elements, {kind, pattern}) => {"
-    + matching.SEEN
-    + r"""
+STATES = """
   const hasArea = (element) => {
     if (getComputedStyle(element).display === 'contents') return Array.from(element.children).some(visible);
     const {width, height} = element.getBoundingClientRect();
     return width > 0 && height > 0;
   };
   const visible = (element) => element.checkVisibility({visibilityProperty: true}) && hasArea(element);
+  const enabled = (element) => !element.matches(':disabled') && !element.closest('[aria-disabled="true"]');
+  const checked = (element) =>
+    element instanceof HTMLInputElement ? element.checked : element.getAttribute('aria-checked') === 'true';
+"""
+"""JavaScript: visibility, `enabled` and `checked` as Playwright takes them, so that a rule says the same as a click would find."""
+
+_LOOK = (
+    "(elements, {kind, pattern}) => {"
+    + matching.SEEN
+    + STATES
+    + r"""
   if (kind === 'hidden') return {count: elements.length, seen: elements.some(visible) ? 'visible' : 'hidden'};
   if (elements.length !== 1) return {count: elements.length, seen: null};
   const element = elements[0];
   const look = {
     visible: () => (visible(element) ? 'visible' : 'hidden'),
-    text: () => (element.checkVisibility({visibilityProperty: true}) ? folded(seen(element)) : ''),
+    // The options of a closed list are drawn nowhere, and yet the chosen one is what a person sees in it.
+    text: () => ((element.closest('select') ?? element).checkVisibility({visibilityProperty: true}) ? folded(seen(element)) : ''),
     value: () => element.value ?? null,
-    checked: () => {
-      if (element instanceof HTMLInputElement) return element.checked;
-      return element.getAttribute('aria-checked') === 'true';
-    },
-    enabled: () => !element.matches(':disabled') && !element.closest('[aria-disabled="true"]'),
+    checked: () => checked(element),
+    enabled: () => enabled(element),
   };
   const what = look[kind]();
   return {count: 1, seen: what, found: kind === 'text' && new RegExp(pattern, 'v').test(what)};

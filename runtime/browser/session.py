@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import weakref
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from pathlib import Path
 
-from playwright.async_api import BrowserContext, Error, Page, Request
+from playwright.async_api import BrowserContext, Dialog, Error, Page, Request
 
 from nodes.errors import OriginRefused
-from runtime.browser import checkpoint, guard, origins
+from nodes.tabs import MAIN
+from runtime.browser import checkpoint, dialogs, downloads, guard, origins, tabs
 from runtime.browser.page import Tab
 from runtime.browser.patience import Patience
 from runtime.browser.port import Captured, PageFacts
 
 _NOT_LOST = frozenset({"net::ERR_ABORTED", "net::ERR_BLOCKED_BY_CLIENT"})
 """Requests that the page or a newer navigation gave up, and those that the guard refused."""
-
-
-CLOSE_SECONDS = 5.0
-"""How long a tab may take to be closed."""
 
 
 class Session:
@@ -33,49 +31,47 @@ class Session:
         end: Callable[[bool], Awaitable[None]],
         *,
         watch: guard.Guard,
+        desk: downloads.Desk,
         reattached: bool = False,
     ) -> None:
         """``ward`` is what ``watch`` lets this context load; ``end`` lets go of the browser, and ends it unless it is to be kept."""
         self.reattached = reattached
         self.patience = Patience()
+        self.desk = desk
+        """Where files arrive that the site gives."""
         self._context = context
         self._ward = ward
         self._watch = watch
         self._end = end
-        self._tabs: dict[Page, Tab] = {}
-        self._closed_documents = 0
+        self.dialogs: weakref.WeakSet[dialogs.Dialogs] = weakref.WeakSet()
+        self.tabs = tabs.Tabs(context, lambda page: Tab(page, self))
+        self._fresh: dict[Page, Tab] = {}
+        """Tabs that are none of the run's own: ``confirm`` looks in them."""
         self._lost: str | None = None
         self._closed_already = False
-        self._current: Tab
         for page in context.pages:
-            self._add(page)
+            self.tabs.add(page)
         context.on("page", self._opened)
+        context.on("dialog", self._asked)
         context.on("requestfailed", self._failed)
 
-    async def begin_with(self, page: Page | None) -> None:
-        """Make ``page`` the current tab; without one the first, or a new one."""
-        if page is None and not self._tabs:
-            page = await self._context.new_page()
-            self._add(page)
-        self._current = self._tabs[page] if page is not None else next(iter(self._tabs.values()))
-
-    def _add(self, page: Page) -> None:
-        if page in self._tabs:
-            return
-        self._tabs[page] = Tab(page, self)
-        page.once("close", self._closed)
+    async def begin_with(self, page: Page | None = None) -> None:
+        """Begin in ``page``, the tab ``main``; without one in the first, or in a new one."""
+        if page is None:
+            page = next(iter(self._context.pages), None) or await self._context.new_page()
+        self.tabs.add(page)
+        self.tabs.begin({MAIN: page}, page)
 
     def _opened(self, page: Page) -> None:
-        self._add(page)
+        tab = self.tabs.add(page)
         # A tab that opens by itself is told of when its document is there already.
-        if page.url not in ("", "about:blank"):
-            self._tabs[page].documents = 1
+        if not origins.is_blank(page.url):
+            tab.documents = 1
             self.committed(page.url)
 
-    def _closed(self, page: Page) -> None:
-        tab = self._tabs.pop(page, None)
-        if tab is not None:
-            self._closed_documents += tab.documents
+    def _asked(self, dialog: Dialog) -> None:
+        if dialog.page is not None:
+            (self._fresh.get(dialog.page) or self.tabs.add(dialog.page)).dialogs.appeared(dialog)
 
     def _failed(self, request: Request) -> None:
         if request.failure in _NOT_LOST:
@@ -86,29 +82,33 @@ class Session:
     @property
     def page(self) -> Tab:
         """The current tab."""
-        return self._current
+        return self.tabs.current
 
     def facts(self) -> PageFacts:
         """Documents and pending input as of now."""
-        tabs = self._tabs.values()
+        tabs = self.tabs.all()
         return PageFacts(
-            documents=self._closed_documents + sum(tab.documents for tab in tabs),
+            documents=self.tabs.closed_documents + sum(tab.documents for tab in tabs),
             pending_input=any(tab.pending_input for tab in tabs),
         )
 
     def effect_finished(self) -> None:
         """A deed of class *effect* finished: what was typed before it counts as taken up."""
-        for tab in self._tabs.values():
+        for tab in self.tabs.all():
             tab.pending_input = False
 
     def mark_pending(self) -> None:
         """Every tab holds input: what the engine says of a browser that it found again and that had some."""
-        for tab in self._tabs.values():
+        for tab in self.tabs.all():
             tab.pending_input = True
 
     def bound(self, seconds: float) -> None:
         """How long the page methods may wait from now on."""
         self.patience.bound(seconds)
+
+    def confine(self, origins: Sequence[str] | None, file: str) -> None:
+        """From now on documents load only from these of the origins that the browser was opened with."""
+        self._ward.confine(origins, file)
 
     def refusal(self) -> OriginRefused | None:
         """The document that the guard refused since this was last asked."""
@@ -119,6 +119,11 @@ class Session:
         if self._watch.lost:
             raise guard.lost()
         self._lost = None
+
+    @property
+    def allowed(self) -> origins.Allowed:
+        """The origins whose documents may load."""
+        return self._ward.allowed
 
     def admit(self, url: str) -> None:
         """Raises OriginRefused where a document from ``url`` may not load; nothing was sent then."""
@@ -138,29 +143,42 @@ class Session:
     async def fresh_page(self) -> AsyncGenerator[Tab]:
         """A tab of its own, closed at the end."""
         page = await self._context.new_page()
-        self._tabs.pop(page, None)
+        self.tabs.forget(page)
+        tab = self._fresh[page] = Tab(page, self)
         try:
-            yield Tab(page, self)
+            yield tab
         finally:
-            # A page that does not answer cannot be closed; it goes with the browser.
-            with contextlib.suppress(Error, TimeoutError):
-                async with asyncio.timeout(CLOSE_SECONDS):
-                    await page.close()
+            await tabs.shut(page)
+            del self._fresh[page]
 
     async def capture(self) -> Captured:
         """The browser's state, to rebuild from."""
-        return await checkpoint.capture(self._context, list(self._tabs), self._current.page)
+        for tab in self.tabs.all():
+            if tab.dialog is not None:
+                raise checkpoint.failed("a dialog is open")
+        names = {page: name for name, page in self.tabs.named.items()}
+        shown = {tab.page: names.get(tab.page) for tab in self.tabs.all()}
+        try:
+            async with asyncio.timeout(None) as limit:
+                with contextlib.ExitStack() as meanwhile:
+                    for tab in self.tabs.all():
+                        meanwhile.enter_context(tab.dialogs.cutting(limit))
+                    return await checkpoint.capture(self._context, shown, self.page.page)
+        except TimeoutError:
+            raise checkpoint.failed("a dialog opened") from None
 
     async def restore(self, path: Path) -> None:
         """Bring this fresh browser to the state of a checkpoint."""
-        page = await checkpoint.restore(self._context, self._current.page, path)
-        self._add(page)
-        self._current = self._tabs[page]
+        names, current = await checkpoint.restore(self._context, self.page.page, path)
+        for page in self._context.pages:
+            self.tabs.add(page)
+        await self.tabs.resume(names, current)
 
     async def close(self, *, keep: bool = False) -> None:
         """End the browser, or with ``keep`` let go of it; what is closed already stays as it is."""
         if not self._closed_already:
             self._closed_already = True
+            await self.desk.close()
             await self._end(keep)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from playwright.async_api import Browser, Error, Playwright
 
-from runtime.browser import cdp, driver, guard, launch, matching, own
+from runtime.browser import cdp, downloads, driver, guard, launch, locators, own
 from runtime.browser.options import BrowserOptions
 from runtime.browser.session import Session
 
@@ -61,7 +61,7 @@ class Worker:
         self._browser = await self._playwright.chromium.connect_over_cdp(
             alive.address, is_local=True, artifacts_dir=f"{alive.folders[0]}/artifacts"
         )
-        await self._playwright.selectors.register(matching.ENGINE_NAME, matching.ENGINE, content_script=True)
+        await locators.register(self._playwright)
 
     @property
     def lost(self) -> bool:
@@ -92,7 +92,9 @@ class Worker:
             watch.dismiss(name)
             await leave()
 
-        session = Session(context, ward, end, watch=watch)
+        alive = self._chromium.alive
+        desk = downloads.Desk(alive.address, watch, Path(alive.folders[0]) / "downloads", name)
+        session = Session(context, ward, end, watch=watch, desk=desk)
         await session.begin_with(page)
         return session
 

@@ -123,7 +123,7 @@ def run(arguments: list[str]) -> int:
 def _invoke(arguments: list[str]) -> int:
     command = group()
     try:
-        with command.make_context("runops", arguments) as context:
+        with command.make_context("runops", list(arguments), obj=tuple(arguments)) as context:
             command.invoke(context)
     except typer.Exit as done:
         return done.exit_code
@@ -156,10 +156,10 @@ def _ended_by(error: BaseException, arguments: list[str]) -> int:
 
 
 def _failed(error: RunOpsError, arguments: list[str]) -> int:
-    console.say(console.failure(error, console.next_command(error, arguments)))
+    console.say(_masked(console.failure(error, console.next_command(error, arguments))))
     if "--json" in arguments:
         with contextlib.suppress(RunOpsError):
-            console.result(console.as_json(status="error", exit=error.exit, error=error.as_json()))
+            console.result(_masked(console.as_json(status="error", exit=error.exit, error=error.as_json())))
     return error.exit
 
 
@@ -178,7 +178,7 @@ def _bug(error: BaseException, arguments: list[str]) -> int:
         f"{console.paint('error[bug]', console.BOLD, console.RED)}: this is a bug in RunOps, not in your workflow: {what}\n"
         f"  {where} Please report it, with the command that you gave."
     )
-    if arguments and arguments[0] in ("run", "resume", "decide"):
+    if arguments and arguments[0] in ("run", "resume", "decide", "answer"):
         console.say("  again  runops resume last")
     if "--json" in arguments:
         with contextlib.suppress(RunOpsError):

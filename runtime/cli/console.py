@@ -112,14 +112,15 @@ def paint(text: str, *codes: int, stream: TextIO | None = None) -> str:
 BOLD, RED, YELLOW = 1, 31, 33
 
 
-def failure(error: RunOpsError, next_command: str | None = None) -> str:
-    """An error that ended a command, as a block of lines."""
+def failure(error: RunOpsError, next_command: str | None = None, *, place: str | None = None) -> str:
+    """An error that ended a command, as a block of lines; ``place`` is what it happened to, where that is not its step."""
     render = getattr(error, "render", None)
     if callable(render):  # a file with mistakes shows each at its place
         lines = [str(render(colour=coloured(talk()))), ""]
     else:
-        place = f" {one_line(error.path)}:" if error.path else ""
-        lines = [f"{paint(f'error[{error.code}]', BOLD, RED)}:{place} {harmless(error.message)}"]
+        where = error.path or place
+        named = f" {one_line(where)}:" if where else ""
+        lines = [f"{paint(f'error[{error.code}]', BOLD, RED)}:{named} {harmless(error.message)}"]
         lines += facts(error.evidence)
     if error.mend:
         lines.append(f"  = {harmless(error.mend)}")
@@ -157,8 +158,15 @@ def next_command(error: RunOpsError, arguments: list[str]) -> str | None:
 
 
 def result_text(output: Json) -> str:
-    """The run's output for people: YAML, which a program can read too."""
+    """The run's output for people: YAML, which a program can read too; a text of several lines stands there as these lines."""
     import yaml  # only results need it, and a help has none
 
-    text = yaml.safe_dump(output, allow_unicode=True, sort_keys=False, default_flow_style=False, width=2**20)
-    return text.removesuffix("...\n").rstrip("\n")
+    class Lines(yaml.SafeDumper):
+        """Keeps the lines of a text."""
+
+    def text_of(_dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        return yaml.ScalarNode("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+    Lines.add_representer(str, text_of)
+    text = yaml.dump(output, Dumper=Lines, allow_unicode=True, sort_keys=False, default_flow_style=False, width=2**20)
+    return text.removesuffix("...\n").removesuffix("\n")

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from runtime import running, runs, settings
-from runtime.cli import console, execution, flags
+from runtime import runs, settings
+from runtime.cli import execution, flags
 
 
 def decide(
@@ -36,10 +36,6 @@ def decide(
     run_id = runs.find(chosen, run)
     runs.decide(chosen, run_id, verdict)
     if only:
-        console.say(f"written down\n  again  runops resume {run_id}")
-        if as_json:
-            console.result(console.as_json(run=run_id, status="paused", exit=0, decided=verdict))
-        return
-    execution.carry_out(
-        lambda listener: running.resume_run(run_id, chosen, listener), home=chosen.home, as_json=as_json, quiet=quiet
-    )
+        execution.written_down(run_id, as_json=as_json, decided=verdict)
+    else:
+        execution.go_on(chosen, run_id, as_json=as_json, quiet=quiet)

@@ -20,7 +20,8 @@ from typing import Any
 import psutil
 import typer
 
-from runtime import events
+from nodes.values import Json
+from runtime import answers, events, outcomes, running, settings
 from runtime.browser import launch, own
 from runtime.cli import console, signals
 from runtime.display.base import Display, choose
@@ -36,10 +37,11 @@ SAME_PRESS = 0.1
 class Run:
     """One run, from the first sign on the screen to the exit code."""
 
-    def __init__(self, display: Display, home: Path) -> None:
-        """``home`` keeps the run."""
+    def __init__(self, display: Display, home: Path, again: str | None = None) -> None:
+        """``home`` keeps the run; ``again`` is what to type where it is not to be resumed."""
         self.display = display
         self._home = home
+        self._again = again
         self.id: str | None = None
         """Known once the run's log is open."""
         self.told: events.RunEnded | None = None
@@ -104,32 +106,57 @@ class Run:
     def _interrupted(self) -> str:
         if self.id is None:
             return "interrupted before the run began"
+        if self._again is not None:
+            return f"interrupted\n  again  {self._again}"
         return f"interrupted; nothing is lost\n  again  runops resume {self.id}"
 
-    def ended(self, outcome: events.RunEnded | None, *, as_json: bool, quiet: bool) -> int:
-        """Say how the run ended, print its result; returns the exit code."""
-        code = outcome.exit if outcome is not None else 130
-        if self.signal is not None and (outcome is None or outcome.status == "interrupted"):
-            code = signals.exit_code(self.signal)
-        if outcome is None or outcome.status == "interrupted":
+    def code(self, ended: events.RunEnded | None) -> int:
+        """The exit code of the run; ``ended`` is None where it was interrupted before it could say how it ended."""
+        if self.signal is not None and (ended is None or ended.status == "interrupted"):
+            return signals.exit_code(self.signal)
+        return ended.exit if ended is not None else 130
+
+    def tell(self, ended: events.RunEnded | None, *, quiet: bool) -> None:
+        """Say how the run ended, and what to type next; where all is well and ``quiet``, nothing."""
+        if ended is None or ended.status == "interrupted":
             console.say(self._interrupted())
-        elif outcome.status != "passed" or not quiet:
-            console.say(closing(outcome))
-        if as_json:
-            console.result(json_of(outcome, self.id, code))
-        elif outcome is not None and outcome.status == "passed" and outcome.output is not None:
-            console.result(console.result_text(outcome.output))
-        return code
+        elif ended.status != "passed" or not quiet:
+            console.say(closing(ended, self._again))
 
 
-def carry_out(begin: Begin, *, home: Path, as_json: bool, quiet: bool) -> None:
-    """Follow a run, kept in ``home``, to its end; always raises ``typer.Exit`` with the exit code, or RunOpsError for what could not start."""
+def carry_out(begin: Begin, *, home: Path, as_json: bool, quiet: bool, trial: str | None = None) -> None:
+    """Follow a run, kept in ``home``, to its end; always raises ``typer.Exit`` with the exit code, or RunOpsError for what could not start.
+
+    ``trial`` is the command line of a trial: its output is printed as JSON, and it is not to be resumed.
+    """
     hush()
-    run = Run(choose(quiet=quiet), home)
+    run = Run(choose(quiet=quiet), home, trial)
     with signals.handled_by(run.leave):
-        outcome = asyncio.run(run.follow(begin))
-        code = run.ended(outcome, as_json=as_json, quiet=quiet)
+        ended = asyncio.run(run.follow(begin))
+        code = run.code(ended)
+        run.tell(ended, quiet=quiet)
+        if as_json:
+            state = "interrupted" if ended is None else ended.status
+            console.result(console.as_json(**outcomes.record(ended, run.id, state, code)))
+        elif ended is not None and ended.status == "passed" and trial is not None:
+            console.result(json.dumps(ended.output, ensure_ascii=False, indent=2))
+        elif ended is not None and ended.status == "passed" and ended.output is not None:
+            console.result(console.result_text(ended.output))
     raise typer.Exit(code)
+
+
+def go_on(chosen: settings.Settings, run_id: str, *, as_json: bool, quiet: bool) -> None:
+    """Resume a run and follow it to its end, like ``carry_out``."""
+    carry_out(
+        lambda listener: running.resume_run(run_id, chosen, listener), home=chosen.home, as_json=as_json, quiet=quiet
+    )
+
+
+def written_down(run_id: str, *, as_json: bool, **what: Json) -> None:
+    """Say that a person's answer is kept, and that the run has not gone on with it yet."""
+    console.say(f"written down\n  again  runops resume {run_id}")
+    if as_json:
+        console.result(console.as_json(run=run_id, status="paused", exit=0, **what))
 
 
 def hush() -> None:
@@ -158,8 +185,8 @@ def end_children() -> None:
     psutil.wait_procs(children, timeout=2)
 
 
-def closing(ended: events.RunEnded) -> str:
-    """The last words about a run: how it ended, and what to type next."""
+def closing(ended: events.RunEnded, again: str | None = None) -> str:
+    """The last words about a run: how it ended, and what to type next; ``again`` where it is not to be resumed."""
     if ended.status == "passed":
         tolerated = f"  {ended.tolerated} tolerated" if ended.tolerated else ""
         return f"{console.paint('passed', console.BOLD, 32)}  {duration(ended.seconds)}{tolerated}  run {ended.run}"
@@ -169,30 +196,20 @@ def closing(ended: events.RunEnded) -> str:
     )
     lines = [f"{word} {one_line(ended.path or '')}   {harmless(str(error.get('message', '')))}".rstrip()]
     evidence = error.get("evidence")
-    more: dict[str, str] = {}
+    seen: dict[str, Any] = evidence if isinstance(evidence, dict) else {}
+    if error.get("reason") == "question":
+        seen = {name: answers.in_words(asked) for name, asked in seen.get("questions", {}).items()}
+    more: dict[str, str] = {"code": str(error.get("code") or error.get("reason"))}
+    if ended.place is not None:
+        more["at"] = one_line(ended.place)
     if mend := error.get("mend"):
         more["mend"] = one_line(str(mend))
     if ended.path:
         more["look"] = f"runops show {ended.run} --at {shlex.quote(ended.path)}"
-    if ended.status == "paused":
-        more["answer"] = f"runops decide {ended.run} done|not-done|skip"
+    if again is not None:
+        more["again"] = again
+    elif ended.status == "paused":
+        more["answer"] = answers.how(ended.run, str(error.get("reason")), evidence)
     else:
         more["again"] = f"runops resume {ended.run}"
-    return "\n".join([*lines, *console.facts(evidence if isinstance(evidence, dict) else {}, more)])
-
-
-def json_of(outcome: events.RunEnded | None, run: str | None, code: int) -> str:
-    """The end of a run as one JSON object."""
-    if outcome is None:
-        return console.as_json(run=run, status="interrupted", exit=code)
-    return console.as_json(
-        run=outcome.run,
-        status=outcome.status,
-        exit=code,
-        seconds=round(outcome.seconds, 3),
-        output=outcome.output,
-        error=outcome.error,
-        path=outcome.path,
-        tolerated=outcome.tolerated,
-        question=outcome.question,
-    )
+    return "\n".join([*lines, *console.facts(seen, more)])

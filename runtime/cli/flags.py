@@ -6,6 +6,15 @@ from typing import Annotated
 
 import typer
 
+InputFlag = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        "-i",
+        metavar="NAME=VALUE",
+        help="An input, once for each; `NAME=@FILE` takes it from a file (JSON, YAML, CSV, else text).",
+    ),
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
 HeadedFlag = Annotated[
     bool | None, typer.Option("--headed/--headless", help="Show the browser's window, or not.", show_default=False)
@@ -34,3 +43,8 @@ RunArgument = Annotated[
     ),
 ]
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr unless something goes wrong.")]
+
+
+def arguments(ctx: typer.Context) -> list[str]:
+    """The command line, as it was typed behind ``runops``."""
+    return list(ctx.find_root().obj or ())

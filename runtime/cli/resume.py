@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime import running, runs, settings
+from runtime import runs, settings
 from runtime.cli import execution, flags
 
 
@@ -16,10 +16,8 @@ def resume(
 ) -> None:
     """Go on with a run that was killed, interrupted, paused, or failed. What is done is not done again.
 
-    A run that passed prints its result once more. A paused one asks its question, unless it is answered (`runops decide`).
+    A run that passed prints its result once more. A paused one asks its question, unless it is answered (`runops decide`, `runops answer`).
     """
     chosen = settings.load(headed=headed, keep_browser=keep_browser, linger=linger)
     run_id = runs.find(chosen, run)
-    execution.carry_out(
-        lambda listener: running.resume_run(run_id, chosen, listener), home=chosen.home, as_json=as_json, quiet=quiet
-    )
+    execution.go_on(chosen, run_id, as_json=as_json, quiet=quiet)

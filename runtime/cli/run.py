@@ -1,4 +1,4 @@
-"""``runops run``: run a workflow."""
+"""``runops run``: run workflows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,26 @@ from typing import Annotated, Literal
 
 import typer
 
-from nodes.errors import UsageError
-from runtime import running, settings
-from runtime.cli import execution, flags
+from runtime import collecting, junit, settings
+from runtime.cli import batch, execution, flags, given
 
 
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The workflow file.", show_default=False)],
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option("--input", "-i", metavar="NAME=VALUE", help="An input of the workflow; once for each."),
+    ctx: typer.Context,
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH", help="Workflow files, and folders of them.", show_default=False)
+    ],
+    inputs: flags.InputFlag = None,
+    inputs_file: Annotated[
+        Path | None,
+        typer.Option("--inputs", metavar="FILE", help="A JSON or YAML map of inputs; `-i` wins.", show_default=False),
+    ] = None,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", "-x", help="Begin no other run once one did not pass.")
+    ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option("--junit", metavar="FILE", help="Write a JUnit XML report there.", show_default=False),
     ] = None,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
@@ -32,25 +42,25 @@ def run(
     keep_browser: flags.KeepBrowserFlag = None,
     linger: flags.LingerFlag = None,
 ) -> None:
-    """Run a workflow. Its output goes to stdout, everything else to stderr.
+    """Run workflows, one after another. Their output goes to stdout, everything else to stderr.
 
-    A run that is killed or interrupted goes on with `runops resume`.
+    In a folder every YAML file with `version` and `nodes` is run, in folders below it too, but none with `run: manual` and none that another one uses.
+    All files, inputs and secrets are checked first: where one is wrong, none is begun.
+
+    A run that is killed or interrupted goes on with `runops resume`. Of several runs the exit code is the worst, and stdout is a map of files and outputs.
     """
     chosen = settings.load(headed=headed, browser_mode=browser, keep_browser=keep_browser, linger=linger)
-    given = parse_inputs(inputs or [])
-    execution.carry_out(
-        lambda listener: running.start(file, given, chosen, listener), home=chosen.home, as_json=as_json, quiet=quiet
+    values = given.inputs(inputs or [], inputs_file)
+    execution.hush()
+    manner = batch.Manner(
+        chosen,
+        as_json=as_json,
+        quiet=quiet,
+        fail_fast=fail_fast,
+        plain=len(paths) == 1 and not paths[0].is_dir(),
+        report=junit.Report(report) if report is not None else None,
+        arguments=flags.arguments(ctx),
     )
-
-
-def parse_inputs(pairs: list[str]) -> dict[str, str]:
-    """``NAME=VALUE`` texts as a map. Raises UsageError ``bad-input`` for one without ``=``, and for a name that comes twice."""
-    given: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise UsageError("bad-input", f"`-i {pair}` names no input", mend="write `-i NAME=VALUE`")
-        if name in given:
-            raise UsageError("bad-input", f"the input `{name}` is given twice", mend="give each input once")
-        given[name] = value
-    return given
+    runs = batch.Batch(collecting.collect(paths), manner)
+    runs.prepare(values)
+    raise typer.Exit(runs.carry_out())

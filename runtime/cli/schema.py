@@ -10,7 +10,7 @@ import typer
 
 from nodes.errors import UsageError
 from runtime.cli import console
-from runtime.schema import workflow_schema
+from runtime.language.schema import workflow_schema
 
 
 def schema(

@@ -13,13 +13,16 @@ import typer
 
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import history, journal, log, runs, settings, store
+from runtime import answers, history, journal, log, runs, settings, store
 from runtime.cli import console, flags
 from runtime.cli.runs import moment
 from runtime.display.text import count, cut, duration, fit, harmless, one_line, value_text
 
 FOLDED = 5
 """Finished turns of a loop that are shown one by one; more of them are counted."""
+
+BLOCKS = ("try", "catch", "finally")
+"""The blocks of a `handle`, as scopes are called."""
 
 PREVIEW = 60
 """Characters of a value beside its step."""
@@ -97,11 +100,17 @@ class View:
 
     def _place(self, path: str) -> None:
         attempts, scope = self.past.attempts.get(path, []), self.past.scopes.get(path)
-        parent = next((self.known[above] for above in _above(path) if above in self.known), None)
+        # `clean/try[2]` stands beside `clean/try`, not below it.
+        block = scope is not None and scope.node in BLOCKS
+        around = path.rpartition("/")[0] if block else None
+        parent = self.known.get(around) if around else self._parent(path)
         label = path[len(parent.path) :].lstrip("/") if parent is not None else path
         step = Step(path, label, self._status(path, attempts, scope), attempts, scope, seconds=_seconds(attempts))
         self.known[path] = step
         (self.top if parent is None else parent.below).append(step)
+
+    def _parent(self, path: str) -> Step | None:
+        return next((self.known[above] for above in _above(path) if above in self.known), None)
 
     def _status(self, path: str, attempts: list[history.Attempt], scope: history.ScopeState | None) -> str:
         if attempts:
@@ -109,6 +118,8 @@ class View:
         assert scope is not None
         if scope.committed is not None:
             return "ok"
+        if scope.failed is not None and scope.node == "finally":
+            return "ok"  # the error that is kept with it is that of the blocks before it
         if scope.failed is not None:
             return "tolerated" if scope.failed.tolerated else "error"
         if scope.decided is not None and scope.decided.node == "when":
@@ -172,11 +183,13 @@ class View:
             "last": self.past.last_at,
             "inputs": self.header.inputs,
             "secrets": list[Json](self.header.secrets),
+            "trial": self.header.trial,
             "steps": [self.step_json(step) for each in top for step in each.walk()],
             "open": [attempt.call.path for attempt in self.past.open_calls()],
             "error": ending.get("error"),
             "path": ending.get("path"),
             "tolerated": ending.get("tolerated") or 0,
+            "files": list[Json](self.past.files),
             "question": None if question is None else {**question.as_json(), "path": question.path},
         }
 
@@ -229,7 +242,10 @@ class View:
         started = moment(self.past.started)
         when = started.astimezone().strftime("%Y-%m-%d %H:%M:%S") if started else ""
         head = f"{console.paint(one_line(self.header.workflow), console.BOLD, stream=sys.stdout)}  {self.run}  {self.state}  {when}"
-        return [head, *console.facts({"file": self.header.file, "inputs": self.header.inputs})]
+        return [
+            head,
+            *console.facts({"file": self.header.file, "inputs": self.header.inputs, "trial": self.header.trial}),
+        ]
 
     def _tree(self, step: Step, depth: int, width: int | None, *, whole: bool = False) -> Iterator[str]:
         yield self._line(step, depth, width)
@@ -274,15 +290,19 @@ class View:
             yield from (f"    {line}" for line in _error_lines(outcome.error))
 
     def _tail(self) -> list[str]:
+        files = [f"  file  {one_line(str(each['path']))}  {count(each['size'], 'byte')}" for each in self.past.files]
+        return [*files, *self._outcome()]
+
+    def _outcome(self) -> list[str]:
         question = runs.question_of(self.past, self.run)
-        if question is not None:
+        if question is not None and self.header.trial is None:
             return [
                 f"{console.paint('PAUSED', console.BOLD, stream=sys.stdout)} {one_line(question.path or '')}   {harmless(question.message)}",
-                f"  answer  runops decide {self.run} done|not-done|skip",
+                f"  answer  {answers.how(self.run, question.code, question.evidence)}",
             ]
         if self.state in ("running", "passed", "damaged"):
             return [self.state]
-        return [self.state, f"  again  runops resume {self.run}"]
+        return [self.state, f"  again  {runs.again(self.past, self.run)}"]
 
 
 def _above(path: str) -> Iterator[str]:

@@ -15,10 +15,11 @@ Handler = Callable[[int, FrameType | None], None]
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal came while a command was at work; ``exit`` is the exit code."""
+    """Signal ``number`` came while a command was at work; ``exit`` is the exit code."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
+        self.number = number
         self.exit = exit_code(number)
 
 
@@ -37,6 +38,13 @@ def install(handler: Handler) -> None:
 
 def leave_at_once(number: int, _frame: FrameType | None) -> None:
     """While nothing has begun that would need an end: go, before an import half done can complain."""
+    os._exit(exit_code(number))
+
+
+def leave(number: int, _frame: FrameType | None) -> None:
+    """While a command only reads: go, for a library at work makes an error of its own out of what a handler raises."""
+    with contextlib.suppress(OSError):
+        os.write(2, b"interrupted\n")
     os._exit(exit_code(number))
 
 

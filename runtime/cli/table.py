@@ -26,13 +26,16 @@ class Command:
 
 
 OWN = (
-    Command("run", "Run a workflow", "runtime.cli.run:run"),
+    Command("run", "Run workflows: files, and folders of them", "runtime.cli.run:run"),
     Command("resume", "Go on with a run that was killed, interrupted, paused, or failed", "runtime.cli.resume:resume"),
     Command("decide", "Say whether a deed of a paused run happened, and go on", "runtime.cli.decide:decide"),
+    Command("answer", "Answer what a paused run asks, and go on", "runtime.cli.answer:answer"),
     Command("runs", "List the runs of this project", "runtime.cli.runs:runs"),
     Command("show", "Show what a run did, step by step", "runtime.cli.show:show"),
+    Command("query", "Ask the logs of all runs with SQL", "runtime.cli.query:query"),
     Command("validate", "Check workflow files, without a browser or the network", "runtime.cli.validate:validate"),
     Command("schema", "Print the JSON Schema of workflow files, for your editor", "runtime.cli.schema:schema"),
+    Command("try", "Run one node of a workflow by itself", "runtime.cli.try_node:try_node"),
     Command("nodes", "List the node types, or show all about one", "runtime.cli.nodes:nodes"),
     Command("install", "Install a browser for RunOps to drive", "runtime.cli.install:install"),
 )

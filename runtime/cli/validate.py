@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from nodes.errors import RunOpsError
+from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import workflow
+from runtime import pythons
 from runtime.cli import console
 from runtime.cli.flags import JsonFlag
-from runtime.diagnostics import WorkflowInvalid
 from runtime.display.text import count
+from runtime.language import workflow
+from runtime.language.diagnostics import WorkflowInvalid
 
 
 def validate(
@@ -27,8 +28,8 @@ def validate(
     told: list[dict[str, Json]] = []
     for file in files:
         try:
-            workflow.load(file)
-        except RunOpsError as error:
+            pythons.check(workflow.load(file))
+        except UsageError as error:
             told.append({"file": str(file), "valid": False, "problems": problems_of(error, file)})
             if not as_json:
                 said = error.render() if isinstance(error, WorkflowInvalid) else console.failure(error)
@@ -48,7 +49,7 @@ def validate(
         raise typer.Exit(2)
 
 
-def problems_of(error: RunOpsError, file: Path) -> list[Json]:
+def problems_of(error: UsageError, file: Path) -> list[Json]:
     """The mistakes of a file, for programs."""
     if isinstance(error, WorkflowInvalid):
         return [each.as_json() for each in error.diagnostics]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from runtime import events
-from runtime.display.progress import Progress, Step
+from runtime.display.progress import Progress, Step, turn_text
 from runtime.display.text import count, cut, duration, fit, one_line, value_text
 
 Tone = Literal["head", "running", "waiting", "good", "bad", "odd", "quiet"]
@@ -118,7 +118,7 @@ def _running(step: Step, depth: int, width: int, now: float, *, over: bool = Fal
     mark, tone = MARKS[None] if not over else ("..", "odd")
     parts = [f"{'  ' * depth}{mark}  {step.label}"]
     if step.turn is not None:
-        parts.append(f"{step.turn.index}/{step.turn.length}")
+        parts.append(turn_text(step.turn))
         if step.turn.key is not None:
             parts.append(f"#{value_text(step.turn.key)}")
     elif not step.container:

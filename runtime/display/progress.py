@@ -106,7 +106,7 @@ class Progress:
 
     def place(self) -> str:
         """The place in the loops around the current step: ``37/200``, outermost first."""
-        return " ".join(f"{step.turn.index}/{step.turn.length}" for step in self.open if step.turn is not None)
+        return " ".join(turn_text(step.turn) for step in self.open if step.turn is not None)
 
     def _started(self, event: events.StepStarted) -> None:
         again = self.running(event.path) or self._reopened(event.path)
@@ -159,6 +159,11 @@ class Progress:
         while self.open[-1] is not step:
             left = self.open.pop()
             left.forget()
+
+
+def turn_text(turn: events.LoopTurn) -> str:
+    """The place in a loop: ``37/200``, or ``37`` where nobody knows how many turns there will be."""
+    return f"{turn.index}" if turn.length is None else f"{turn.index}/{turn.length}"
 
 
 def label_of(path: str) -> str:

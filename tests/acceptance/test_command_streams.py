@@ -63,11 +63,12 @@ def test_the_result_goes_to_stdout_and_the_talk_to_stderr(project: Project) -> N
 
 
 def test_json_is_one_object_with_a_version(project: Project) -> None:
-    """With --json stdout is one object: the run, how it ended, its output."""
+    """With --json stdout is one object: the exit code, and each run with how it ended and its output."""
     found = json.loads(project.runops("run", "squares.yaml", "--json").stdout)
-    assert found["version"] == 1
-    assert (found["status"], found["exit"], found["output"], found["error"]) == ("passed", 0, RESULT, None)
-    assert project.runs()[0]["id"] == found["run"]
+    assert (found["version"], found["exit"]) == (1, 0)
+    (run,) = found["runs"]
+    assert (run["status"], run["exit"], run["output"], run["error"]) == ("passed", 0, RESULT, None)
+    assert project.runs()[0]["id"] == run["run"]
 
 
 def test_json_also_says_what_could_not_start(project: Project) -> None:
@@ -80,8 +81,9 @@ def test_json_also_says_what_could_not_start(project: Project) -> None:
         done = project.runops(*arguments)
         found = json.loads(done.stdout)
         assert (done.returncode, found["version"], found["exit"]) == (code, 1, code), arguments
-        assert found["error"]["message"]
-        assert found["error"]["message"] in done.stderr
+        error = found["runs"][0]["error"] if "runs" in found else found["error"]
+        assert error["message"]
+        assert error["message"] in done.stderr
 
 
 def test_quiet_says_nothing_when_all_is_well(project: Project) -> None:

@@ -199,4 +199,4 @@ def test_an_answer_that_never_comes(operator: Operator, how: How, code: int, dee
     assert engine.returncode == code, err
     assert operator.paid() == {"100": deeds}
     if code == 4:
-        assert json.loads(out)["question"]["reason"] == "outcome-unknown"
+        assert json.loads(out)["runs"][0]["question"]["reason"] == "outcome-unknown"

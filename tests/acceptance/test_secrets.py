@@ -107,11 +107,91 @@ def test_nothing_that_a_run_writes_has_the_secret(project: Project, shop: Shop) 
         *((file.name, file.read_bytes()) for file in files),
     ]:
         assert not [writing for writing in writings(SECRET) if writing in data], place
-    output = json.loads(ran.stdout)["output"]
+    (told,) = json.loads(ran.stdout)["runs"]
+    output = told["output"]
     assert output["message"] == f"You typed {secrets.MASK}."
     assert [row["value"] for row in output["table"]] == [secrets.MASK, f"before {secrets.MASK} after"]
     assert secrets.MASK in output["url"]
-    assert json.loads(ran.stdout)["tolerated"] == 4
+    assert told["tolerated"] == 4
+
+
+WAYS = """
+  - {id: to_table, type: browser_action, action: goto, url: "{{ inputs.base_url }}/mirror/table"}
+  - {id: rows, type: browser_query, query: extract, target: {css: '#mirror tbody tr'}, fields: {name: td.name, value: td.value}}
+  - {id: seen, type: transform, expr: "{{ rows[1].value }}"}
+  - {id: raised, type: transform, python: "shop_rules:fails", args: {text: "{{ seen }}"}, on_error: continue}
+  - {id: cast, type: transform, sql: "SELECT value::INTEGER AS n FROM rows", on_error: continue}
+  - {id: limit, type: transform, sql: "SELECT $x::DATE AS n", params: {x: "{{ seen }}"}, on_error: continue}
+  - {id: pattern, type: transform, expr: "{{ 'x' | regex('(' ~ seen) }}", on_error: continue}
+  - {id: number, type: transform, expr: "{{ seen | number }}", on_error: continue}
+  - {id: parsed, type: transform, expr: "{{ seen | from_json }}", on_error: continue}
+  - {id: dated, type: transform, expr: "{{ seen | date }}", on_error: continue}
+  - {id: by_key, type: transform, expr: "{{ {'a': 1}[seen] }}", on_error: continue}
+  - {id: untrue, type: browser_query, query: assert, rules: [{expr: "{{ seen == 'x' }}"}], on_error: continue}
+  - {id: upload, type: browser_action, action: upload, target: {css: '#no'}, files: "{{ seen }}", timeout: 1, on_error: continue}
+  - {id: no_such, type: browser_action, action: click, target: {role: row, name: "{{ seen }}!", within: {css: '#mirror'}}, timeout: 1, on_error: continue}
+  - {id: named, type: transform, expr: text, save_as: "{{ seen }}.txt"}
+  - {id: kept, type: context, set: {of_page: "{{ seen }}"}}
+  - {id: part, type: group, use: part.yaml, with: {text: "{{ seen }}"}}
+  - {id: misfit, type: group, use: part.yaml, with: {text: "{{ rows }}"}, on_error: continue}
+  - id: each
+    type: iterate
+    over: "{{ rows }}"
+    as: row
+    each_error: continue
+    nodes:
+      - {id: not_so, type: browser_query, query: assert, rules: [{text: "{{ row.value }}?", target: {css: '#mirror'}}], timeout: 0.5}
+  - {id: keyed, type: iterate, over: "{{ rows }}", as: one, key: "{{ one.value }}", nodes: [{id: k, type: transform, expr: 1}], on_error: continue}
+  - id: caught
+    type: handle
+    try: [{id: tried, type: browser_query, query: assert, rules: [{text: "All well", target: {css: '#mirror'}}], timeout: 0.5}]
+    catch: [{id: told, type: transform, expr: "{{ [error.message, error] }}"}]
+  - {id: going, type: browser_action, action: goto, url: "http://other.test/?q={{ seen | urlencode }}", on_error: continue}
+  - {id: to_dialog, type: browser_action, action: goto, url: "{{ inputs.base_url }}/mirror/dialog", on_error: continue}
+  - {id: held_up, type: browser_query, query: title, timeout: 1, on_error: continue}
+  - {id: other, type: browser_action, action: dialog, answer: accept, text: Something else, timeout: 1, on_error: continue}
+  - {id: said, type: browser_action, action: dialog, answer: accept}
+  - {id: last, type: transform, expr: "{{ seen }}"}
+output: {all: "{{ [rows, seen, vars, part, caught, said, named, last] }}", errors: "{{ run.errors }}", failures: "{{ run.failures }}"}
+"""
+
+MASKLESS = {"misfit", "untrue", "keyed", "parsed"}
+"""Errors that say nothing of the value."""
+
+PART = """
+version: 1
+inputs: {text: {type: string}}
+nodes: [{id: same, type: transform, expr: "{{ inputs.text }}"}]
+output: "{{ same }}"
+"""
+
+RULES = """
+def fails(text):
+    print(text)
+    return int(text)
+"""
+
+
+def test_no_way_out_of_a_page_shows_the_secret(project: Project, shop: Shop) -> None:
+    """Functions, SQL, filters, files, tabs, parts, turns, handles and dialogs that got it from a page: neither values nor errors have it, told in any form."""
+    project.write("pyproject.toml", '[tool.runops]\npython_modules = ["shop_rules"]\n')
+    project.write("shop_rules.py", RULES)
+    project.write("part.yaml", PART)
+    project.write("flow.yaml", SIGN_IN + WAYS.lstrip("\n"))
+    ran = project.runops("run", "flow.yaml", "-i", f"base_url={shop.url}", "--json", "--junit", "report.xml")
+    assert ran.returncode == 0, ran.stderr
+    asked = project.runops("query", "SELECT * FROM calls", "--csv")
+    shown = [project.runops("show", "last", *more) for more in ([], ["--json"], ["--at", "caught/try/tried"])]
+    files = [file for file in project.folder.rglob("*") if file.is_file() and "private" not in file.parts]
+    told = "".join(each.stdout + each.stderr for each in (ran, asked, *shown))
+    parts = [b"tr0ub4", b"nd mehr"]
+    for place, data in [("the command", told.encode()), *((str(file), file.read_bytes()) for file in files)]:
+        assert not [writing for writing in [*parts, *writings(SECRET)] if writing in data], place
+    (run,) = json.loads(ran.stdout)["runs"]
+    errors: dict[str, Any] = run["output"]["errors"]
+    assert {name for name, error in errors.items() if secrets.MASK not in json.dumps(error)} == MASKLESS
+    assert run["output"]["all"][-1] == f"before {secrets.MASK} after"
+    assert len(run["output"]["failures"]["each"]) == 2
 
 
 @pytest.mark.parametrize("place", PLACES)

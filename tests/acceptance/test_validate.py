@@ -130,20 +130,34 @@ def test_the_schema_is_written_where_it_is_wanted(project: Project) -> None:
 
 def test_the_node_types_are_listed_and_explained(project: Project) -> None:
     """Each type and kind is in the list, and can be looked up; a misspelt one has a near miss."""
-    listed = project.runops("nodes")
-    names = [line.split()[0] for line in listed.stdout.splitlines()]
-    assert {each.partition(".")[0] for each in names} == set(registry.node_types())
-    for name, word in [
-        ("browser_action.fill", "secrets"),
-        ("iterate", "over"),
-        ("browser_query", "query"),
-        ("target", "within"),
+    listed = project.runops("nodes").stdout.splitlines()
+    kinds = {name: each.variants for name, each in registry.node_types().items()}
+    assert [line.split()[0] for line in listed if not line.startswith(" ")] == list(kinds)
+    assert {word for line in listed if line.startswith(" ") for word in line.split()} == {
+        name for each in kinds.values() for name in each
+    }
+    for names, word in [
+        (["browser_action.fill"], "secrets"),
+        (["browser_query", "extract"], "optional"),
+        (["iterate"], "over"),
+        (["browser_query"], "Counts the elements"),
+        (["target"], "within"),
+        (["step"], "after_crash"),
     ]:
-        shown = project.runops("nodes", "show", name)
+        shown = project.runops("nodes", "show", *names)
         assert shown.returncode == 0
         assert word in shown.stdout
     missing = project.runops("nodes", "show", "itterate")
     assert missing.returncode == 2
     assert "`iterate`" in missing.stderr
-    fields = json.loads(project.runops("nodes", "show", "click", "--json").stdout)["nodes"][0]["fields"]
-    assert {each["name"] for each in fields} == {"type", "action", "target"}
+
+
+def test_a_kind_of_node_is_explained_without_what_all_nodes_have(project: Project) -> None:
+    """For people as for programs the fields of every step stand once, under a name of their own."""
+    node = json.loads(project.runops("nodes", "show", "fill", "--json").stdout)["node"]
+    own = {each["name"] for each in node["fields"]}
+    assert {"type", "action", "target", "value"} <= own
+    step = json.loads(project.runops("nodes", "show", node["around"], "--json").stdout)["node"]
+    assert not own & {each["name"] for each in step["fields"]}
+    actions = project.runops("nodes", "show", "browser_action").stdout
+    assert actions.count("retry") == 0

@@ -8,8 +8,9 @@ from typing import Any
 
 from playwright.async_api import async_playwright
 
-from runtime import history, journal, run, secrets, settings, store, workflow
+from runtime import history, journal, run, secrets, settings, store
 from runtime.browser import find, launch, launching, options, own, port
+from runtime.language import workflow
 from tests.benchmarks import forms, pairs, raw_form
 from tests.shop_process import Shop
 

@@ -31,5 +31,5 @@ async def measure(folder: Path, rounds: int) -> list[float]:
         found.append((time.perf_counter() - begun) * 1000 / NODES)
         assert ended.status == "passed", ended
         assert rig.browser is not None
-        assert len(rig.browser.tab.filled) == len(rig.browser.reads) == NODES // 2
+        assert len(rig.browser.page.filled) == len(rig.browser.reads) == NODES // 2
     return found[1:]

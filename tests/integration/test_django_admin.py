@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,18 @@ from tests.django_process import DjangoAdmin
 WORKFLOWS = Path(__file__).parent.parent / "django_admin"
 RUNOPS = Path(sys.executable).with_name("runops")
 RUN_TIMEOUT = 120
+
+ENTERED = """
+    SELECT invoice.number, vendor.name AS vendor, vendor.country, invoice.status, invoice.issued, invoice.document
+    FROM billing_invoice AS invoice JOIN billing_vendor AS vendor ON vendor.id = invoice.vendor_id
+    WHERE invoice.number = 'INV-2026-0099'
+"""
+
+LINES = """
+    SELECT line.description, line.quantity, line.unit_price
+    FROM billing_line AS line JOIN billing_invoice AS invoice ON invoice.id = line.invoice_id
+    WHERE invoice.number = 'INV-2026-0099' ORDER BY line.id
+"""
 
 INVOICES = """
     SELECT invoice.number, vendor.name AS vendor, invoice.status, invoice.issued, count(line.id) AS lines,
@@ -47,11 +60,21 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DjangoAdmin]:
         yield admin
 
 
-def run(workflow: str, admin: DjangoAdmin, folder: Path, **inputs: str) -> Any:
+@pytest.fixture
+def own_admin(tmp_path: Path) -> Iterator[DjangoAdmin]:
+    """An admin that a test changes."""
+    folder = tmp_path / "django"
+    folder.mkdir()
+    with DjangoAdmin.start(folder) as admin:
+        yield admin
+
+
+def run(workflow: Path, admin: DjangoAdmin, folder: Path, **inputs: Any) -> Any:
     """The output of a workflow that the command has run as a process."""
-    given = [f"--input={name}={value}" for name, value in {"base_url": admin.url, **inputs}.items()]
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in inputs.items()}
+    given = [f"--input={name}={value}" for name, value in {"base_url": admin.url, **texts}.items()]
     ended = subprocess.run(
-        [RUNOPS, "run", WORKFLOWS / workflow, "--json", *given],
+        [RUNOPS, "run", workflow, "--json", *given],
         cwd=folder,
         env={**os.environ, "RUNOPS_HOME": str(folder / ".runops"), "DJANGO_PASSWORD": admin.password},
         stdin=subprocess.DEVNULL,
@@ -61,7 +84,7 @@ def run(workflow: str, admin: DjangoAdmin, folder: Path, **inputs: str) -> Any:
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout)["output"]
+    return json.loads(ended.stdout)["runs"][0]["output"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +100,7 @@ def test_a_workflow_yields_every_invoice_that_a_filter_and_a_search_leave(
     admin: DjangoAdmin, tmp_path: Path, status: str, search: str, count: int
 ) -> None:
     """What a workflow reads from all pages is what the database holds: the same rows, in its order, numbers as numbers."""
-    rows = run("invoices.yaml", admin, tmp_path, status=status, search=search)
+    rows = run(WORKFLOWS / "invoices.yaml", admin, tmp_path, status=status, search=search)
 
     assert rows == admin.sql(INVOICES, {"status": status, "search": search})
     assert len(rows) == count
@@ -87,7 +110,62 @@ def test_a_workflow_yields_the_vendors_that_a_drop_down_list_and_a_search_leave(
     admin: DjangoAdmin, tmp_path: Path
 ) -> None:
     """Choosing an option that loads another page, then searching there, leaves the vendors that the database finds."""
-    rows = run("vendors.yaml", admin, tmp_path, country="Germany", search="er")
+    rows = run(WORKFLOWS / "vendors.yaml", admin, tmp_path, country="Germany", search="er")
 
     assert rows == admin.sql(VENDORS)
     assert len(rows) == 5
+
+
+def test_a_workflow_enters_an_invoice_of_a_vendor_that_it_adds_in_a_popup_window(
+    own_admin: DjangoAdmin, tmp_path: Path
+) -> None:
+    """The new vendor comes from the popup, the lines from inline rows, the document from a file: the database holds each of them, once."""
+    # The file must stand in the workflow's project.
+    project = tmp_path / "project"
+    shutil.copytree(WORKFLOWS, project, ignore=shutil.ignore_patterns("*.py", "__pycache__", "templates"))
+    (project / "scan.pdf").write_bytes(b"%PDF-1.4 an invoice\n" * 500)
+    lines = [
+        {"description": "Paper A4, 80 g", "quantity": 30, "unit_price": 4.25},
+        {"description": "Toner <black>", "quantity": 2, "unit_price": 61.9},
+        {"description": "Freight", "quantity": 1, "unit_price": 12},
+    ]
+
+    row = run(
+        project / "create_invoice.yaml",
+        own_admin,
+        project,
+        number="INV-2026-0099",
+        vendor="Nova & Söhne",
+        issued="2026-02-28",
+        document="scan.pdf",
+        lines=lines,
+    )
+
+    assert row == {"number": "INV-2026-0099", "vendor": "Nova & Söhne", "lines": 3, "total": 263.3}
+    (entered,) = own_admin.sql(ENTERED)
+    document = own_admin.folder / "media" / str(entered.pop("document"))
+    assert entered == {
+        "number": "INV-2026-0099",
+        "vendor": "Nova & Söhne",
+        "country": "PT",
+        "status": "open",
+        "issued": "2026-02-28",
+    }
+    assert own_admin.sql(LINES) == lines
+    assert document.read_bytes() == (project / "scan.pdf").read_bytes()
+    assert own_admin.sql("SELECT count(*) AS vendors FROM billing_vendor") == [{"vendors": 15}]
+
+
+def test_a_workflow_deletes_the_rows_that_it_selects_and_no_others(own_admin: DjangoAdmin, tmp_path: Path) -> None:
+    """Every invoice of a status goes, over two pages of the list and two confirmation pages; the others stay as they were."""
+    wanted = own_admin.sql("SELECT number FROM billing_invoice WHERE status = 'open' ORDER BY issued DESC, number")
+    others = own_admin.sql("SELECT * FROM billing_invoice WHERE status <> 'open' ORDER BY id")
+
+    output = run(WORKFLOWS / "delete_invoices.yaml", own_admin, tmp_path, status="open")
+
+    assert output == {"deleted": [row["number"] for row in wanted]}
+    assert len(wanted) == 17
+    assert own_admin.sql("SELECT * FROM billing_invoice ORDER BY id") == others
+    assert own_admin.sql(
+        "SELECT count(*) AS stray FROM billing_line WHERE invoice_id NOT IN (SELECT id FROM billing_invoice)"
+    ) == [{"stray": 0}]

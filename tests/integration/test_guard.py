@@ -75,11 +75,72 @@ WAYS = {
     "frame set": Attack("sub frame", "<frameset><frame src=FOREIGN/></frameset>"),
     "object": Attack("sub frame", "<object type=text/html data=FOREIGN/></object>"),
     "embed": Attack("sub frame", "<embed type=text/html src=FOREIGN/>"),
+    "form into a frame": Attack(
+        "sub frame",
+        "<iframe name=f></iframe><form method=post target=f action=FOREIGN/><input name=card value=4111></form>",
+        "document.forms[0].submit()",
+    ),
+    "posted popup": Attack(
+        "popup",
+        "<form method=post target=_blank action=FOREIGN/><input name=card value=4111></form>",
+        "document.forms[0].submit()",
+    ),
+    "popup by timer": Attack("popup", script="setTimeout(() => window.open('FOREIGN/'), 200)"),
+    "popup by timer without opener": Attack(
+        "popup", script="setTimeout(() => window.open('FOREIGN/', '_blank', 'noopener'), 200)"
+    ),
+    "popup by a written frame": Attack("popup", "<iframe srcdoc='<script>window.open(`FOREIGN/`)</script>'></iframe>"),
+    "written popup that goes on": Attack(
+        "popup", script="window.open('').document.write('<script>location = `FOREIGN/`</' + 'script>')"
+    ),
+    "popup from a blob": Attack(
+        "main frame",
+        script="void window.open(URL.createObjectURL("
+        "new Blob(['<script>location = `FOREIGN/`</script>'], {type: 'text/html'})))",
+    ),
+    "download": Attack("main frame", "<a id=go download href=FOREIGN/>go</a>", "document.getElementById('go').click()"),
+    "javascript in a frame": Attack(
+        "sub frame",
+        "<iframe id=f></iframe>",
+        "document.getElementById('f').src = 'javascript:location.replace(`FOREIGN/`)'",
+    ),
+    "top from a frame": Attack("main frame", "<iframe srcdoc='<script>top.location = `FOREIGN/`</script>'></iframe>"),
+    "data frame that goes on": Attack(
+        "sub frame", "<iframe src='data:text/html,<script>location = `FOREIGN/`</script>'></iframe>"
+    ),
+    "opener led on by its popup": Attack("main frame", script="void window.open('/leading-opener')"),
+    "service worker": Attack(
+        "main frame",
+        script="navigator.serviceWorker.register('/worker.js').then(() => navigator.serviceWorker.ready)"
+        ".then((ready) => ready.active.postMessage('FOREIGN/'))",
+    ),
     "history": Attack("main frame", script="history.forward()"),
 }
 
 
-IN_BOTH_MODES = ("link", "redirect", "popup", "frame", "frame in a frame", "redirected frame", "frame in a blob")
+WORKER = """
+addEventListener('install', () => skipWaiting());
+addEventListener('activate', (event) => event.waitUntil(clients.claim()));
+addEventListener('message', (event) => event.waitUntil(event.source.navigate(event.data)));
+"""
+"""A service worker that leads a page elsewhere."""
+
+IN_BOTH_MODES = (
+    "link",
+    "redirect",
+    "popup",
+    "popup by timer without opener",
+    "posted popup",
+    "opener led on by its popup",
+    "frame",
+    "form into a frame",
+    "frame in a frame",
+    "redirected frame",
+    "frame in a blob",
+    "service worker",
+    "download",
+    "history",
+)
 """What the modes judge differently: to whom of several runs a document belongs."""
 
 CASES = [("own", way) for way in WAYS] + [("shared", way) for way in IN_BOTH_MODES]
@@ -110,6 +171,8 @@ async def in_each_mode(
     ours.redirect("/away", f"{foreign.origin}/")
     ours.redirect("/twice", f"{ours.origin}/away")
     ours.answer("/sent", lambda _request: site.Answer(status=307, headers={"location": f"{foreign.origin}/"}))
+    ours.page("/leading-opener", f"<script>opener.location = '{foreign.origin}/'</script>")
+    ours.page("/worker.js", WORKER, content_type="text/javascript")
     ours.page("/framing", f"<iframe src={foreign.origin}/></iframe>")
     private = tmp_path_factory.mktemp("private")
     async with (
@@ -224,6 +287,25 @@ async def test_a_click_that_leads_away_fails_at_once(
     assert foreign.arrived() == []
 
 
+@pytest.mark.parametrize("features", ["", "noopener"])
+async def test_an_expected_tab_of_another_origin_is_refused(
+    features: str, tab: Tab, ours: site.Site, foreign: site.Site
+) -> None:
+    """A step that expects a tab ends with the refusal, not with a tab or a tab that did not open."""
+    script = f"window.open('{foreign.origin}/', '_blank', '{features}')"
+    await tab.goto(ours.page("/opening", f'<button onclick="{script}">Open</button>'))
+
+    async def step() -> None:
+        async with tab.opening("popup"):
+            await tab.click(Target(role="button", name="Open"))
+        # Chromium may show the tab before it asks for its document.
+        await tab.wait_for(Rule(title="Never"))
+
+    with pytest.raises(OriginRefused):
+        await step()
+    assert foreign.arrived() == []
+
+
 async def test_what_a_page_writes_itself_and_what_is_no_document_loads(
     driven: Session, tab: Tab, ours: site.Site, foreign: site.Site
 ) -> None:
@@ -276,4 +358,4 @@ async def test_without_the_guard_nothing_goes_on(ours: site.Site, tmp_path: Path
         with pytest.raises(SiteError) as gone:
             await opened.page.title()
         assert gone.value.code == "page-crashed"
-        assert len(ours.arrived()) == 1
+        assert len(ours.arrived("/")) == 1

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from nodes.errors import SiteError
 from nodes.rules import Rule
 from nodes.targets import Target
 from runtime.browser import matching
@@ -321,12 +322,15 @@ async def test_a_fresh_tab_stands_aside(tab: Tab, driven: Session, shown: site.S
 
 
 async def test_a_popup_is_kept_but_not_current(tab: Tab, driven: Session, shown: site.Site) -> None:
-    """A tab that opens by itself stands in the checkpoint; the current one stays."""
+    """A tab that opens by itself stands in the checkpoint, once it is not tied to its opener; the current one stays."""
     await tab.goto(f"{shown.origin}/orders")
     before = driven.facts().documents
     await tab.page.evaluate("void window.open('/orders/100')")
     await browsers.until(lambda: driven.facts().documents == before + 1)
     assert driven.page is tab
+    with pytest.raises(SiteError, match="tied to the tab that opened it"):
+        await driven.capture()
+    await tab.page.context.pages[1].evaluate("opener = null")
     assert (await driven.capture()).urls == [f"{shown.origin}/orders", f"{shown.origin}/orders/100"]
     await tab.page.context.pages[1].close()
     assert driven.facts().documents == before + 1

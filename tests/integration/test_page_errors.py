@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import AuthorError, RunOpsError, SiteError
-from nodes.ports import Deed
+from nodes.pages import Deed
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime.browser import own
+from runtime.browser import own, patience
 from runtime.browser.page import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
@@ -64,6 +64,12 @@ async def driven(shop: site.Site, tmp_path_factory: pytest.TempPathFactory) -> A
 
 
 @pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look at what is wrong may take as long as a slow machine needs for it."""
+    monkeypatch.setattr(patience, "GRACE_SECONDS", 10.0)
+
+
+@pytest.fixture
 async def tab(driven: Session, shop: site.Site) -> AsyncIterator[Tab]:
     """A tab on the page, with little patience."""
     driven.bound(10)
@@ -80,6 +86,7 @@ async def failure(deed: Awaitable[object]) -> RunOpsError:
     return raised.value
 
 
+@pytest.mark.usefixtures("unhurried")
 async def test_what_is_not_there(tab: Tab, shop: site.Site) -> None:
     """The error says for what it looked, how long, where, and what on the page is spelled most alike."""
     error = await failure(tab.click(Target(role="button", name="Return to shopp")))
@@ -92,6 +99,7 @@ async def test_what_is_not_there(tab: Tab, shop: site.Site) -> None:
     assert len(error.evidence["nearest"]) <= 5
 
 
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize(
     ("target", "named", "nearest"),
     [
@@ -115,8 +123,9 @@ async def test_the_missing_part_is_named(target: Target, named: str, nearest: st
     assert nearest in [*error.evidence["nearest"], None]
 
 
-async def test_what_is_there_twice(tab: Tab) -> None:
+async def test_what_is_there_twice(driven: Session, tab: Tab) -> None:
     """More than one match is an error at once, with each candidate and the row it stands in."""
+    driven.bound(10)
     error = await failure(tab.click(Target(role="button", name="Pay")))
     assert (error.code, error.phase, error.evidence["count"]) == ("target-ambiguous", "before", 2)
     assert error.evidence["candidates"] == ['<button>Pay in "1001 open Pay"', '<button>Pay in "1002 open Pay"']
@@ -141,9 +150,11 @@ OBSTACLES: dict[str, Callable[[Tab], Awaitable[object]]] = {
 }
 
 
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("problem", OBSTACLES)
-async def test_what_cannot_take_the_deed(problem: str, tab: Tab) -> None:
+async def test_what_cannot_take_the_deed(problem: str, driven: Session, tab: Tab) -> None:
     """The obstacle is named, nothing was done, and what should have been typed stands nowhere in the error."""
+    driven.bound(1)
     error = await failure(OBSTACLES[problem](tab))
     assert (error.code, error.phase) == ("target-not-actionable", "before")
     assert error.evidence["problem"] == problem
@@ -152,6 +163,7 @@ async def test_what_cannot_take_the_deed(problem: str, tab: Tab) -> None:
     assert SECRET not in json.dumps(error.as_json())
 
 
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize(
     ("target", "deed", "code"),
     [
@@ -167,8 +179,11 @@ async def test_what_cannot_take_the_deed(problem: str, tab: Tab) -> None:
     ],
     ids=str,
 )
-async def test_readiness_is_proved_without_the_deed(target: Target, deed: Deed, code: str | None, tab: Tab) -> None:
+async def test_readiness_is_proved_without_the_deed(
+    target: Target, deed: Deed, code: str | None, driven: Session, tab: Tab
+) -> None:
     """``ready`` fails as the deed would, and leaves the page as it is."""
+    driven.bound(10 if code is None else 1)
     await tab.page.evaluate("document.addEventListener('click', () => { document.title = 'Clicked'; }, true)")
     if code is None:
         await tab.ready(target, deed)
@@ -176,6 +191,18 @@ async def test_readiness_is_proved_without_the_deed(target: Target, deed: Deed, 
         error = await failure(tab.ready(target, deed))
         assert (error.code, error.phase) == (code, "before")
     assert await tab.title() == "Shop"
+
+
+async def test_a_reading_that_waits_says_what_it_waited_for(driven: Session, tab: Tab) -> None:
+    """Each reading of an element that does not come has come to its own answer when the time is up: the page is not called silent."""
+    nowhere = Target(label="Nowhere")
+    readings = [tab.text(nowhere), tab.value(nowhere), tab.attribute(nowhere, "id"), tab.state(nowhere)]
+    codes: list[str] = []
+    for reading in readings:
+        # Longer than what any look gets: then nothing but its own answer is in time.
+        driven.bound(1.2)
+        codes.append((await failure(reading)).code)
+    assert codes == ["target-not-found"] * 4
 
 
 async def test_a_click_that_may_have_happened(driven: Session, tab: Tab) -> None:

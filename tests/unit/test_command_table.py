@@ -147,7 +147,7 @@ def test_an_unknown_option_is_wrong_usage_with_the_help_to_type(capsys: pytest.C
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["run"], "missing argument 'FILE'"),
+        (["run"], "missing argument 'PATH'"),
         (["run", "squares.yaml", "-i", "turns"], "NAME=VALUE"),
         (["run", "squares.yaml", "-i", "turns=1", "-i", "turns=2"], "given twice"),
         (["run", "squares.yaml", "--linger", "soon"], "--linger"),

@@ -214,7 +214,7 @@ async def test_secrets_stand_in_the_log_as_their_reference(tmp_path: Path) -> No
     assert ended.status == "passed"
     assert ended.output == "you typed [hidden]"
     assert rig.browser is not None
-    assert rig.browser.tab.filled == {'label="Password"': "correct-horse"}
+    assert rig.browser.page.filled == {'label="Password"': "correct-horse"}
     lines = rig.store.conversation_file(rig.id).read_text()
     assert "correct-horse" not in lines
     assert "{{ secrets.PASSWORD }}" in lines

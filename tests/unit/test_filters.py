@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.errors import AuthorError
-from runtime import filters, manual, patterns, references, vocabulary
+from runtime.language import filters, manual, patterns, references, vocabulary
 
-LANGUAGE = Path(__file__).parents[2] / "docs" / "workflow-language.md"
+LANGUAGE = Path(__file__).parents[2] / "docs" / "references.md"
 
 
 class Clock:
@@ -66,6 +66,11 @@ def render(expression: str, **values: Any) -> Any:
         ("{'b': 1, 'a': 2} | items", [["b", 1], ["a", 2]]),
         ("[1, 2] | zip(['a', 'b'], [true, false])", [[1, "a", True], [2, "b", False]]),
         ("[1, 2, 3] | chunk(2)", [[1, 2], [3]]),
+        ("[[1, [2]], [], [3]] | flatten", [1, [2], 3]),
+        ("[{'a': 1, 'b': 'x, y'}, {'c': null}] | csv", 'a,b,c\r\n1,"x, y",\r\n,,\r\n'),
+        ("[{'a': 1.5, 'b': 'x'}] | csv(';')", "a;b\r\n1.5;x\r\n"),
+        ("'a;b\r\n1;\"x;y\"\r\n' | from_csv(';')", [{"a": "1", "b": "x;y"}]),
+        ("'' | from_csv", []),
         ("[1, 2, 3] | batch(2, 0)", [[1, 2], [3, 0]]),
         ("[1, 2, 3] | slice(2)", [[1, 2], [3]]),
         ("'Größe (cm)' | slug", "grosse-cm"),
@@ -124,6 +129,12 @@ def test_examples(expression: str, value: Any) -> None:
         ("'x' | keys", "works on a map"),
         ("[1] | zip([1, 2])", "one length"),
         ("[1] | chunk(0)", "at least 1"),
+        ("[1] | flatten", "works on a list"),
+        ("[1] | csv", "list of maps"),
+        ("[] | csv('x')", "separator"),
+        ("'a,b\n1' | from_csv", "line 2 has 1 cells"),
+        ("'a,a\n1,2' | from_csv", "`a` twice"),
+        ("'a\n\"x' | from_csv", "line 2 is no CSV"),
         ("'x' | regex('(')", "not a pattern"),
         ("'x' | regex('x', 3)", "no such group"),
         ("[1, 'a'] | sort", "sort"),
@@ -170,7 +181,7 @@ def test_every_filter_of_ours_is_documented(name: str) -> None:
 
 
 def test_the_manual_lists_the_filters_as_they_are() -> None:
-    """The table in the manual is the one that the filters themselves make (`python -m runtime.manual FILE` puts it there)."""
+    """The table in the manual is the one that the filters themselves make (`python -m runtime.language.manual FILE` puts it there)."""
     page = LANGUAGE.read_text(encoding="utf-8")
     assert manual.with_filters(page) == page
 

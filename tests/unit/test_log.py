@@ -194,6 +194,7 @@ def golden_entries() -> list[log.AnyEntry]:
         workflow="Pay",
         file="pay.yaml",
         text=blob,
+        callees={"sign-in.yaml": blob},
         inputs={"base_url": "http://127.0.0.1:8765"},
         secrets=["SHOP_PASSWORD"],
         origins=["http://127.0.0.1:8765"],
@@ -206,6 +207,7 @@ def golden_entries() -> list[log.AnyEntry]:
         "message": "no element matches",
         "phase": "before",
     }
+    at = {**error, "step": "clean/try[2]/pay"}
     made: list[log.AnyEntry] = [
         log.Scope(path="", event="opened", node="run", run=header),
         log.Note(
@@ -243,6 +245,10 @@ def golden_entries() -> list[log.AnyEntry]:
         log.Scope(path="each", event="failed", node="iterate", error=error, tolerated=True),
         log.Scope(path="each", event="committed", node="iterate", blob=blob),
         log.Checkpoint(file="checkpoint-7.json", urls=["http://127.0.0.1:8765/"], after=7),
+        log.Scope(path="pages[2]", event="decided", node="item", value="go on"),
+        log.Scope(path="pages[3]", event="failed", node="item", value="stop", error=at, tolerated=True),
+        log.Scope(path="clean/try[2]", event="failed", node="try", error=at),
+        log.Note(name="answered", data={"path": "who", "answers": {"approver": "Ada", "amount": 21}}),
         log.Note(name="ended", data={"status": "failed", "exit": 1, "error": error, "path": "each"}),
     ]
     return [
@@ -270,7 +276,18 @@ def test_folding_in_pieces_is_folding_at_once() -> None:
     at_once, in_pieces = history.History(golden_entries()), history.History()
     for entry in golden_entries():
         in_pieces.add(entry)
-    assert in_pieces.order == at_once.order == ["", "each[#1007]/pay", "each"]
+    assert (
+        in_pieces.order
+        == at_once.order
+        == [
+            "",
+            "each[#1007]/pay",
+            "each",
+            "pages[2]",
+            "pages[3]",
+            "clean/try[2]",
+        ]
+    )
     assert in_pieces.status == at_once.status == "failed"
     assert [attempt.result for attempt in in_pieces.all_attempts()] == [
         attempt.result for attempt in at_once.all_attempts()

@@ -4,8 +4,8 @@ import textwrap
 
 import pytest
 
-from runtime import workflow
-from runtime.diagnostics import Diagnostic, WorkflowInvalid
+from runtime.language import workflow
+from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
 
 HEAD = """\
 version: 1

@@ -11,9 +11,9 @@ from jinja2 import UndefinedError
 
 from nodes.errors import AuthorError
 from nodes.values import normalise
-from runtime import references
-from runtime.bounds import Unusable
-from runtime.references import ReferenceInvalid
+from runtime.language import references
+from runtime.language.bounds import Unusable
+from runtime.language.references import ReferenceInvalid
 
 
 class Clock:

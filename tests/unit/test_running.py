@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime import running, runs, settings, store
+from runtime import events, running, runs, settings, store
 
 FLOW = """version: 1
 name: test
@@ -83,10 +83,56 @@ async def test_a_finished_node_may_not_be_changed_under_a_run(tmp_path: Path, ch
 
 def test_a_program_runs_a_workflow_in_two_lines(tmp_path: Path, chosen: settings.Settings) -> None:
     """`from runtime import ExecutionEngine, run_workflow` is the way in; a listener sees what happens."""
-    from runtime import ExecutionEngine, events, run_workflow
+    from runtime import ExecutionEngine, run_workflow
 
     told: list[events.Event] = []
     ended = run_workflow(file(tmp_path, FLOW % "x"), {"who": "you"}, listener=told.append, home=chosen.home)
     assert (ended.status, ended.output) == ("passed", "xyou")
     assert isinstance(told[-1], events.RunEnded)
     assert ExecutionEngine.__name__ == "ExecutionEngine"
+
+
+CALLER = """version: 1
+name: test
+secrets: [TOKEN]
+nodes:
+  - {id: first, type: group, use: parts/part.yaml, with: {who: me}}
+  - {id: second, type: transform, expr: "{{ first.nothing }}"}
+"""
+
+
+def caller(tmp_path: Path, part: str) -> Path:
+    """A workflow that fails behind the file that it uses."""
+    (tmp_path / "parts").mkdir(exist_ok=True)
+    (tmp_path / "parts" / "part.yaml").write_text(part.replace("secrets: [TOKEN]\n", ""))
+    return file(tmp_path, CALLER)
+
+
+async def test_a_run_goes_on_with_the_texts_of_all_files_it_began_with(
+    tmp_path: Path, chosen: settings.Settings
+) -> None:
+    """A file that it uses may change in what did not run, or be away; a node of it that ran may not, and is named with its file."""
+    path = caller(tmp_path, FLOW % "x")
+    failed = await running.start(path, {}, chosen)
+    assert failed.path == "second"
+    told: list[events.Event] = []
+    caller(tmp_path, (FLOW % "x").replace('output: "{{ two }}"', 'output: "{{ one }}"'))
+    assert (await running.resume_run(failed.run, chosen, told.append)).path == "second"
+    assert any(isinstance(each, events.Said) and "has changed" in each.text for each in told)
+    caller(tmp_path, FLOW % "y")
+    with pytest.raises(UsageError, match=r"`one of parts/part\.yaml` was changed"):
+        await running.resume_run(failed.run, chosen)
+    caller(tmp_path, (FLOW % "x").replace("one", "uno"))
+    with pytest.raises(UsageError, match=r"`one of parts/part\.yaml` is gone"):
+        await running.resume_run(failed.run, chosen)
+    (tmp_path / "parts" / "part.yaml").unlink()
+    assert (await running.resume_run(failed.run, chosen)).path == "second"
+
+
+async def test_a_file_that_is_used_may_hold_no_secret(tmp_path: Path, chosen: settings.Settings) -> None:
+    """It is refused by its own line; in a comment it does no harm."""
+    with pytest.raises(UsageError, match=r"parts/part\.yaml:5: a secret stands in"):
+        await running.start(caller(tmp_path, FLOW % "s3cret-token"), {}, chosen)
+    ended = await running.start(caller(tmp_path, "# s3cret-token\n" + FLOW % "x"), {}, chosen)
+    assert ended.path == "second"
+    assert (await running.resume_run(ended.run, chosen)).path == "second"

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import base64
+import csv
 import html
+import io
 import json
+import unicodedata
 import urllib.parse
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -18,7 +22,15 @@ secrets = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_siz
 )
 around = st.text(st.characters(codec="utf-8"), max_size=12)
 
-WRITINGS = {
+
+def as_csv(text: str) -> str:
+    """A text as a cell of a CSV file."""
+    out = io.StringIO()
+    csv.writer(out).writerow([text])
+    return out.getvalue()
+
+
+WRITINGS: dict[str, Callable[[str], str]] = {
     "plain": lambda text: text,
     "URL-encoded": lambda text: urllib.parse.quote(text, safe=""),
     "URL-encoded as a path": urllib.parse.quote,
@@ -29,6 +41,9 @@ WRITINGS = {
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
     "URL-safe base64": lambda text: base64.urlsafe_b64encode(text.encode()).decode(),
     "JSON in JSON": lambda text: json.dumps(json.dumps(text)),
+    "quoted by Python": repr,
+    "a cell of CSV": as_csv,
+    "a text of SQL": lambda text: text.replace("'", "''"),
 }
 
 
@@ -42,6 +57,32 @@ def test_every_writing_is_found_and_masked(writing: str, secret: str, before: st
     masked = masker.text(written)
     assert MASK in masked
     assert not masker.touches(masked.encode())
+
+
+@pytest.mark.parametrize(
+    ("secret", "shown"),
+    [
+        ("two  spaces and a tab\t", "two spaces and a tab"),
+        ("a/b:c*d?e", "a_b_c_d_e"),
+        ("pa\u0308sswort", unicodedata.normalize("NFC", "pa\u0308sswort")),
+        ("p\u00e4sswort", unicodedata.normalize("NFD", "p\u00e4sswort")),
+    ],
+)
+def test_what_pages_and_file_names_make_of_a_secret_is_masked(secret: str, shown: str) -> None:
+    """Folded white space, characters that no file name has, and letters composed or in parts: it is still the secret."""
+    masker = Masker({"SECRET": secret})
+    assert masker.text(f"before {shown} after") == f"before {MASK} after"
+    assert masker.touches(shown.encode())
+
+
+@given(secret=secrets, before=around, after=around)
+def test_half_a_secret_is_masked_where_the_text_was_cut(secret: str, before: str, after: str) -> None:
+    """Wherever a text is cut short in a secret, none of it is left but three characters, and what follows stays."""
+    masker = Masker({"SECRET": secret})
+    for end in range(4, len(secret)):
+        masked = masker.text(f"{before}{secret[:end]}…{after}")
+        assert f"{secret[:end]}…" not in masked or secret[:end] in MASK
+        assert MASK in masked
 
 
 @given(

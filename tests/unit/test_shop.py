@@ -27,6 +27,7 @@ from typer.testing import CliRunner
 from tests.shop_process import ROOT, Moment, Shop
 from workflows.shop.command import demo_site
 from workflows.shop.form import FIELDS
+from workflows.shop.layout import MENU
 from workflows.shop.mirror import PLACES
 from workflows.shop.seed import seed_orders
 
@@ -305,6 +306,39 @@ class TestForms:
     def test_registration_without_a_draft(self, shop: Shop, draft: str) -> None:
         """The second step without the first is refused."""
         assert Visitor(shop).get("/register/wishes", {"draft": draft}).status == 404
+
+
+class TestDesk:
+    def test_menu_leads_to_pages(self, quiet_shop: Shop) -> None:
+        """Each entry of the menu opens a page on which it is marked as the one that is open."""
+        visitor = Visitor(quiet_shop)
+        visitor.sign_in()
+        for path, name in MENU.items():
+            page = visitor.get(path)
+            assert (page.status, f'<a href="{path}" aria-current=page>{name}</a>' in page.text) == (200, True), path
+
+    def test_changed_price(self, shop: Shop) -> None:
+        """A price that was changed is on the list at once, the ledger has both, and nonsense is refused."""
+        assert shop.set_price("TEA-1", "9.90")["TEA-1"] == "9.90"
+        assert '<td class="total">9.90</td>' in Visitor(shop).get("/prices").text
+        assert shop.ledger("price", "TEA-1")[0]["detail"] == {"from": "9.30", "to": "9.90"}
+        with pytest.raises(RuntimeError, match="`article` is one of BREAD-1"):
+            shop.set_price("TEA-9", "9.90")
+
+    def test_refusals(self, visitor: Visitor) -> None:
+        """What makes no sense is refused and leaves no row: a refund of an unpaid order, an escalation without a word, a form without a file."""
+        for path, fields, status in (
+            ("/orders/1001/refund", {"amount": "1.00", "reason": "Late"}, 409),
+            ("/triage/1001", {"decision": "escalate", "note": " "}, 400),
+            ("/triage/1001", {"decision": "forget"}, 400),
+            ("/orders/1001/documents", {}, 400),
+            ("/delivery", {"recipient": "Ada"}, 400),
+            ("/delivery/terms", {"draft": "7", "account": "1"}, 404),
+            ("/dock/A1/release", {}, 409),
+            ("/dock/B1/reserve", {}, 404),
+        ):
+            assert visitor.get(path, fields).status == status, path
+        assert {row["kind"] for row in visitor.shop.ledger()} == {"sign_in"}
 
 
 class TestMirror:

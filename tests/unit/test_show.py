@@ -143,3 +143,37 @@ def test_what_a_log_holds_cannot_move_the_cursor(home: Path, capsys: pytest.Capt
     running.run_workflow("evil.yaml", {"text": evil})
     for arguments in (["show", "last"], ["show", "last", "--at", "seen"], ["runs"]):
         assert not set(printed(capsys, *arguments)) & {"\x1b", "\x07", "\u202e"}
+
+
+HANDLED = """
+version: 1
+name: Handled
+nodes:
+  - id: clean
+    type: handle
+    attempts: 2
+    try: [{id: half, type: transform, expr: "{{ 1 // 0 }}"}]
+    catch: [{id: told, type: transform, expr: "{{ error.code }}"}]
+    finally: [{id: swept, type: transform, expr: 1}]
+"""
+
+
+def test_the_blocks_of_a_handle_stand_below_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each try, the catch and the finally are steps of their own, side by side, with what they did below them."""
+    (home.parent / "handled.yaml").write_text(HANDLED)
+    running.run_workflow("handled.yaml")
+    lines = printed(capsys, "show", "last").splitlines()
+    shown = [line.split("  = ")[0].rstrip() for line in lines if line.lstrip().startswith(("ok", "error"))]
+    assert [" ".join(line.split()[:2]) if line.strip() else "" for line in shown] == [
+        "ok clean",
+        "error try",
+        "error half",
+        "error try[2]",
+        "error half",
+        "ok catch",
+        "ok told",
+        "ok finally",
+        "ok swept",
+    ]
+    depths = [len(line) - len(line.lstrip()) for line in shown]
+    assert depths == [0, 2, 4, 2, 4, 2, 4, 2, 4]

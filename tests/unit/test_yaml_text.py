@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime import yaml_text
-from runtime.diagnostics import Diagnostic, Source, excerpt
-from runtime.yaml_text import Document
+from runtime.language import yaml_text
+from runtime.language.diagnostics import Diagnostic, Source, excerpt
+from runtime.language.yaml_text import Document
 
 
 def read(content: str | bytes) -> Document:

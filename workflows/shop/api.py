@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, cast
 
-from workflows.shop import form, mirror, orders
+from workflows.shop import form, mirror, orders, prices
 from workflows.shop.switches import SwitchError, read_switch
 from workflows.shop.web import RefusedError, Request, Response, Route, Shop, json_response, route
 
@@ -37,6 +37,20 @@ def all_orders(shop: Shop, request: Request, part: Mapping[str, str]) -> Respons
     """All orders, with the number of their payments in the ledger."""
     payments = shop.store.ledger("payment")
     return json_response([orders.as_json(order, payments) for order in shop.store.orders()[0]])
+
+
+def change_price(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
+    """`{"article": "TEA-1", "price": "9.90"}`; answers with all prices."""
+    wish = _json(request)
+    article, price = wish.get("article"), wish.get("price")
+    if (
+        not isinstance(article, str)
+        or article not in prices.PRODUCTS
+        or not (isinstance(price, str) and re.fullmatch(r"\d{1,6}\.\d\d", price))
+    ):
+        raise RefusedError(400, f"`article` is one of {', '.join(prices.PRODUCTS)}, `price` is a text like 9.90.")
+    prices.change(shop.store, request.request_id, article, price)
+    return json_response(prices.prices(shop.store))
 
 
 def form_fields(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
@@ -138,6 +152,7 @@ ROUTES: tuple[Route, ...] = (
     route("GET", "/_ledger", ledger, open=True),
     route("GET", r"/_ledger/(?P<id>\d{1,12})", ledger_row, open=True),
     route("GET", "/_orders", all_orders, open=True),
+    route("POST", "/_price", change_price, open=True),
     route("GET", "/_form", form_fields, open=True),
     route("GET", "/_switches", switches, open=True),
     route("POST", "/_switch", add_switch, open=True),

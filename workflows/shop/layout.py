@@ -59,6 +59,9 @@ dl { display: grid; grid-template-columns: 9rem 1fr; gap: .4rem 1rem; margin: 0;
 dt { color: var(--soft); }
 dd { margin: 0; }
 dl + form { margin-top: 1.2rem; }
+form + form { margin-top: .6rem; }
+table + .card { margin-top: 1rem; }
+iframe { border: 1px solid var(--line); border-radius: 8px; }
 .message { margin: 0 0 1rem; padding: .55rem .9rem; background: #e3f4ea; border-left: 4px solid var(--good); border-radius: 4px; }
 .message.bad { background: #fdecea; border-color: #b3261e; }
 .message:empty { display: none; }
@@ -68,16 +71,25 @@ ul.notes { white-space: pre-line; margin: 0 0 1rem; padding-left: 1.2rem; }
 """
 
 
+MENU = {
+    "/orders": "Orders",
+    "/triage": "Triage",
+    "/delivery": "Delivery",
+    "/dock": "Dock",
+    "/prices": "Prices",
+    "/form": "Application",
+    "/register": "Register",
+}
+"""What somebody who is signed in is led to, by path."""
+
+
 def page(
     title: str, body: str, *, user: str | None = None, here: str = "", narrow: bool = False, status: int = 200
 ) -> Response:
     """A whole page; `body` is HTML, `title` is text, `here` is the path of the menu entry to mark."""
     menu = ""
     if user is not None:
-        links = "".join(
-            _menu_link(path, name, here)
-            for path, name in (("/orders", "Orders"), ("/form", "Application"), ("/register", "Register"))
-        )
+        links = "".join(_menu_link(path, name, here) for path, name in MENU.items())
         menu = f'<nav aria-label="Main">{links}</nav><span>{escape(user)}</span>{_sign_out()}'
     html = (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(title)} – Corner Shop</title>\n'

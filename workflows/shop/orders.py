@@ -77,7 +77,7 @@ def show_list(shop: Shop, request: Request, part: Mapping[str, str]) -> Response
 
 def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
     """One order with its notes; `?pay=fetch` as in the list."""
-    order = _order(shop, part)
+    order = one(shop, part)
     by_fetch = request.query.get("pay") == "fetch"
     here = f"/orders/{order.number}" + ("?pay=fetch" if by_fetch else "")
     notes = "".join(f"<li>{escape(row.detail['text'])}</li>" for row in shop.store.ledger("note", order.number))
@@ -88,6 +88,7 @@ def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
         f'<dt>Ordered</dt><dd data-testid="ordered">{order.ordered}</dd>'
         f'<dt>Total</dt><dd data-testid="total">{order.total}</dd>'
         f"<dt>Status</dt><dd>{_badge(order, ' data-testid=status')}</dd></dl>{_pay_form(order, here)}</section>\n"
+        f'<p><a href="/orders/{order.number}/documents">Documents</a> · <a href="/orders/{order.number}/refund">Refund</a></p>\n'
         f"<h2>Notes</h2>\n{f'<ul class=notes>{notes}</ul>' if notes else '<p class=hint>No notes yet.</p>'}\n"
         f'<form class="card" method="post" action="/orders/{order.number}/notes">{layout.request_id_field()}'
         f"{layout.text_area('text', 'Note', attributes='required')}<button>Add note</button></form>"
@@ -98,7 +99,7 @@ def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 def pay(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
     """Record a payment, also for an order that is paid, and go back to where the button was."""
-    order = _order(shop, part)
+    order = one(shop, part)
     shop.store.record(request.request_id, "payment", order.number, {"total": order.total})
     if request.wants_json:
         return json_response({"number": order.number, "status": "paid"})
@@ -107,7 +108,7 @@ def pay(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
 
 def note(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
     """Record a note, as it was typed, and show the order again."""
-    order = _order(shop, part)
+    order = one(shop, part)
     # Browsers send the line ends of a text area as CRLF, whatever was typed.
     text = request.form.get("text", "").replace("\r\n", "\n")
     if not text.strip():
@@ -127,7 +128,8 @@ def as_json(order: Order, payments: list[LedgerRow]) -> dict[str, object]:
     }
 
 
-def _order(shop: Shop, part: Mapping[str, str]) -> Order:
+def one(shop: Shop, part: Mapping[str, str]) -> Order:
+    """The order whose number stands in the path; raises `RefusedError`."""
     order = shop.store.order(part["number"])
     if order is None:
         raise RefusedError(404, f"There is no order {part['number']}.")

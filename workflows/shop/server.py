@@ -11,7 +11,7 @@ from socketserver import TCPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from workflows.shop import site
+from workflows.shop import forms, site
 from workflows.shop.switches import Switch
 from workflows.shop.web import RefusedError, Request, Response, Shop
 
@@ -137,13 +137,14 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(length))
         if len(body) < int(length):
             raise ConnectionAbortedError("the browser went away while it sent")
-        is_form = self.headers.get_content_type() == "application/x-www-form-urlencoded"
+        fields, files = forms.read(self.headers.get("Content-Type", ""), body)
         return Request(
             self.command,
             path,
             self.path,
             query=dict(parse_qsl(parts.query, keep_blank_values=True)),
-            form=dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True)) if is_form else {},
+            form=fields,
+            files=files,
             body=body,
             cookies=_cookies(self.headers.get("Cookie", "")),
             wants_json=self.headers.get("Accept", "").startswith("application/json"),

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from workflows.shop import api, form, layout, mirror, orders, register, sign_in
+from workflows.shop import (
+    api,
+    delivery,
+    dock,
+    documents,
+    form,
+    layout,
+    mirror,
+    orders,
+    prices,
+    refunds,
+    register,
+    sign_in,
+    triage,
+)
 from workflows.shop.web import RefusedError, Request, Response, Route, Shop, json_response, redirect
 
 ROUTES: tuple[Route, ...] = (
-    *sign_in.ROUTES, *orders.ROUTES, *form.ROUTES, *register.ROUTES, *mirror.ROUTES, *api.ROUTES,
+    *sign_in.ROUTES, *orders.ROUTES, *refunds.ROUTES, *documents.ROUTES, *triage.ROUTES, *delivery.ROUTES, *dock.ROUTES,
+    *prices.ROUTES, *form.ROUTES, *register.ROUTES, *mirror.ROUTES, *api.ROUTES,
 )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ CREATE TABLE IF NOT EXISTS ledger (
     subject TEXT NOT NULL, detail TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS ledger_subject ON ledger (kind, subject);
+CREATE TABLE IF NOT EXISTS files (id INTEGER PRIMARY KEY, content BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS sessions (token TEXT PRIMARY KEY, user TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
@@ -77,9 +78,9 @@ class LedgerRow:
     """UTC, ISO 8601 with milliseconds."""
     request_id: str
     kind: str
-    """`payment`, `note`, `form`, `registration_draft`, `registration`, `sign_in` or `sign_out`."""
+    """Like `payment` or `sign_in`; the module that records a kind says what it means."""
     subject: str
-    """What it was done to: an order number, an e-mail address, a user, or empty."""
+    """What it was done to: an order number, an e-mail address, a gate, a user, or empty."""
     detail: dict[str, Any]
 
 
@@ -134,6 +135,22 @@ class Store:
             row = self._insert(request_id, kind, subject, detail or {})
             self._changed.notify_all()
             return row
+
+    def record_file(
+        self, request_id: str, kind: str, subject: str, detail: Mapping[str, object], content: bytes
+    ) -> LedgerRow:
+        """Write one side effect that leaves a file behind; `content` gives it back by the id of the row."""
+        with self._changed, self._transaction():
+            row = self._insert(request_id, kind, subject, detail)
+            self._db.execute("INSERT INTO files VALUES (?, ?)", (row.id, content))
+            self._changed.notify_all()
+            return row
+
+    def content(self, id: int) -> bytes:
+        """The file that the row with that id left behind; empty if it left none."""
+        with self._changed:
+            row = self._db.execute("SELECT content FROM files WHERE id = ?", (id,)).fetchone()
+            return b"" if row is None else row["content"]
 
     def ledger(self, kind: str | None = None, subject: str | None = None) -> list[LedgerRow]:
         """The rows of a kind and subject, oldest first; `None` is any."""

@@ -27,6 +27,15 @@ class Shop:
 
 
 @dataclass(frozen=True)
+class Upload:
+    """A file that a form sent."""
+
+    field: str
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True)
 class Request:
     """One HTTP request, read and decoded."""
 
@@ -37,7 +46,9 @@ class Request:
     """Path and query as they were sent."""
     query: Mapping[str, str]
     form: Mapping[str, str]
-    """The fields of an urlencoded body, else empty."""
+    """The fields of a form that are no files."""
+    files: tuple[Upload, ...] = ()
+    """The files of a form, those of one field in the order in which they were chosen."""
     body: bytes = b""
     cookies: Mapping[str, str] = field(default_factory=dict[str, str])
     wants_json: bool = False

@@ -1,0 +1,73 @@
+"""``browser_action``: one deed on the page. Each action is a class, so each takes its own fields and no others."""
+
+from nodes.browser_action.base import BrowserAction
+from nodes.browser_action.dialogs import Dialog
+from nodes.browser_action.elements import Drag, Hover, Scroll
+from nodes.browser_action.fields import Check, Fill, Select, Uncheck
+from nodes.browser_action.files import Download, Pdf, Screenshot, Upload
+from nodes.browser_action.keyboard import Press, Type
+from nodes.browser_action.navigation import Back, Forward, Goto, Reload, Wait
+from nodes.browser_action.pointing import Click, DoubleClick
+from nodes.browser_action.sessions import LoadSession, SaveSession
+from nodes.browser_action.tabs import CloseTab, OpenTab, SwitchTab
+
+VARIANTS = (
+    Goto,
+    Back,
+    Forward,
+    Reload,
+    Click,
+    DoubleClick,
+    Fill,
+    Type,
+    Press,
+    Check,
+    Uncheck,
+    Select,
+    Hover,
+    Drag,
+    Scroll,
+    Upload,
+    Download,
+    Dialog,
+    Wait,
+    OpenTab,
+    SwitchTab,
+    CloseTab,
+    Screenshot,
+    Pdf,
+    SaveSession,
+    LoadSession,
+)
+"""The actions, told apart by ``action``."""
+
+__all__ = [
+    "VARIANTS",
+    "Back",
+    "BrowserAction",
+    "Check",
+    "Click",
+    "CloseTab",
+    "Dialog",
+    "DoubleClick",
+    "Download",
+    "Drag",
+    "Fill",
+    "Forward",
+    "Goto",
+    "Hover",
+    "LoadSession",
+    "OpenTab",
+    "Pdf",
+    "Press",
+    "Reload",
+    "SaveSession",
+    "Screenshot",
+    "Scroll",
+    "Select",
+    "SwitchTab",
+    "Type",
+    "Uncheck",
+    "Upload",
+    "Wait",
+]

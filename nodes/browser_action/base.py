@@ -1,0 +1,59 @@
+"""What the actions share: a deed on the page, and a deed on one element."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from nodes.errors import AuthorError
+from nodes.tabs import InTab
+from nodes.targets import Target
+from nodes.values import Json
+
+if TYPE_CHECKING:
+    from nodes.pages import Deed
+    from nodes.ports import LeafContext
+
+
+class BrowserAction(InTab):
+    """One deed on the page. It waits, as a person would, until the deed is possible; ``timeout`` bounds that."""
+
+    touches_page: ClassVar[bool] = True
+
+    type: Literal["browser_action"] = "browser_action"
+
+
+class OnElement(BrowserAction):
+    """A deed on one element."""
+
+    deed: ClassVar[Deed]
+
+    target: Target
+    """The element."""
+
+    def summary(self) -> str:
+        """The deed and its target."""
+        return f"{self.deed} {self.target}"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Find the element, then do the deed. A deed that must not happen twice is announced only once it can succeed."""
+        target = await ctx.located(self.target)
+        if self.effect_class == "effect":
+            await ctx.page.ready(target, self.deed)
+        await ctx.act()
+        return await self.do(ctx, target)
+
+    @abstractmethod
+    async def do(self, ctx: LeafContext, target: Target) -> Json:
+        """The deed itself, and the node's value."""
+
+
+def demand_whole(url: str) -> None:
+    """Raise AuthorError ``address-incomplete`` for an address without a scheme."""
+    if "://" not in url and not url.startswith(("about:", "data:")):
+        raise AuthorError(
+            "address-incomplete",
+            f"`{url}` is no whole address",
+            mend=f"write http:// or https:// before it: `https://{url}`",
+            evidence={"url": url},
+        )

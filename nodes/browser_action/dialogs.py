@@ -1,0 +1,60 @@
+"""The action that answers a dialog of the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import model_validator
+from typing_extensions import override
+
+from nodes.base import EffectClass
+from nodes.browser_action.base import BrowserAction
+from nodes.template import SecretText, Text
+from nodes.values import Json
+
+if TYPE_CHECKING:
+    from nodes.ports import LeafContext
+
+
+class Dialog(BrowserAction):
+    """Answers a dialog of the page: ``alert``, ``confirm``, ``prompt``, or the question whether to leave it. Value: what the dialog said.
+
+    It stands after the step that opens the dialog, and waits for one that opens later. While a dialog is open nothing else can be done in
+    its tab. ``accept`` is class *effect*, ``dismiss`` idempotent; a click that only opens the question is best marked
+    ``effect: idempotent``, so that the answer alone counts as the deed.
+    """
+
+    despite_dialog: ClassVar[bool] = True
+
+    action: Literal["dialog"]
+    """Answer a dialog."""
+    answer: Literal["accept", "dismiss"]
+    """The button: ``accept`` is OK, ``dismiss`` is Cancel."""
+    value: SecretText | None = None
+    """What is typed into a ``prompt`` before it is accepted; may be a secret."""
+    text: Text | None = None
+    """Text that the dialog must contain: case-sensitive, as whole words. One that says something else is left open, and the step fails."""
+
+    @model_validator(mode="after")
+    def _value_is_for_accept(self) -> Dialog:
+        if self.value is not None and self.answer == "dismiss":
+            raise ValueError("`value` goes with `answer: accept`: nothing is typed into what is dismissed")
+        return self
+
+    @property
+    @override
+    def effect_class(self) -> EffectClass:
+        """Whoever accepts does what was asked; whoever dismisses leaves things as they are."""
+        return self.effect or ("effect" if self.answer == "accept" else "idempotent")
+
+    def summary(self) -> str:
+        """The answer, and what it answers."""
+        return f"{self.answer} dialog" + (f' "{self.text}"' if self.text else "")
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Wait for the dialog, then answer it."""
+        message = await ctx.page.asked(self.text)
+        await ctx.act()
+        await ctx.page.answer(accept=self.answer == "accept", text=self.value)
+        await ctx.verify()
+        return message

@@ -1,0 +1,104 @@
+"""Actions that move the mouse or the page: over an element, from one to another, to a place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import model_validator
+
+from nodes.base import EffectClass
+from nodes.browser_action.base import BrowserAction, OnElement
+from nodes.part import Part
+from nodes.targets import Target
+from nodes.template import Integer
+from nodes.values import Json
+
+if TYPE_CHECKING:
+    from nodes.pages import Deed
+    from nodes.ports import LeafContext
+
+
+class Hover(OnElement):
+    """Moves the mouse over an element, so that its menu or hint shows. Value: none."""
+
+    effect_default: ClassVar[EffectClass] = "idempotent"
+    deed: ClassVar[Deed] = "hover"
+
+    action: Literal["hover"]
+    """Move the mouse over an element."""
+
+    async def do(self, ctx: LeafContext, target: Target) -> Json:
+        """Move the mouse there."""
+        await ctx.page.hover(target)
+
+
+class Drag(BrowserAction):
+    """Drags an element onto another. Class *effect* unless ``effect`` says otherwise. Value: none."""
+
+    takes_up_input: ClassVar[bool] = False
+    deed: ClassVar[Deed] = "drag"
+
+    action: Literal["drag"]
+    """Drag an element onto another."""
+    target: Target
+    """The element that is dragged."""
+    to: Target
+    """The element on which it is dropped."""
+
+    def summary(self) -> str:
+        """From where to where."""
+        return f"drag {self.target} to {self.to}"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Find both elements before anything is picked up."""
+        target, to = await ctx.located(self.target), await ctx.located(self.to)
+        await ctx.page.ready(target, self.deed)
+        await ctx.page.ready(to, self.deed)
+        await ctx.act()
+        await ctx.page.drag(target, to)
+
+
+class Distance(Part):
+    """How far to scroll, in CSS pixels; negative is up or left."""
+
+    x: Integer = 0
+    """To the right."""
+    y: Integer = 0
+    """Down."""
+
+
+class Scroll(BrowserAction):
+    """Scrolls an element into view; with ``to`` or ``by`` scrolls within it, or without a target the page.
+
+    Value: ``{x, y, at_end}`` of what was scrolled: how far it is scrolled in pixels, and whether its lower end is reached.
+    """
+
+    effect_default: ClassVar[EffectClass] = "idempotent"
+
+    action: Literal["scroll"]
+    """Scroll an element into view, or to a place."""
+    target: Target | None = None
+    """The element."""
+    to: Literal["top", "bottom"] | None = None
+    """Where to scroll: ``top`` or ``bottom``."""
+    by: Distance | None = None
+    """How far to scroll from where it is."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Scroll:
+        if self.to is not None and self.by is not None:
+            raise ValueError("`scroll` takes `to` or `by`, not both")
+        if self.target is None and self.to is None and self.by is None:
+            raise ValueError("`scroll` needs a `target`, or `to` or `by`")
+        return self
+
+    def summary(self) -> str:
+        """What is scrolled, and where to."""
+        where = f" to {self.to}" if self.to else f" by {self.by.x}, {self.by.y}" if self.by else ""
+        return f"scroll {self.target or 'the page'}{where}"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Scroll at once, without the smoothness that pages ask for."""
+        target = await ctx.located(self.target) if self.target else None
+        await ctx.act()
+        return await ctx.page.scroll(target, self.to, (self.by.x, self.by.y) if self.by else None)

@@ -1,0 +1,94 @@
+"""Actions on the fields of a form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from nodes.base import EffectClass
+from nodes.browser_action.base import OnElement
+from nodes.targets import Target
+from nodes.template import Condition, Ref, SecretText, Unfit, to_text
+from nodes.values import Json
+
+if TYPE_CHECKING:
+    from nodes.pages import Deed
+    from nodes.ports import LeafContext
+
+
+class Fill(OnElement):
+    """Puts a text into a field, in place of what it holds. Value: none.
+
+    What was filled since the last click is looked at again before the next click or key: where the page has emptied a field meanwhile it is
+    filled again, and where the page does not keep the text that is ``value-not-kept``. What the page makes of a text (``1234`` to ``1,234``) is kept.
+    """
+
+    effect_default: ClassVar[EffectClass] = "idempotent"
+    deed: ClassVar[Deed] = "fill"
+
+    action: Literal["fill"]
+    """Fill a field."""
+    value: SecretText
+    """The text; may be a secret."""
+
+    async def do(self, ctx: LeafContext, target: Target) -> Json:
+        """Fill the field."""
+        await ctx.page.fill(target, self.value, secret=ctx.holds_secret(self.value))
+
+
+class Check(OnElement):
+    """Checks a box or chooses a radio button. Value: none."""
+
+    effect_default: ClassVar[EffectClass] = "idempotent"
+    deed: ClassVar[Deed] = "check"
+
+    action: Literal["check"]
+    """Check a box or choose a radio button."""
+    checked: Condition = True
+    """``false`` takes the check mark away."""
+
+    async def do(self, ctx: LeafContext, target: Target) -> Json:
+        """Set the box."""
+        await ctx.page.check(target, self.checked)
+
+
+class Uncheck(OnElement):
+    """Takes the check mark from a box. Value: none."""
+
+    effect_default: ClassVar[EffectClass] = "idempotent"
+    deed: ClassVar[Deed] = "check"
+
+    action: Literal["uncheck"]
+    """Take the check mark from a box."""
+
+    def summary(self) -> str:
+        """The deed and its target."""
+        return f"uncheck {self.target}"
+
+    async def do(self, ctx: LeafContext, target: Target) -> Json:
+        """Set the box."""
+        await ctx.page.check(target, False)
+
+
+def to_options(value: Json) -> list[str]:
+    """One text or a list of texts."""
+    options = value if isinstance(value, list) else [value]
+    if not options:
+        raise Unfit("is an empty list, and at least one option is wanted")
+    return [to_text(option) for option in options]
+
+
+class Select(OnElement):
+    """Chooses in a drop-down list. Value: the list of values chosen."""
+
+    effect_default: ClassVar[EffectClass] = "idempotent"
+    deed: ClassVar[Deed] = "select"
+
+    action: Literal["select"]
+    """Choose in a drop-down list."""
+    value: Annotated[str | list[str], Ref(to_options, item=to_text)]
+    """Label or value of the option; a list chooses several."""
+
+    async def do(self, ctx: LeafContext, target: Target) -> Json:
+        """Choose the options."""
+        options = [self.value] if isinstance(self.value, str) else self.value
+        return await ctx.page.select(target, options)

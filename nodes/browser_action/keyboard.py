@@ -1,0 +1,132 @@
+"""Actions of the keyboard."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, Field
+
+from nodes.base import EffectClass
+from nodes.browser_action.base import BrowserAction, OnElement
+from nodes.tabs import TabName
+from nodes.targets import Target
+from nodes.template import Ref, SecretText, Unfit, to_text
+from nodes.values import Json
+
+if TYPE_CHECKING:
+    from nodes.pages import Deed
+    from nodes.ports import LeafContext
+
+KEYS = frozenset(
+    [
+        "Enter",
+        "Tab",
+        "Escape",
+        "Backspace",
+        "Delete",
+        "Insert",
+        "Space",
+        "Home",
+        "End",
+        "PageUp",
+        "PageDown",
+        "ArrowUp",
+        "ArrowDown",
+        "ArrowLeft",
+        "ArrowRight",
+        "F1",
+        "F2",
+        "F3",
+        "F4",
+        "F5",
+        "F6",
+        "F7",
+        "F8",
+        "F9",
+        "F10",
+        "F11",
+        "F12",
+        "CapsLock",
+        "ContextMenu",
+        "Control",
+        "Shift",
+        "Alt",
+        "Meta",
+    ]
+)
+"""Keys by name, as ``KeyboardEvent.key`` has them; every other key is the one character that it types."""
+
+MODIFIERS = frozenset({"Control", "Shift", "Alt", "Meta", "ControlOrMeta"})
+"""Keys that are held down; ``ControlOrMeta`` is what copies and pastes on the machine."""
+
+_CHARACTER = re.compile(r"[!-~]")
+
+
+class Type(OnElement):
+    """Types a text into a field, key by key, in place of what it holds. Value: none.
+
+    Take ``fill``, which is faster, unless the page listens to each key: a search that suggests while one types, a field that moves on
+    by itself. The field is emptied first, so typing twice leaves the same as typing once: class *idempotent*.
+    """
+
+    effect_default: ClassVar[EffectClass] = "idempotent"
+    deed: ClassVar[Deed] = "type"
+
+    action: Literal["type"]
+    """Type key by key."""
+    value: SecretText
+    """The text; may be a secret."""
+    delay: float = Field(default=0, ge=0, le=10_000)
+    """Milliseconds between two keys; ``timeout`` must leave room for them."""
+
+    async def do(self, ctx: LeafContext, target: Target) -> Json:
+        """Type."""
+        await ctx.page.type(target, self.value, self.delay, secret=ctx.holds_secret(self.value))
+
+
+def to_keys(value: Json) -> str:
+    """One key, or several held together: ``Enter``, ``a``, ``Control+Shift+K``."""
+    text = to_text(value)
+    # A plus is a key too: `Control++`.
+    *held, last = re.split(r"(?<!^)(?<!\+)\+", text)
+    unknown = next((each for each in held if each not in MODIFIERS), None)
+    if unknown is None and last not in KEYS and not _CHARACTER.fullmatch(last):
+        unknown = last
+    if unknown is None:
+        return text
+    raise Unfit(
+        f"has no key `{unknown}`: write a character, or one of {', '.join(sorted(KEYS))}, with Control+, Shift+, Alt+, Meta+ before it"
+    )
+
+
+class Press(BrowserAction):
+    """Presses a key, or several held together. Class *effect* unless ``effect`` says otherwise: Enter may send a form. Value: the address of the page afterwards."""
+
+    takes_up_input: ClassVar[bool] = False
+    deed: ClassVar[Deed] = "press"
+
+    action: Literal["press"]
+    """Press a key."""
+    key: Annotated[str, AfterValidator(to_keys), Ref(to_keys)]
+    """The key: ``Enter``, ``ArrowDown``, ``a``, ``Control+A`` …"""
+    target: Target | None = None
+    """The element that gets the key; without it the one that has the focus."""
+    opens: TabName | None = None
+    """Name for the tab that the key opens: it is waited for, and can be worked in by ``tab``. The current tab stays the current one."""
+
+    def summary(self) -> str:
+        """The key, and who gets it."""
+        return f"press {self.key} in {self.target}" if self.target else f"press {self.key}"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Find the element, then press; the address is read once ``verify`` holds."""
+        page = ctx.page
+        target = await ctx.located(self.target) if self.target else None
+        if target is not None and self.effect_class == "effect":
+            await page.ready(target, self.deed)
+        await ctx.act()
+        async with page.opening(self.opens):
+            await page.press(self.key, target)
+        await ctx.verify()
+        return ctx.page.url

@@ -1,0 +1,120 @@
+"""Actions that load documents, and the one that waits."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import model_validator
+
+from nodes.base import EffectClass
+from nodes.browser_action.base import BrowserAction, demand_whole
+from nodes.template import Text
+from nodes.values import Json
+
+if TYPE_CHECKING:
+    from nodes.pages import Page
+    from nodes.ports import LeafContext
+
+
+class Goto(BrowserAction):
+    """Loads an address. Value: the final address, after redirects."""
+
+    effect_default: ClassVar[EffectClass] = "idempotent"
+
+    action: Literal["goto"]
+    """Load an address."""
+    url: Text
+    """The address; its origin must be one that the workflow allows."""
+
+    def summary(self) -> str:
+        """The address."""
+        return f"goto {self.url}"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Load the address."""
+        demand_whole(self.url)
+        await ctx.act()
+        await ctx.page.goto(self.url)
+        await ctx.verify()
+        return ctx.page.url
+
+
+class InHistory(BrowserAction):
+    """Loads a page of the tab's history."""
+
+    effect_default: ClassVar[EffectClass] = "idempotent"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Go there; the address is read once ``verify`` holds."""
+        await ctx.act()
+        await self.move(ctx.page)
+        await ctx.verify()
+        return ctx.page.url
+
+    @abstractmethod
+    async def move(self, page: Page) -> None:
+        """The step itself."""
+
+
+class Back(InHistory):
+    """Goes back to the page before, as the browser's button does. Value: its address."""
+
+    action: Literal["back"]
+    """Go back to the page before."""
+
+    async def move(self, page: Page) -> None:
+        """Go back."""
+        await page.back()
+
+
+class Forward(InHistory):
+    """Goes forward again to the page that ``back`` came from. Value: its address."""
+
+    action: Literal["forward"]
+    """Go forward to the page that `back` came from."""
+
+    async def move(self, page: Page) -> None:
+        """Go forward."""
+        await page.forward()
+
+
+class Reload(BrowserAction):
+    """Loads the page again. One that is the answer to a form is not: that would send the form again. Value: its address."""
+
+    effect_default: ClassVar[EffectClass] = "idempotent"
+
+    action: Literal["reload"]
+    """Load the page again."""
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Load it again; a form is sent again only where the author calls that a deed."""
+        await ctx.act()
+        await ctx.page.reload(resend=self.effect_class == "effect")
+        await ctx.verify()
+        return ctx.page.url
+
+
+class Wait(BrowserAction):
+    """Waits until its ``verify`` rules hold. Value: the address of the page."""
+
+    effect_default: ClassVar[EffectClass] = "read"
+
+    action: Literal["wait"]
+    """Wait until rules hold."""
+
+    @model_validator(mode="after")
+    def _something_to_wait_for(self) -> Wait:
+        if not self.verify:
+            raise ValueError("`wait` needs `verify`: the rules to wait for")
+        return self
+
+    def summary(self) -> str:
+        """The rules."""
+        return f"wait for {', '.join(str(rule) for rule in self.verify)}"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Wait."""
+        await ctx.act()
+        await ctx.verify()
+        return ctx.page.url

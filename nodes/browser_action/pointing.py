@@ -1,0 +1,60 @@
+"""Actions of the mouse."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from nodes.browser_action.base import OnElement
+from nodes.tabs import TabName
+from nodes.targets import Target
+from nodes.values import Json
+
+if TYPE_CHECKING:
+    from nodes.pages import Deed, Page
+    from nodes.ports import LeafContext
+
+
+class Opener(OnElement):
+    """A deed on an element that may open a tab."""
+
+    opens: TabName | None = None
+    """Name for the tab that the deed opens: it is waited for, and can be worked in by ``tab``. The current tab stays the current one."""
+
+    async def do(self, ctx: LeafContext, target: Target) -> Json:
+        """Do it, and wait for the tab; the address is read once ``verify`` holds."""
+        page = ctx.page
+        async with page.opening(self.opens):
+            await self.strike(page, target)
+        await ctx.verify()
+        return ctx.page.url
+
+    @abstractmethod
+    async def strike(self, page: Page, target: Target) -> None:
+        """The deed itself."""
+
+
+class Click(Opener):
+    """Clicks an element. Class *effect* unless ``effect`` says otherwise. Value: the address of the page afterwards."""
+
+    deed: ClassVar[Deed] = "click"
+
+    action: Literal["click"]
+    """Click an element."""
+
+    async def strike(self, page: Page, target: Target) -> None:
+        """Click."""
+        await page.click(target)
+
+
+class DoubleClick(Opener):
+    """Clicks an element twice, as one deed. Class *effect* unless ``effect`` says otherwise. Value: the address of the page afterwards."""
+
+    deed: ClassVar[Deed] = "dblclick"
+
+    action: Literal["dblclick"]
+    """Click an element twice."""
+
+    async def strike(self, page: Page, target: Target) -> None:
+        """Click twice."""
+        await page.dblclick(target)

@@ -1,0 +1,86 @@
+"""Actions that keep a signed-in state, and take one over."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, Field
+
+from nodes.base import EffectClass
+from nodes.browser_action.base import BrowserAction
+from nodes.errors import SiteError
+from nodes.template import Ref, Unfit, to_text
+from nodes.values import Json
+
+if TYPE_CHECKING:
+    from nodes.ports import LeafContext
+
+
+def to_name(value: Json) -> str:
+    """A name: letters, digits, ``_``, ``-`` and dots, beginning with a letter or digit."""
+    text = to_text(value)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", text):
+        raise Unfit("is no name: letters, digits, `_`, `-` and dots, at most 80, beginning with a letter or a digit")
+    return text
+
+
+class Session(BrowserAction):
+    """A signed-in state by name."""
+
+    effect_default: ClassVar[EffectClass] = "idempotent"
+
+    name: Annotated[str, AfterValidator(to_name), Ref(to_name)]
+    """Name of the state, such as ``shop-admin``. All workflows of a project share these names."""
+
+
+class SaveSession(Session):
+    """Keeps the signed-in state: cookies, local storage and IndexedDB of the origins that the workflow allows. Value: ``{name, saved_at}``.
+
+    It stands in the private part of ``.runops``, is readable by its owner only, and is never shown. ``load_session`` takes it over, in this workflow or another.
+    """
+
+    action: Literal["save_session"]
+    """Keep the signed-in state."""
+
+    def summary(self) -> str:
+        """Which state."""
+        return f"save_session {self.name}"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Read the state, then keep it."""
+        await ctx.act()
+        saved_at = await ctx.sessions.save(self.name, await ctx.page.signed_in())
+        return {"name": self.name, "saved_at": saved_at}
+
+
+class LoadSession(Session):
+    """Takes over a signed-in state that ``save_session`` kept, in the place of what the browser holds. Value: ``{name, saved_at}``.
+
+    Only what belongs to an origin that the workflow allows is taken over. Pages that are open stay as they are until they are loaded again.
+    A state that is not there, or too old, is ``session-not-found``: a ``handle`` around this and the first page can catch it, and sign in.
+    """
+
+    action: Literal["load_session"]
+    """Take over a signed-in state."""
+    max_age: float | None = Field(default=None, gt=0)
+    """Seconds after which a state is too old; by default it never is."""
+
+    def summary(self) -> str:
+        """Which state."""
+        return f"load_session {self.name}"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Look whether the state is there, then take it over."""
+        state = await ctx.sessions.load(self.name)
+        if state is None or (self.max_age is not None and state.age > self.max_age):
+            why = "there is none" if state is None else f"it is {state.age:.0f} s old, and may be {self.max_age:g}"
+            raise SiteError(
+                "session-not-found",
+                f"no signed-in state `{self.name}` can be loaded: {why}",
+                mend="sign in and keep the state with `save_session`, in the `catch` of a `handle` around this node",
+                evidence={"name": self.name, "saved_at": state.saved_at if state else None},
+            )
+        await ctx.act()
+        await ctx.page.sign_in(state.content)
+        return {"name": self.name, "saved_at": state.saved_at}

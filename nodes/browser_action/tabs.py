@@ -1,0 +1,93 @@
+"""Actions that open, choose and close tabs. They work on the row of tabs, not in one of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from nodes.base import EffectClass, Leaf
+from nodes.browser_action.base import demand_whole
+from nodes.tabs import TabName
+from nodes.template import Text
+from nodes.values import Json
+
+if TYPE_CHECKING:
+    from nodes.ports import LeafContext
+
+
+class OnTabs(Leaf):
+    """A deed on the row of tabs. A dialog in one of them does not disturb it."""
+
+    touches_page: ClassVar[bool] = True
+    despite_dialog: ClassVar[bool] = True
+    effect_default: ClassVar[EffectClass] = "idempotent"
+
+    type: Literal["browser_action"] = "browser_action"
+
+
+class OpenTab(OnTabs):
+    """Opens a tab and makes it the current one; one that is open already under this name is taken. Value: the address of its page."""
+
+    action: Literal["open_tab"]
+    """Open a tab."""
+    tab: TabName
+    """What the tab is called from now on."""
+    url: Text | None = None
+    """Address to load in it; without one it stays as it is, a new one blank."""
+
+    def summary(self) -> str:
+        """The tab and the address."""
+        return f"open tab {self.tab}" + (f" at {self.url}" if self.url else "")
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Open it, then load the address."""
+        if self.url is not None:
+            demand_whole(self.url)
+        await ctx.act()
+        await ctx.tabs.open(self.tab)
+        if self.url is not None:
+            await ctx.page.goto(self.url)
+        await ctx.verify()
+        return ctx.page.url
+
+
+class SwitchTab(OnTabs):
+    """Makes a tab the current one: what names no tab works in it from now on. Value: the address of its page."""
+
+    action: Literal["switch_tab"]
+    """Choose the current tab."""
+    tab: TabName
+    """The tab. The first one is called ``main``."""
+
+    def summary(self) -> str:
+        """The tab."""
+        return f"switch to tab {self.tab}"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Switch."""
+        await ctx.act()
+        await ctx.tabs.switch(self.tab)
+        await ctx.verify()
+        return ctx.page.url
+
+
+class CloseTab(OnTabs):
+    """Closes a tab; one that is closed already is left at that. Value: the address of the page that is the current one then.
+
+    Where it was the current tab, the one that opened it is next, else ``main``.
+    """
+
+    action: Literal["close_tab"]
+    """Close a tab."""
+    tab: TabName | None = None
+    """The tab; the current one by default."""
+
+    def summary(self) -> str:
+        """The tab."""
+        return f"close tab {self.tab}" if self.tab else "close the current tab"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Close it."""
+        await ctx.act()
+        await ctx.tabs.close(self.tab)
+        await ctx.verify()
+        return ctx.page.url

@@ -1,0 +1,27 @@
+"""``browser_query``: reads the page. Each query is a class, so each takes its own fields and no others."""
+
+from nodes.browser_query.base import BrowserQuery
+from nodes.browser_query.elements import Attribute, Count, Exists, State, Text, Value
+from nodes.browser_query.page import Assert, Observation, Title, Url
+from nodes.browser_query.rows import Extract, FieldOf, Table
+
+VARIANTS = (Extract, Table, Text, Value, Attribute, State, Exists, Count, Url, Title, Observation, Assert)
+"""The queries, told apart by ``query``."""
+
+__all__ = [
+    "VARIANTS",
+    "Assert",
+    "Attribute",
+    "BrowserQuery",
+    "Count",
+    "Exists",
+    "Extract",
+    "FieldOf",
+    "Observation",
+    "State",
+    "Table",
+    "Text",
+    "Title",
+    "Url",
+    "Value",
+]

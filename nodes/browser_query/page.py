@@ -1,0 +1,130 @@
+"""Queries of the whole page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, model_validator
+
+from nodes.browser_query.base import BrowserQuery
+from nodes.errors import AssertFailed, SiteError
+from nodes.rules import Rule
+from nodes.targets import Target
+from nodes.values import Json
+
+if TYPE_CHECKING:
+    from nodes.ports import LeafContext
+
+
+class Url(BrowserQuery):
+    """Reads the address of the page. Value: text."""
+
+    query: Literal["url"]
+    """Read the address."""
+
+    def summary(self) -> str:
+        """Which query."""
+        return "read the address"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Read the address."""
+        await ctx.act()
+        return ctx.page.url
+
+
+class Title(BrowserQuery):
+    """Reads the title of the page. Value: text."""
+
+    query: Literal["title"]
+    """Read the title."""
+
+    def summary(self) -> str:
+        """Which query."""
+        return "read the title"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Read the title."""
+        await ctx.act()
+        return await ctx.page.title()
+
+
+class Observation(BrowserQuery):
+    """Reads what is on the page, or in an element, as a tree of lines: roles, names, texts, as assistive programs see them. Value: text.
+
+    A text that is longer than ``max_chars`` is cut between two lines, and its last line says how much was left out.
+    """
+
+    query: Literal["observation"]
+    """Read the page as roles and names."""
+    target: Target | None = None
+    """The element; without it the whole page."""
+    max_chars: int = Field(default=20_000, ge=200, le=1_000_000)
+    """How many characters the text may have."""
+
+    def summary(self) -> str:
+        """What is observed."""
+        return f"observe {self.target or 'the page'}"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Look once."""
+        target = await ctx.located(self.target) if self.target else None
+        await ctx.act()
+        return bounded(await ctx.page.observation(target), self.max_chars)
+
+
+def bounded(text: str, most: int) -> str:
+    """``text``, or as many of its first lines as ``most`` characters have room for, and a line that says what is missing."""
+    if len(text) <= most:
+        return text
+    lines = text.split("\n")
+    room = most - len(_rest(len(lines), len(text))) - 1
+    kept: list[str] = []
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    left_out = "\n".join(lines[len(kept) :])
+    return "\n".join([*kept, _rest(len(lines) - len(kept), len(left_out))])
+
+
+def _rest(lines: int, characters: int) -> str:
+    return f"… {lines} more lines, {characters} characters: give a `target`, or a larger `max_chars`"
+
+
+class Assert(BrowserQuery):
+    """A finding of the workflow: rules that must hold. It is never retried and never called drift. Value: none."""
+
+    query: Literal["assert"]
+    """State what must hold."""
+    rules: list[Rule] = Field(min_length=1)
+    """What must hold; each is waited for."""
+
+    @model_validator(mode="after")
+    def _no_retry(self) -> Assert:
+        if self.retry is not None:
+            raise ValueError(
+                "an assert is a finding and is never retried: take `retry` away, or wait longer with `timeout`"
+            )
+        return self
+
+    def summary(self) -> str:
+        """The rules."""
+        return f"assert {', '.join(str(rule) for rule in self.rules)}"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        """Wait for each rule; the first that does not hold is the finding."""
+        await ctx.act()
+        for rule in self.rules:
+            try:
+                await ctx.page.wait_for(rule)
+            except SiteError as error:
+                if error.code != "rule-failed":
+                    raise
+                raise AssertFailed(
+                    "assert-failed",
+                    error.message,
+                    mend="look at the page: if it is right, correct the rule; if not, this is what the workflow found",
+                    phase="after",
+                    evidence=error.evidence,
+                ) from None

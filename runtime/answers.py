@@ -1,0 +1,134 @@
+"""What a person answers to the questions with which a run paused: read, checked, and written into the run's log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nodes import registry
+from nodes.errors import Paused, UsageError
+from nodes.values import Json, as_text
+from runtime import history, runs, secrets, settings, store
+from runtime.language import inputs, yaml_text
+
+REASON = "question"
+"""The reason of a pause that waits for answers; other pauses wait for a decision."""
+
+Question = Mapping[str, Any]
+"""A question as data: ``question``, ``type``, and where there are any ``choices`` and ``default``."""
+
+
+def pause(path: str, questions: Mapping[str, Question]) -> Paused:
+    """The pause that asks these questions."""
+    asked = [each["question"] for each in questions.values()]
+    paused = Paused(
+        REASON,
+        asked[0] if len(asked) == 1 else f"{len(asked)} questions: {' '.join(asked)}",
+        mend=f"answer with `NAME=VALUE` for {', '.join(f'`{name}`' for name in questions)}",
+        evidence={"questions": {name: dict(each) for name, each in questions.items()}},
+    )
+    paused.path = path
+    return paused
+
+
+def how(run: str, reason: str, evidence: Json) -> str:
+    """The command that answers a pause."""
+    if reason != REASON:
+        return f"runops decide {run} done|not-done|skip"
+    names = evidence["questions"] if isinstance(evidence, dict) else {}
+    return " ".join(["runops answer", run, *(f"{name}=…" for name in names)])
+
+
+def in_words(question: Question) -> str:
+    """A question for people, with what may be answered."""
+    choices: list[Json] | None = question.get("choices")
+    may_be = inputs.WORDS[question["type"]] if choices is None else " or ".join(as_text(each) for each in choices)
+    default = f"; default {as_text(question['default'])}" if question.get("default") not in (None, "") else ""
+    return f"{question['question']}  ({may_be}{default})"
+
+
+def asked(past: history.History, run: str) -> dict[str, Question]:
+    """The questions that the run waits with. Raises UsageError ``nothing-to-answer``."""
+    question = past.question
+    if past.status == "paused" and question is not None and past.answer is None:
+        if question.data["reason"] == REASON:
+            return question.data["evidence"]["questions"]
+        raise UsageError(
+            "nothing-to-answer",
+            f"run {run} waits for a decision, and asks nothing else",
+            mend=f"`{how(run, str(question.data['reason']), None)}`",
+        )
+    state = "answered already" if past.status == "paused" else past.status
+    raise UsageError(
+        "nothing-to-answer", f"run {run} asks nothing: it is {state}", mend=f"go on with `runops resume {run}`"
+    )
+
+
+def read(name: str, question: Question, text: str) -> Json:
+    """The answer that a text is, by the question's type and choices. Raises UsageError ``bad-answer``."""
+    choices: list[Json] | None = question.get("choices")
+    if choices is not None:
+        for choice in choices:
+            if text.strip() == (choice if isinstance(choice, str) else as_text(choice)):
+                return choice
+        listed = ", ".join(as_text(choice) for choice in choices)
+        raise UsageError(
+            "bad-answer", f"`{name}` cannot be {text!r}: {question['question']}", mend=f"it is one of {listed}"
+        )
+    kind: inputs.Kind = question["type"]
+    value: Json = text if kind == "string" else yaml_text.plain(text.strip())
+    if not inputs.fits(value, kind):
+        raise UsageError(
+            "bad-answer",
+            f"`{name}` must be {inputs.WORDS[kind]}, and {text!r} is not: {question['question']}",
+            mend=f"give it as `{name}={ {'integer': '12', 'number': '12.5'}.get(kind, 'true') }`",
+        )
+    return value
+
+
+def read_all(questions: Mapping[str, Question], given: Mapping[str, str]) -> tuple[dict[str, Json], list[str]]:
+    """The answers that are known, defaults too, and the names of those that are missing. Raises UsageError ``unknown-answer``, ``bad-answer``."""
+    for name in given:
+        if name not in questions:
+            close = registry.near(name, questions)
+            mend = f"did you mean `{close}`?" if close else f"it asks for {', '.join(questions)}"
+            raise UsageError("unknown-answer", f"the run does not ask for `{name}`", mend=mend)
+    known = {name: read(name, questions[name], text) for name, text in given.items()}
+    defaults = {name: each["default"] for name, each in questions.items() if "default" in each and name not in known}
+    return {**known, **defaults}, [name for name in questions if name not in known and name not in defaults]
+
+
+def masker_of(past: history.History) -> secrets.Masker:
+    """What no answer may hold: the secrets of the run. Raises SetupError where one is not set."""
+    assert past.header is not None
+    return secrets.Masker(settings.read_secrets(past.header.secrets, Path(past.header.file).parent))
+
+
+def write(chosen: settings.Settings, run: str, answers: Mapping[str, Json]) -> None:
+    """Write the answers into the run's log. Raises UsageError ``secret-in-answer``, and ``nothing-to-answer`` where somebody was faster."""
+    past, _reading = runs.load_history(chosen, run)
+    masker = masker_of(past)
+    for name, value in answers.items():
+        if masker.json(value) != value:
+            raise UsageError(
+                "secret-in-answer",
+                f"the answer `{name}` holds a secret, and answers are kept in the log",
+                mend="answer without it: a field that takes secrets reads `secrets.NAME`",
+            )
+    pen = runs.claim(store.FileStore(chosen.home), run, masker, lambda now: _same(now, run, past))
+    try:
+        question = pen.history.question
+        assert question is not None
+        pen.note("answered", path=question.data["path"], answers=dict(answers))
+        pen.note("ended", status="paused", exit=4)
+        pen.barrier()
+    finally:
+        pen.conversation.close()
+
+
+def _same(now: history.History, run: str, past: history.History) -> None:
+    """Refuse where the run waits with another question by now, or with none."""
+    asked(now, run)
+    if now.question != past.question:
+        raise UsageError("nothing-to-answer", f"run {run} asks something else by now", mend=f"`runops show {run}`")

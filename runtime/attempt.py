@@ -1,0 +1,453 @@
+"""One attempt of a leaf: its call, its deed, its outcome.
+
+The order: resolve → find → barrier → act → verify → value. The call is written just before the deed, and for class *effect* it
+is on the disk before the deed begins; an attempt that fails earlier has changed nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from nodes import plugins
+from nodes.base import Leaf
+from nodes.errors import AuthorError, LogError, OriginRefused, Paused, RunOpsError, SetupError, SiteError
+from nodes.pages import Page, Tabs
+from nodes.ports import Python, Sql
+from nodes.rules import Rule
+from nodes.targets import Target
+from nodes.values import Json, NotJson, normalise
+from runtime import answers, artifacts, clock, events, frames, history, judge, log, pythons, resolve, sessions
+
+if TYPE_CHECKING:
+    from runtime.engine import ExecutionEngine
+
+GRACE = 2.0
+"""Seconds that a page method may overrun its time before the attempt is ended from outside."""
+
+
+class Held(Paused):
+    """A deed that the engine was asked to hold: everything before it was found ready, and it was not done."""
+
+    def __init__(self, path: str, node: Leaf, args: Json, matched: Sequence[str], url: str | None) -> None:
+        """``args`` are those of its call."""
+        super().__init__("held", f"the {getattr(node, 'action', node.type)} is ready, and was not done")
+        self._value: dict[str, Json] = {
+            "held": path,
+            "effect": node.effect_class,
+            "args": args,
+            "matched": list[Json](matched),
+            "page": url,
+        }
+
+    def as_value(self) -> dict[str, Json]:
+        """What was ready: step, effect class, arguments, chosen targets, address of the page."""
+        return self._value
+
+
+class Step:
+    """One attempt of a leaf, and what the node sees of it (``nodes.ports.LeafContext``)."""
+
+    def __init__(
+        self,
+        engine: ExecutionEngine,
+        node: Leaf,
+        frame: frames.Frame,
+        path: str,
+        number: int,
+        thread: str = log.RUN_THREAD,
+    ) -> None:
+        """Attempt ``number`` of ``node``, in ``thread``."""
+        self._engine = engine
+        self._node = node
+        self._frame = frame
+        self._path = path
+        self._number = number
+        self._thread = thread
+        self._begun = time.monotonic()
+        self._plan = engine.plan(node)
+        self._args: Json = self._plan.args
+        self._resolved: Leaf | None = None
+        self._clock = clock.RecordedClock(engine.history.recorded(path))
+        self._matched: list[str] = []
+        self._page: Page | None = None
+        self._fresh = False
+        """Whether the page is a tab of its own, none of the run's."""
+        self._artifacts: artifacts.Artifacts | None = None
+        self._call: log.Call | None = None
+        self._verified = False
+        self._verifying = False
+        self.again = False
+        """Whether attempts are left after this one."""
+        self.not_done: bool = False
+        """Whether the site said that a deed of this attempt did not happen."""
+
+    # What the node sees.
+
+    @property
+    def page(self) -> Page:
+        """The tab the node works in."""
+        assert self._page is not None, "the node type lacks `touches_page = True`"
+        # A node that names no tab works in the current one, and may have made another one current.
+        if not self._fresh and (self._node.works_in is None or self._page.closed):
+            self._page = self._tabs().get(None)
+        return self._page
+
+    @property
+    def tabs(self) -> Tabs:
+        """All tabs of the run."""
+        return self._tabs()
+
+    def _tabs(self) -> Tabs:
+        assert self._engine.browser is not None, "the node does not say that it touches the page"
+        return self._engine.browser.tabs
+
+    @property
+    def artifacts(self) -> artifacts.Artifacts:
+        """The files of the run."""
+        if self._artifacts is None:
+            folder = self._frame.program.loaded.path.absolute().parent
+            self._artifacts = artifacts.Artifacts(self._engine.journal, folder, self._path)
+        return self._artifacts
+
+    @property
+    def sql(self) -> Sql:
+        """SQL over the names that the step sees."""
+        from runtime.sql import select
+
+        return select.Select(self._frame, self._node.seconds)
+
+    @property
+    def python(self) -> Python:
+        """The functions that the configuration allows."""
+        return pythons.Functions(self._node.seconds, self._engine.journal.masker)
+
+    @property
+    def sessions(self) -> sessions.Sessions:
+        """The signed-in states of the project."""
+        return sessions.Sessions(self._engine.private.parent / "sessions")
+
+    def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
+        """What a person answered to the step's questions; raises Paused where nobody has."""
+        known = self._engine.history.answers.get(self._path)
+        if known is None:
+            self._refuse_secret_as_answer(questions)
+            raise answers.pause(self._path, questions)
+        return known
+
+    def _refuse_secret_as_answer(self, questions: Mapping[str, dict[str, Json]]) -> None:
+        """A pause is written down masked, and a mask is no answer."""
+        masker = self._engine.journal.masker
+        for name, question in questions.items():
+            offered = [question.get("choices"), question.get("default")]
+            if masker.json(offered) != offered:
+                raise AuthorError(
+                    "secret-in-question",
+                    f"the question `{name}` offers a secret as its answer, and answers are kept in the log",
+                    mend="offer something else, such as the name of what is meant",
+                )
+
+    @property
+    def left(self) -> float:
+        """Seconds that the attempt has left."""
+        return max(0.0, self._node.seconds - (time.monotonic() - self._begun))
+
+    def holds_secret(self, text: str) -> bool:
+        """Whether a secret of the run stands in ``text``."""
+        masker = self._engine.journal.masker
+        return masker.text(text) != text
+
+    async def located(self, target: Target) -> Target:
+        """The target with its ``any_of`` chosen."""
+        chosen = await self.page.locate(target)
+        if chosen is not target:
+            self._matched.append(str(chosen))
+        return chosen
+
+    async def act(self) -> None:
+        """Write the call; for class *effect* wait until it is on the disk."""
+        if self._node.effect_class in self._engine.hold:
+            self._resolve()
+            url = self._page.url if self._page is not None else None
+            raise Held(self._path, self._node, self._args, self._matched, url)
+        effect = self._node.effect_class == "effect"
+        if effect:
+            await self._engine.checkpoints.settled()
+        held = None
+        if effect and self._resolve().verify and self._page is not None and self._page.dialog is None:
+            # A page that shows a dialog cannot be looked at: then nobody knows.
+            held = await self._holds_already()
+        self._call = self._engine.journal.call(self._describe(held), barrier=effect)
+
+    async def verify(self) -> None:
+        """Wait until the rules hold."""
+        self._verified = self._verifying = True
+        for rule in self._resolve().verify:
+            if rule.kind == "expr":
+                judge.demand_expr(rule)
+            else:
+                self._engine.tell(events.StepWaiting(self._path, f"verify {rule}"))
+                try:
+                    await self._wait_for(rule)
+                except SiteError as error:
+                    if error.code == "rule-failed":
+                        error.code = "verify-failed"
+                        error.mend = (
+                            error.mend
+                            or "look at what the page says: the deed was done, and the page did not come to this"
+                        )
+                    raise
+        self._verifying = False
+
+    async def _wait_for(self, rule: Rule) -> None:
+        page = self.page
+        try:
+            await page.wait_for(rule)
+        except SiteError as error:
+            if error.code != "tab-closed" or self.page is page:
+                raise
+            # The deed closed its own tab while the rule was looked at.
+            await self.page.wait_for(rule)
+
+    # What the engine does with it.
+
+    def summary(self) -> str:
+        """The step as one line, references filled in where they can be, secrets masked."""
+        try:
+            return self._engine.journal.masker.text(self._resolve().summary())
+        except RunOpsError:
+            self._clock = clock.RecordedClock(self._engine.history.recorded(self._path))
+            return self._node.summary()
+
+    def lacks_value(self) -> bool:
+        """Whether a reference of the step has a value that held a secret and is not known any more."""
+        try:
+            self._resolve()
+        except RunOpsError as error:
+            return error.code == "value-masked"
+        return False
+
+    async def attempt(self, page: Page | None = None) -> Json:
+        """Do it once, in ``page`` or else in the run's current tab. The value; the call and its result are written then.
+
+        When it raises, the call may be written and still be open: ``failed`` closes it, a pause or a cancellation leaves it open.
+        """
+        try:
+            value = await self._do(page)
+        except RunOpsError as error:
+            self._name_condition(error)
+            return await self._after(self._refusal() or error)
+        refused = self._refusal()
+        if refused is not None:
+            raise refused
+        return self._finished("ok", value)
+
+    async def _do(self, page: Page | None) -> Json:
+        engine, node = self._engine, self._node
+        resolved = self._resolve()
+        if node.touches_page or any(rule.kind != "expr" for rule in node.verify):
+            browser = await engine.need_browser(self._path)
+            browser.bound(node.seconds)
+            self._frame.program.confine(browser)
+            self._fresh, self._page = page is not None, page or browser.tabs.get(node.works_in)
+            if not node.despite_dialog:
+                self._page.calm()
+        try:
+            async with asyncio.timeout(node.seconds + GRACE):
+                value = await self._run(resolved)
+                if not self._verified:
+                    await self.verify()
+            if node.effect_class == "effect" and not node.verify and (lost := self._lost_answer()):
+                raise _answer_lost(lost, {})
+            return normalise(value)
+        except TimeoutError:
+            raise SiteError(
+                "timeout",
+                f"the attempt took longer than {node.seconds:g} s",
+                mend="look at what the page was doing, or give the node a longer `timeout`",
+                phase="after",
+            ) from None
+        except NotJson as error:
+            raise AuthorError("value-type", f"the value cannot be kept: {error}", phase="after") from None
+
+    async def _run(self, resolved: Leaf) -> object:
+        try:
+            value = await resolved.run(self)
+        except (RunOpsError, TimeoutError):
+            raise
+        except Exception as error:
+            if "." not in resolved.type:
+                raise
+            raise plugins.failed(resolved, error) from error
+        if self._call is None:
+            await self.act()
+            if resolved.effect_class == "effect":
+                raise SetupError(
+                    "node-type-broken",
+                    f"the node type `{resolved.type}` did its deed without saying so",
+                    mend="`await ctx.act()` stands right before the deed: then a crash never causes a second one",
+                    phase="after",
+                )
+        return value
+
+    def _name_condition(self, error: RunOpsError) -> None:
+        """Where a condition over values is false, say which, as the file has it: filled in, all of them read alike."""
+        if error.evidence.get("rule") not in ("expr", "a condition"):
+            return
+        for field in ("verify", "rules"):
+            for written, filled in zip(
+                getattr(self._node, field, ()), getattr(self._resolve(), field, ()), strict=True
+            ):
+                if filled.kind == "expr" and not filled.expr:
+                    error.message = f"the condition `{written.expr}` is false"
+                    error.evidence = {"condition": str(written.expr)}
+                    return
+
+    def _lost_answer(self) -> str | None:
+        return (
+            self._engine.browser.lost_answer() if self._engine.browser is not None and self._page is not None else None
+        )
+
+    def _refusal(self) -> RunOpsError | None:
+        return self._engine.browser.refusal() if self._engine.browser is not None and self._page is not None else None
+
+    async def _after(self, error: RunOpsError) -> Json:
+        """An attempt went wrong. Where the deed may have happened all the same, find out."""
+        if self._call is None:
+            error.phase = "before"
+            raise error
+        if self._verifying or not isinstance(error, SiteError):
+            error.phase = "after"
+        if self._node.effect_class != "effect" or error.phase == "before":
+            raise error
+        if self._verifying and (lost := self._lost_answer()):
+            error = _answer_lost(lost, error.evidence)
+        verdict = await judge.after_error(
+            self._engine, self._node, self._frame, self._path, self._call, error, again=self.again
+        )
+        if verdict == "done":
+            browser = self._engine.browser
+            return self._finished(
+                "recovered", self.page.url if browser is not None else None, self._engine.journal.error(error)
+            )
+        self.not_done = verdict == "not-done"
+        raise error
+
+    def rules(self) -> Sequence[Rule]:
+        """The ``verify`` rules, references filled in."""
+        return self._resolve().verify
+
+    async def pass_over(self, deed: history.Attempt, judgement: judge.Judgement) -> Json:
+        """Do nothing, for an earlier run of the block did it; the value that the ``deed`` had, and the entries that say so."""
+        engine, status = self._engine, "recovered" if judgement.found == "done" else "skipped"
+        self._resolve()
+        await judge.drop_input(engine, self._node)
+        value: Json = engine.browser.page.url if engine.browser is not None and status == "recovered" else None
+        masked = None
+        if deed.result is not None and deed.result.status == "ok":
+            masked = deed.result.masked
+            value = None if masked else engine.journal.value_of(deed.result)
+        call = engine.journal.call(self._describe(None), barrier=False)
+        engine.journal.result(call, status, value=value, **({"masked": True} if masked else {}))
+        if status == "recovered" and engine.browser is not None:
+            engine.checkpoints.effect_finished(engine.browser)
+        engine.tell(events.StepFinished(self._path, "recovered", 0.0, container=False))
+        return frames.Lost(self._path) if masked else value
+
+    def may_try_again(self, error: RunOpsError) -> bool:
+        """Whether ``retry`` covers this error: before the deed, or after one that the site says did not happen, or by its code."""
+        retry = self._node.retry
+        if retry is None or not isinstance(error, SiteError) or isinstance(error, OriginRefused):
+            return False
+        if retry.on is not None:
+            return error.code in retry.on
+        return error.phase == "before" or self.not_done or self._node.effect_class != "effect"
+
+    def failed(self, error: RunOpsError, *, tolerated: bool = False) -> dict[str, Json]:
+        """Write the attempt's error result (and its call, if it came to none); the error as it stands in the log."""
+        engine = self._engine
+        recorded = engine.journal.error(error)
+        if not isinstance(error, Paused | LogError):
+            call = self._call or engine.journal.call(self._describe(None), barrier=False)
+            fields = {"error": recorded, "tolerated": tolerated or None, **self._trace()}
+            engine.journal.result(call, "error", **fields)
+            if self.not_done:
+                engine.journal.note("judged", call=call.call, verdict="not-done", how="confirm")
+        seconds = time.monotonic() - self._begun
+        engine.tell(events.StepFinished(self._path, "tolerated" if tolerated else "error", seconds, False, recorded))
+        return recorded
+
+    def _finished(self, status: log.Status, value: Json, error: dict[str, Json] | None = None) -> Json:
+        engine, call = self._engine, self._call
+        assert call is not None
+        if call.effect == "effect" and engine.browser is not None and self._page is not None:
+            engine.checkpoints.effect_finished(engine.browser, took_up_input=self._node.takes_up_input)
+        engine.journal.result(call, status, value=value, error=error, **self._trace())
+        shown = "recovered" if status == "recovered" else "ok"
+        if self._thread == log.RUN_THREAD:
+            engine.tell(events.StepFinished(self._path, shown, time.monotonic() - self._begun, container=False))
+        return value
+
+    def _trace(self) -> dict[str, Json]:
+        """How long the attempt took, what files it kept, and what it left on the pages."""
+        kept = self._artifacts.kept if self._artifacts is not None else None
+        took: dict[str, Json] = {"seconds": round(time.monotonic() - self._begun, 4), "files": kept or None}
+        browser = self._engine.browser
+        if browser is None or self._page is None or self._thread != log.RUN_THREAD:
+            return took
+        facts = browser.facts()
+        return {**took, "page": log.PageState(documents=facts.documents, pending=facts.pending_input)}
+
+    def _resolve(self) -> Leaf:
+        """The node with values in the place of references, made once; in the call's arguments a secret stays a reference."""
+        if self._resolved is not None:
+            return self._resolved
+        program, frame = self._frame.program, self._frame
+        secrets: Mapping[str, Json] | None = None
+        resolved: Leaf = self._node
+        args: Json = self._plan.args
+        for hole in self._plan.holes:
+            values: Mapping[str, Json] = frame
+            if hole.secret and "secrets" in hole.text:
+                secrets = secrets or frames.Frame(frame, {"secrets": program.secrets})
+                values = secrets
+            value = resolve.fit(
+                program.loaded.templates[hole.text].render(values, self._clock), hole.coerce, hole.field
+            )
+            resolved = resolve.put(resolved, hole.place, value)
+            if values is frame:
+                args = resolve.put(args, hole.named, value)
+        self._resolved, self._args = resolved, args
+        return resolved
+
+    def _describe(self, held_before: bool | None) -> log.Call:
+        node = self._node
+        return log.Call(
+            thread=self._thread,
+            path=self._path,
+            node=node.type,
+            action=getattr(node, "action", None) or getattr(node, "query", None),
+            attempt=self._number,
+            effect=node.effect_class,
+            args=self._args,
+            held_before=held_before,
+            matched=self._matched or None,
+            recorded=self._clock.given or None,
+            fingerprint=self._frame.program.loaded.fingerprints[node.id],
+        )
+
+    async def _holds_already(self) -> bool:
+        """Whether every rule holds before the deed: then holding after a crash proves nothing."""
+        return await judge.all_hold(self._resolve().verify, self.page)
+
+
+def _answer_lost(request: str, evidence: dict[str, Json]) -> SiteError:
+    return SiteError(
+        "answer-lost",
+        f"the answer to {request} was lost, so nobody knows from here whether it was carried out",
+        mend="give the node a `confirm`, so that the site itself can tell",
+        phase="after",
+        evidence={**evidence, "request": request},
+    )

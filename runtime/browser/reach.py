@@ -1,0 +1,100 @@
+"""What every deed and every reading of a tab has in common: finding the element, keeping to the time, saying what went wrong."""
+
+from __future__ import annotations
+
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from playwright.async_api import Locator, Page
+
+from nodes.targets import Target
+from runtime.browser.dialogs import Dialogs
+from runtime.browser.inquiry import Inquiry, Told
+from runtime.browser.patience import Patience
+
+if TYPE_CHECKING:
+    from runtime.browser.downloads import Desk
+    from runtime.browser.tabs import Tabs
+
+Answer = TypeVar("Answer")
+
+
+class Circumstances(Told, Protocol):
+    """What all tabs of a run share."""
+
+    def admit(self, url: str) -> None:
+        """Raises OriginRefused where a document from ``url`` may not load."""
+        ...
+
+    def committed(self, url: str) -> None:
+        """A document from ``url`` has loaded."""
+        ...
+
+    def begin(self) -> None:
+        """A deed begins: answers lost before it are forgotten. Raises where documents are no longer guarded."""
+        ...
+
+    @property
+    def desk(self) -> Desk:
+        """Where files arrive that the site gives."""
+        ...
+
+    @property
+    def dialogs(self) -> weakref.WeakSet[Dialogs]:
+        """The dialogs of all tabs of the run, those that are no tabs of its own too."""
+        ...
+
+    @property
+    def tabs(self) -> Tabs:
+        """All tabs of the run."""
+        ...
+
+
+class Reach(ABC):
+    """A tab within reach: ``runtime.browser.page.Tab`` is one, made of what deeds and readings add to this."""
+
+    page: Page
+    _patience: Patience
+    _inquiry: Inquiry
+    _run: Circumstances
+    documents: int
+    """Documents loaded into the tab."""
+
+    @abstractmethod
+    async def _found(self, target: Target) -> tuple[Target, Locator]:
+        """The target settled, and its locator. Raises ``target-not-found`` where it cannot be settled in time."""
+
+    @abstractmethod
+    async def _settled_now(self, target: Target) -> Target | None:
+        """The settled target as the page is now; None where no alternative matches."""
+
+    @abstractmethod
+    async def _do(self, target: Target, deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]]) -> Answer | None:
+        """Do a deed on the one element that matches; it is given the locator and how many milliseconds are left.
+
+        None where it opened a dialog, or closed its own tab: then nobody knows what it would have answered.
+        """
+
+    @abstractmethod
+    def _answering(self, seconds: float | None = None) -> AbstractAsyncContextManager[None]:
+        """For what the page answers in the step's time, or in ``seconds``.
+
+        Raises ``timeout`` where it does not, and ``dialog-open``, at once, where a dialog keeps it from answering.
+        """
+
+    @abstractmethod
+    async def _read(
+        self, target: Target | None, look: Callable[[], Awaitable[Answer]], *, waits: bool = False
+    ) -> Answer:
+        """One look, again where a navigation took the document away under it; ``waits`` where it waits by itself."""
+
+    @abstractmethod
+    async def _until(self, look: Callable[[], Awaitable[Answer | None]], target: Target | None = None) -> Answer | None:
+        """Look until there is an answer; None when the time is up."""
+
+    @abstractmethod
+    async def _parsed(self) -> None:
+        """Wait until the document is there to its end: half a table is no answer to how many rows there are."""

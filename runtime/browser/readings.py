@@ -1,0 +1,198 @@
+"""Readings of one element or of many."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from playwright.async_api import Error
+
+from nodes.errors import SiteError
+from nodes.pages import FieldSource, Grid
+from nodes.targets import Target
+from nodes.values import Json
+from runtime.browser import locators, matching, rules
+from runtime.browser.inquiry import field_ambiguous
+from runtime.browser.pictures import Pictures
+
+_ROWS = (
+    "(rows, fields) => {"
+    + matching.SEEN
+    + """
+  const roots = (row) => {
+    const inside = [row, ...row.querySelectorAll('*')].filter((element) => element.shadowRoot);
+    return [row, ...inside.flatMap((element) => roots(element.shadowRoot))];
+  };
+  const within = (row, css) => roots(row).flatMap((root) => Array.from(root.querySelectorAll(css)));
+  return rows.map((row, number) => fields.map(({css, attribute, nth}, index) => {
+    const all = css === null ? [row] : within(row, css);
+    if (nth === null && all.length > 1) return {ambiguous: all.length, number, index};
+    const element = all.at(nth ?? 0);
+    if (!element) return null;
+    return attribute === null ? folded(seen(element)) : element.getAttribute(attribute);
+  }));
+}"""
+)
+
+
+_TEXT = "(element) => {" + matching.SEEN + "return folded(seen(element)); }"
+
+_STATE = (
+    "(element) => {"
+    + rules.STATES
+    + """
+  const box = element instanceof HTMLInputElement && ['checkbox', 'radio'].includes(element.type);
+  const field = element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement;
+  const chooses = element instanceof HTMLSelectElement;
+  return {
+    visible: visible(element),
+    enabled: enabled(element),
+    checked: box || element.hasAttribute('aria-checked') ? checked(element) : null,
+    editable: enabled(element) && (element.isContentEditable || chooses || (field && !element.readOnly)),
+    focused: element.getRootNode().activeElement === element,
+    value: field || chooses ? element.value : null,
+  };
+}"""
+)
+
+# `rows` gives the rows of the table itself, in the order in which they are shown, and not those of a table within.
+_TABLE = (
+    "(tables) => {"
+    + matching.SEEN
+    + """
+  const text = (cell) => folded(seen(cell));
+  const grid = (rows) => {
+    const cells = rows.map(() => []);
+    rows.forEach((row, y) => {
+      let x = 0;
+      for (const cell of row.cells) {
+        while (cells[y][x] !== undefined) x += 1;
+        const last = cell.rowSpan === 0 ? rows.length : Math.min(rows.length, y + cell.rowSpan);
+        for (let down = y; down < last; down += 1)
+          for (let right = x; right < x + cell.colSpan; right += 1) cells[down][right] = text(cell);
+        x += cell.colSpan;
+      }
+    });
+    return cells;
+  };
+  return tables.map((table) => {
+    if (!(table instanceof HTMLTableElement)) return {tag: table.tagName.toLowerCase(), rows: []};
+    const shown = Array.from(table.rows).filter((row) => row.checkVisibility({visibilityProperty: true}));
+    let above = shown.filter((row) => row.parentElement === table.tHead);
+    let body = shown.filter((row) => row.parentElement !== table.tHead && row.parentElement !== table.tFoot);
+    if (!above.length) {
+      const first = body.findIndex((row) => Array.from(row.cells).some((cell) => cell.tagName !== 'TH'));
+      above = body.slice(0, first === -1 ? body.length : first);
+      body = body.slice(above.length);
+    }
+    const headers = grid(above), rows = grid(body);
+    const width = Math.max(0, ...headers.map((row) => row.length), ...rows.map((row) => row.length));
+    const columns = Array.from({length: width}, (_each, x) => x);
+    const head = columns.map((x) => Array.from(new Set(headers.map((row) => row[x] ?? ''))).filter(Boolean).join(' '));
+    return {head, rows: rows.map((row) => columns.map((x) => row[x] ?? null))};
+  });
+}"""
+)
+
+
+class Readings(Pictures):
+    """What a tab can tell of its elements."""
+
+    async def text(self, target: Target) -> str:
+        """Visible text of the element, white space folded."""
+        target, found = await self._found(target)
+        return await self._read(
+            target, lambda: found.evaluate(_TEXT, timeout=self._patience.milliseconds()), waits=True
+        )
+
+    async def value(self, target: Target) -> str:
+        """What the field holds."""
+        target, found = await self._found(target)
+        try:
+            async with self._answering():
+                return await found.input_value(timeout=self._patience.milliseconds())
+        except Error as error:
+            raise await self._inquiry.failed(error, target, "before") from None
+
+    async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:
+        """For each element that matches, the text of each field; waits until ``least`` elements match."""
+        wanted = [{"css": field.css, "attribute": field.attribute, "nth": field.nth} for field in fields]
+        seen = 0
+
+        async def look() -> list[list[Any]] | None:
+            nonlocal seen
+            await self._parsed()
+            settled = await self._settled_now(target)
+            rows: list[list[Any]] = []
+            if settled is not None:
+                rows = await locators.locator(self.page, settled).evaluate_all(_ROWS, wanted)
+            seen = len(rows)
+            return rows if seen >= least else None
+
+        rows = await self._until(look, target)
+        if rows is None:
+            raise await self._inquiry.missing(target, wanted=least, seen=seen)
+        for row in rows:
+            for cell in row:
+                if isinstance(cell, dict):
+                    raise field_ambiguous(fields, cell)
+        return rows
+
+    async def attribute(self, target: Target, name: str) -> str | None:
+        """The attribute as it is written, None where the element has none of that name."""
+        target, found = await self._found(target)
+        try:
+            async with self._answering():
+                return await found.get_attribute(name, timeout=self._patience.milliseconds())
+        except Error as error:
+            raise await self._inquiry.failed(error, target, "before") from None
+
+    async def state(self, target: Target) -> dict[str, Json]:
+        """``visible``, ``enabled``, ``checked``, ``editable``, ``focused``, ``value`` of the element."""
+        target, found = await self._found(target)
+        try:
+            async with self._answering():
+                return await found.evaluate(_STATE, timeout=self._patience.milliseconds())
+        except Error as error:
+            raise await self._inquiry.failed(error, target, "before") from None
+
+    async def table(self, target: Target, least: int) -> Grid:
+        """The table's cells as a person sees them; waits until it has ``least`` rows. Raises ``not-a-table``."""
+        seen = 0
+
+        async def look() -> dict[str, Any] | None:
+            nonlocal seen
+            await self._parsed()
+            settled = await self._settled_now(target)
+            tables: list[dict[str, Any]] = []
+            if settled is not None:
+                tables = await locators.locator(self.page, settled).evaluate_all(_TABLE)
+            if len(tables) > 1:
+                raise await self._inquiry.ambiguous(settled or target, "before")
+            seen = len(tables[0]["rows"]) if tables else 0
+            # An element that is no table becomes none by waiting.
+            return tables[0] if tables and ("tag" in tables[0] or seen >= least) else None
+
+        table = await self._until(look, target)
+        if table is None:
+            if seen or not await self.count(target):
+                raise await self._inquiry.missing(target, wanted=least, seen=seen)
+            raise SiteError(
+                "target-not-found",
+                f"{target} has no row (waited {self._patience.waited():g} s)",
+                mend="if there may be no row, write `min: 0`; else look at the page, and correct the target",
+                evidence={"page": self.page.url, "waited": self._patience.waited()},
+            )
+        if "tag" in table:
+            raise SiteError(
+                "not-a-table",
+                f"{target} is a <{table['tag']}>, and no <table>",
+                mend="point at the table itself (`css: table`), or read rows of another kind with `extract`",
+                evidence={"page": self.page.url, "tag": table["tag"]},
+            )
+        return Grid(table["head"], table["rows"])
+
+    @abstractmethod
+    async def count(self, target: Target) -> int:
+        """How many elements match now."""

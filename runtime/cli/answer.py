@@ -1,0 +1,81 @@
+"""``runops answer``: a person answers what a run asks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from nodes.errors import UsageError
+from nodes.values import Json, as_text
+from runtime import answers, runs, settings
+from runtime.cli import console, execution, flags
+from runtime.display.text import harmless
+
+
+def answer(
+    run: flags.RunArgument,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME=VALUE", help="An answer; several are given one after another.", show_default=False
+        ),
+    ] = None,
+    only: Annotated[bool, typer.Option("--only", help="Write the answers down, and do not go on yet.")] = False,
+    as_json: flags.JsonFlag = False,
+    quiet: flags.QuietFlag = False,
+    headed: flags.HeadedFlag = None,
+    keep_browser: flags.KeepBrowserFlag = None,
+    linger: flags.LingerFlag = None,
+) -> None:
+    """Answer the questions with which a run paused, and go on.
+
+    A run pauses where a `context` node asks. On a terminal, what is not given is asked for; elsewhere it is missing, unless it has a
+    default. An answer is kept in the log, so it must hold no secret, and is asked for once.
+    """
+    chosen = settings.load(headed=headed, keep_browser=keep_browser, linger=linger)
+    run_id = runs.find(chosen, run)
+    past, _reading = runs.load_history(chosen, run_id)
+    questions = answers.asked(past, run_id)
+    answers.masker_of(past)  # what is wrong with an answer is said with it, unless it is a secret
+    known, missing = answers.read_all(questions, _given(pairs or []))
+    if missing and not sys.stdin.isatty():
+        listed = ", ".join(f"`{name}` ({questions[name]['question']})" for name in missing)
+        raise UsageError(
+            "missing-answer",
+            f"the run asks for {listed}",
+            mend=f"type: runops answer {run_id} {' '.join(f'{name}=…' for name in missing)}",
+        )
+    for name in missing:
+        known[name] = _asked(name, questions[name])
+    answers.write(chosen, run_id, known)
+    if only:
+        execution.written_down(run_id, as_json=as_json, answered=known)
+    else:
+        execution.go_on(chosen, run_id, as_json=as_json, quiet=quiet)
+
+
+def _given(pairs: list[str]) -> Mapping[str, str]:
+    given: dict[str, str] = {}
+    for pair in pairs:
+        name, sign, text = pair.partition("=")
+        if not sign or not name.strip():
+            raise UsageError("bad-answer", f"{pair!r} is no answer", mend="write NAME=VALUE")
+        if name.strip() in given:
+            raise UsageError("bad-answer", f"`{name.strip()}` is answered twice", mend="give it once")
+        given[name.strip()] = text
+    return given
+
+
+def _asked(name: str, question: answers.Question) -> Json:
+    """Ask on the terminal until the answer can be used."""
+    choices = question.get("choices")
+    listed = f" ({', '.join(as_text(each) for each in choices)})" if choices else ""
+    while True:
+        text = typer.prompt(harmless(f"{question['question']}{listed}"), err=True)
+        try:
+            return answers.read(name, question, text)
+        except UsageError as error:
+            console.say(f"{harmless(error.message)}\n  {harmless(error.mend or '')}")

@@ -1,0 +1,198 @@
+"""Several runs, one after another: begun in order, told as they end, and summed up."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from nodes.errors import RunOpsError, UsageError
+from nodes.values import Json
+from runtime import answers, collecting, events, junit, outcomes, running, secrets, settings
+from runtime.cli import console, execution, given, signals
+from runtime.display.base import choose
+from runtime.display.text import count, duration, one_line
+from runtime.language import diagnostics
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Manner:
+    """How the runs are carried out, and told."""
+
+    chosen: settings.Settings
+    as_json: bool = False
+    quiet: bool = False
+    fail_fast: bool = False
+    """Whether the rest is not begun once one did not pass."""
+    plain: bool = False
+    """Whether one file was named, so that its output stands alone."""
+    report: junit.Report | None = None
+    arguments: Sequence[str] = ()
+    """The command line, to be typed again."""
+
+
+class Batch:
+    """The runs of one command."""
+
+    def __init__(self, found: Sequence[collecting.Found], manner: Manner) -> None:
+        """One run for each file that was found."""
+        self.outcomes = [outcomes.Outcome(each.file, each.loaded) for each in found]
+        self._manner = manner
+        self._prepared: dict[Path, running.Prepared] = {}
+        self._signal: int | None = None
+        self._unwritten: UsageError | None = None
+        for outcome, each in zip(self.outcomes, found, strict=True):
+            if each.error is not None:
+                outcome.refuse(each.error)
+
+    def prepare(self, inputs: given.Given) -> bool:
+        """Find out for every file what would keep it from starting; whether all may start."""
+        fit = [each for each in self.outcomes if each.loaded is not None]
+        if len(fit) == len(self.outcomes):  # the input may be meant for a file that cannot be read
+            inputs.refuse_unknown([each.loaded for each in fit if each.loaded is not None])
+        for outcome in fit:
+            assert outcome.loaded is not None
+            try:
+                self._prepared[outcome.file] = running.prepare(outcome.loaded, inputs.of(outcome.loaded))
+            except RunOpsError as error:
+                outcome.refuse(error)
+        return len(self._prepared) == len(self.outcomes)
+
+    def carry_out(self) -> int:
+        """Begin the runs in turn, if all of them can be begun; the exit code of them all.
+
+        Raises UsageError ``report-not-written`` before the first one begins, and whatever a bug of ours raised, once everything is told.
+        """
+        self._write_report()
+        if len(self._prepared) < len(self.outcomes):
+            return self._refuse()
+        failure: Exception | None = None
+        try:
+            for position, outcome in enumerate(self.outcomes, start=1):
+                if len(self.outcomes) > 1 and not self._manner.quiet:
+                    console.say(f"-- {position}/{len(self.outcomes)}  {outcome.file}")
+                self._run(outcome)
+                self._note_report()
+                if self._signal is not None or (self._manner.fail_fast and outcome.state != "passed"):
+                    break
+        except signals.Interrupted as interrupted:
+            self._signal = interrupted.number
+        except Exception as error:  # noqa: BLE001 — what the other runs came to is told all the same
+            failure = error
+        with signals.handled_by(lambda _number, _frame: None):
+            self._note_report()
+            code = self._sum_up()
+        if failure is not None:
+            raise failure
+        return code
+
+    def _run(self, outcome: outcomes.Outcome) -> None:
+        prepared, manner = self._prepared[outcome.file], self._manner
+        run = execution.Run(choose(quiet=manner.quiet), manner.chosen.home)
+        outcome.begin()
+        self._note_report()
+        ended: events.RunEnded | None = None
+        try:
+            ended = asyncio.run(run.follow(lambda listener: running.begin(prepared, manner.chosen, listener)))
+        except RunOpsError as error:
+            outcome.refuse(error)
+            console.say(console.failure(error, console.next_command(error, [*manner.arguments])))
+            return
+        except signals.Interrupted as interrupted:
+            run.signal, ended = interrupted.number, run.told
+        except Exception:
+            outcome.run = run.id
+            if run.told is not None:
+                outcome.end(run.told, run.told.exit)
+            raise
+        outcome.run = run.id
+        if ended is None and run.id is None:
+            outcome.state = "not-begun"
+        else:
+            outcome.end(ended, run.code(ended))
+        self._signal = run.signal
+        run.tell(ended, quiet=manner.quiet)
+        if not manner.as_json and ended is not None and ended.status == "passed" and ended.output is not None:
+            output: Json = ended.output if manner.plain else {str(outcome.file): ended.output}
+            console.result(console.result_text(output))
+
+    def _refuse(self) -> int:
+        """Say of every file that cannot be run why not; nothing was begun."""
+        refused = [each for each in self.outcomes if each.error is not None]
+        alone = len(self.outcomes) == 1
+        told: set[diagnostics.Diagnostic] = set()
+        for outcome in refused:
+            error = outcome.error
+            assert error is not None
+            if isinstance(
+                error, diagnostics.WorkflowInvalid
+            ):  # the mistakes of a file are also those of whoever uses it
+                new = [each for each in error.diagnostics if each not in told]
+                told.update(new)
+                if not new:
+                    console.say(f"{outcome.file} uses a file whose mistakes stand above, or is that file\n")
+                    continue
+                error = diagnostics.WorkflowInvalid(new, str(outcome.file))
+            following = console.next_command(error, [*self._manner.arguments]) if alone else None
+            console.say(console.failure(error, following, place=None if alone else str(outcome.file)))
+        if not alone:
+            console.say(f"{len(refused)} of {count(len(self.outcomes), 'file')} cannot be run, so none was begun")
+        return self._result(outcomes.worst(each.error.exit for each in refused if each.error is not None))
+
+    def _sum_up(self) -> int:
+        codes = [each.exit for each in self.outcomes if each.exit is not None]
+        left = [each for each in self.outcomes if each.state == "not-begun"]
+        if self._signal is not None and left:
+            codes.append(signals.exit_code(self._signal))
+        if self._unwritten is not None:
+            console.say(console.failure(self._unwritten))
+            codes.append(self._unwritten.exit)
+        if len(self.outcomes) > 1 and not (self._manner.quiet and not any(codes)):
+            console.say("\n".join(summary(self.outcomes)))
+        return self._result(outcomes.worst(codes))
+
+    def _result(self, code: int) -> int:
+        if self._manner.as_json:
+            console.result(console.as_json(exit=code, runs=[each.as_json() for each in self.outcomes]))
+        return code
+
+    def _write_report(self) -> None:
+        if self._manner.report is not None:
+            self._manner.report.write(self.outcomes, secrets.Masker(settings.seen_secrets))
+
+    def _note_report(self) -> None:
+        """Write the report anew; that this failed is told at the end, and stops no run."""
+        try:
+            self._write_report()
+        except UsageError as error:
+            self._unwritten = error
+
+
+WORDS = {"error": "NOT RUN", "not-begun": "not begun", "passed": "passed"}
+
+
+def summary(ended: Sequence[outcomes.Outcome]) -> list[str]:
+    """A line that counts, one for each run, and the next command to type."""
+    tally = Counter(each.state for each in ended)
+    words = [f"{tally[state]} {WORDS.get(state, state).lower()}" for state in STATES if tally[state]]
+    lines = [f"{', '.join(words)}  {duration(sum(each.seconds for each in ended))}"]
+    wide = max(len(str(each.file)) for each in ended)
+    for each in ended:
+        word = WORDS.get(each.state, each.state.upper())
+        ran = f"{each.run}  {duration(each.seconds)}" if each.run is not None else ""
+        why = one_line(f"{each.step or ''}  {(each.problem or {}).get('message', '')}")
+        lines.append(f"  {word:<11}  {each.file!s:<{wide}}  {ran}  {why}".rstrip())
+    to_go_on = next((each for each in ended if each.run is not None and each.state != "passed"), None)
+    if to_go_on is not None and to_go_on.run is not None:
+        lines.append(f"  look   runops show {to_go_on.run}")
+        if to_go_on.state in ("failed", "interrupted"):
+            lines.append(f"  again  runops resume {to_go_on.run}")
+        elif to_go_on.state == "paused":
+            question = to_go_on.problem or {}
+            lines.append(f"  answer {answers.how(to_go_on.run, str(question.get('reason')), question.get('evidence'))}")
+    return lines
+
+
+STATES: tuple[outcomes.State, ...] = ("passed", "failed", "paused", "interrupted", "error", "not-begun")

@@ -1,0 +1,204 @@
+"""The files that a workflow uses: where they are, and whether each is called as it asks to be.
+
+A file is known by its path as the root file's path leads to it, dots resolved: ``workflows/shop.yaml`` that says ``use: parts/pay.yaml``
+uses ``workflows/parts/pay.yaml``. Below the root file's folder that path is the same on every machine, so a run keeps the texts by it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Protocol
+
+from nodes import registry
+from nodes.group import Group
+from nodes.template import OPENING, kind_of
+from nodes.values import Json
+from runtime.language import inputs, yaml_text
+from runtime.language.anatomy import Anatomy, Unit
+from runtime.language.declarations import names_in
+from runtime.language.diagnostics import Diagnostic
+from runtime.language.yaml_text import Document
+
+if TYPE_CHECKING:
+    from runtime.language.workflow import Loaded, Workflow
+
+SUFFIXES = (".yaml", ".yml")
+
+DEEPEST = 16
+"""How many files may use one another in a row, the first one aside."""
+
+
+class Unusable(Exception):
+    """A file cannot be used; ``code`` and ``mend`` say why and what to do."""
+
+    def __init__(self, code: str, message: str, *mend: str | None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.mend = mend
+
+
+class Files(Protocol):
+    """Where the texts of used files come from."""
+
+    def read(self, name: str) -> bytes | str:
+        """The text of the file at ``name``, a path. Raises Unusable."""
+        ...
+
+
+class Texts:
+    """Files that are at hand: those that a run was started with."""
+
+    def __init__(self, texts: Mapping[str, str], folder: str = "") -> None:
+        """``texts`` by path below ``folder``, that of the root file."""
+        self._texts = {joined(folder, path): text for path, text in texts.items()}
+
+    def read(self, name: str) -> str:
+        """The text of one of them."""
+        if name not in self._texts:
+            raise _not_found(name, self._texts)
+        return self._texts[name]
+
+
+class Project:
+    """The files of a project: nothing outside it is read."""
+
+    def __init__(self, folder: Path) -> None:
+        """``folder`` is the project's."""
+        self._folder = folder.resolve()
+
+    def read(self, name: str) -> bytes:
+        """The content of a file of the project; a link out of it is not followed."""
+        file = Path(name)
+        try:
+            real = file.resolve()
+        except (OSError, RuntimeError) as error:
+            raise Unusable("use-not-read", f"{name} cannot be read: {error}") from None
+        if not real.is_relative_to(self._folder):
+            raise Unusable(
+                "use-outside",
+                f"{name} is outside the project in {self._folder}",
+                "a workflow uses files of its own project: copy it there",
+            )
+        try:
+            with real.open("rb") as opened:
+                if real.suffix not in SUFFIXES:
+                    # What is wrong in a file is shown with its lines, and those of `.env` are nobody's business.
+                    endings = " or ".join(SUFFIXES)
+                    raise Unusable(
+                        "use-not-yaml", f"{name} is no YAML file", f"name a workflow file: it ends with {endings}"
+                    )
+                return opened.read(yaml_text.LARGEST_FILE + 1)
+        except FileNotFoundError:
+            raise _not_found(name, _workflows_in(file.parent)) from None
+        except IsADirectoryError:
+            raise Unusable("use-not-found", f"{name} is a folder", "name the workflow file in it") from None
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "its name is none"
+            raise Unusable("use-not-read", f"{name} cannot be read: {reason}") from None
+
+
+def _not_found(name: str, known: Iterable[str]) -> Unusable:
+    close = registry.near(name, list(known))
+    meant = f"did you mean `{PurePath(close).name}`?" if close else None
+    return Unusable("use-not-found", f"there is no file {name}", meant, "the path is relative to this file's folder")
+
+
+def _workflows_in(folder: Path) -> list[str]:
+    try:
+        return [str(each) for each in folder.iterdir() if each.suffix in SUFFIXES]
+    except OSError:
+        return []
+
+
+def joined(folder: str, path: str) -> str:
+    """A path below a folder, dots resolved."""
+    return os.path.normpath(os.path.join(folder, path))  # noqa: PTH118 — a PurePath keeps `..`
+
+
+def named(user: str, use: str) -> str:
+    """The path of the file that the file ``user`` names so. Raises Unusable for one that cannot be inside its project."""
+    if PurePath(use).is_absolute() or use.startswith("~"):
+        raise Unusable("use-outside", f"`{use}` is an absolute path", "write the path from this file's folder")
+    return joined(str(PurePath(user).parent), use)
+
+
+def units(anatomy: Anatomy) -> list[Unit]:
+    """The groups that use a file, in the order of the file; those with a reference in the path aside, which is a mistake of its own."""
+    return [
+        unit
+        for unit in anatomy.every_unit()
+        if unit.model is Group and (use := unit.text("use")) and OPENING not in use
+    ]
+
+
+class Calls:
+    """Checks how a file uses others."""
+
+    def __init__(self, anatomy: Anatomy, document: Document) -> None:
+        self.problems: list[Diagnostic] = []
+        self._anatomy = anatomy
+        self._document = document
+
+    def report(
+        self, unit: Unit, field: str, code: str, message: str, *mend: str | None, at: Sequence[str | int] = ()
+    ) -> None:
+        """Note a mistake in a field of the group, or in what stands ``at`` a place within it; of an unknown name its key."""
+        mark = self._document.mark(self._anatomy.written((*unit.path, field, *at)), key=code == "unknown-input")
+        self.problems.append(self._document.source.diagnostic(code, message, mark, help=mend))
+
+    def check(self, unit: Unit, callee: Loaded) -> None:
+        """Whether the group gives the file what it asks for."""
+        self._inputs(unit, callee.workflow, str(callee.path))
+        self._secrets(unit, callee.workflow, str(callee.path))
+
+    def _inputs(self, unit: Unit, callee: Workflow, file: str) -> None:
+        given: Json = unit.data.get("with")
+        if given is not None and not isinstance(given, dict):
+            return
+        given = given or {}
+        for name, value in given.items():
+            declared = callee.inputs.get(name)
+            if declared is None:
+                close = registry.near(name, callee.inputs)
+                has = f"it has {', '.join(callee.inputs)}" if callee.inputs else "it has none"
+                meant = f"did you mean `{close}`?" if close else None
+                self.report(unit, "with", "unknown-input", f"{file} has no input `{name}`", meant or has, at=[name])
+            elif not (isinstance(value, str) and OPENING in value) and (wrong := misfit(declared, value)):
+                self.report(
+                    unit, "with", "wrong-type", f"`{name}` {wrong}", "values are taken as they are written", at=[name]
+                )
+        missing = [name for name, each in callee.inputs.items() if each.required and name not in given]
+        if missing:
+            listed = ", ".join(f"`{name}`" for name in missing)
+            lacks = f"{file} needs the input{'s' if len(missing) > 1 else ''} {listed}"
+            self.report(unit, "with" if "with" in unit.data else "use", "missing-input", lacks, "give it in `with:`")
+
+    def _secrets(self, unit: Unit, callee: Workflow, file: str) -> None:
+        given = names_in(unit.data.get("secrets") or [])
+        own = names_in(self._anatomy.clean.get("secrets", []))
+        if given is None or own is None:
+            return
+        for index, name in enumerate(given):
+            if name not in callee.secrets:
+                close = registry.near(name, callee.secrets)
+                mend = f"did you mean `{close}`?" if close else "a file gets only the secrets that it declares"
+                self.report(unit, "secrets", "unknown-secret", f"{file} declares no secret `{name}`", mend, at=[index])
+            elif name not in own:
+                mend = "add it to the `secrets:` of this file"
+                self.report(unit, "secrets", "unknown-secret", f"there is no secret `{name}` here", mend, at=[index])
+        missing = [name for name in callee.secrets if name not in given]
+        if missing:
+            listed = ", ".join(missing)
+            lacks = f"{file} needs the secret{'s' if len(missing) > 1 else ''} {listed}"
+            field = "secrets" if "secrets" in unit.data else "use"
+            self.report(unit, field, "missing-secret", lacks, f"write `secrets: [{', '.join(callee.secrets)}]`")
+
+
+def misfit(declared: inputs.Input, value: Json) -> str | None:
+    """What is wrong with a value that a group gives an input; None where it fits. Null fits where it is the default."""
+    if inputs.fits(value, declared.type) or (value is None and declared.default is None and not declared.required):
+        return None
+    return f"must be {inputs.WORDS[declared.type]}, and is {kind_of(value)}"

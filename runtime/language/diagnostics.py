@@ -1,0 +1,167 @@
+"""What is wrong with a file, and where: one diagnostic for each mistake, shown with its line.
+
+error[unknown-reference]: `serach` is not defined here
+  --> workflows/shop.yaml:42:15
+   |
+42 |     over: "{{ serach.rows }}"
+   |               ^^^^^^ no node above this one has that id
+   = did you mean `search`?
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import re
+import sys
+from collections.abc import Sequence
+
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime.display.stream import Talk, coloured
+from runtime.display.text import harmless, width_of
+
+WIDEST = 160
+"""Columns of a source line that are shown; of a longer one the part around the mistake."""
+
+BOLD, RED, BLUE = 1, 31, 34
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a text. Lines and columns count from 1, in characters; ``end`` is the column after the last, on the same line."""
+
+    line: int
+    column: int
+    end: int
+    start: int
+    """Offset in the text."""
+    stop: int
+    """Offset after the last character."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One mistake in a file."""
+
+    code: str
+    """Stable name of the kind of mistake."""
+    message: str
+    """What is wrong, in one sentence without a final stop."""
+    file: str
+    mark: Mark | None = None
+    source: str = ""
+    """The line of the file at the mark."""
+    label: str = ""
+    """What to say right at the place."""
+    help: tuple[str, ...] = ()
+    """What to do about it: a near miss, the choices, the other place."""
+
+    def as_json(self) -> dict[str, Json]:
+        """For programs: code, message, file, and, where known, line, column, end (column after the last), label, help."""
+        place = {} if self.mark is None else {"line": self.mark.line, "column": self.mark.column, "end": self.mark.end}
+        more: dict[str, Json] = {"label": self.label} if self.label else {}
+        if self.help:
+            more["help"] = list(self.help)
+        return {"code": self.code, "message": self.message, "file": self.file, **place, **more}
+
+    def render(self, *, colour: bool = False) -> str:
+        """For people: the sentence, the place, the line with the mistake underlined, and what to do."""
+
+        def paint(text: str, *codes: int) -> str:
+            return f"\x1b[{';'.join(map(str, codes))}m{text}\x1b[0m" if colour and text else text
+
+        lines = [f"{paint(f'error[{self.code}]', BOLD, RED)}: {harmless(self.message)}"]
+        if self.mark is None:
+            lines.append(f"  --> {harmless(self.file)}")
+        else:
+            number = str(self.mark.line)
+            margin = " " * len(number)
+            shown, before, width = excerpt(self.source, self.mark)
+            carets = paint("^" * width, BOLD, RED)
+            lines += [
+                f"{margin}{paint('-->', BLUE)} {harmless(self.file)}:{number}:{self.mark.column}",
+                f"{margin} {paint('|', BLUE)}",
+                f"{paint(number, BLUE)} {paint('|', BLUE)} {shown}".rstrip(),
+                f"{margin} {paint('|', BLUE)} {' ' * before}{carets} {harmless(self.label)}".rstrip(),
+            ]
+            lines += [f"{margin} {paint('=', BLUE)} {harmless(each)}" for each in self.help]
+        if self.mark is None:
+            lines += [f"  = {harmless(each)}" for each in self.help]
+        return "\n".join(lines)
+
+
+def excerpt(source: str, mark: Mark) -> tuple[str, int, int]:
+    """The line as a terminal can show it, the columns before the mark, and the columns of the mark (at least one)."""
+    start, end = mark.column - 1, max(mark.end - 1, mark.column)
+    head = tail = ""
+    if len(source) > WIDEST:
+        left = max(0, min(start - WIDEST // 3, len(source) - WIDEST))
+        head, tail = ("…" if left else ""), ("…" if left + WIDEST < len(source) else "")
+        source = source[left : left + WIDEST]
+        start, end = start - left, min(end - left, WIDEST)
+    before, marked = head + visible(source[:start]), visible(source[start:end])
+    return before + marked + visible(source[end:]) + tail, width_of(before), max(width_of(marked), 1)
+
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """``text`` with tabs as four blanks, and each character that a terminal would obey or hide as ``\N{REPLACEMENT CHARACTER}``."""
+    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\t", "    "))
+
+
+class WorkflowInvalid(UsageError):
+    """A workflow file cannot be used. Carries every mistake in it and in the files that it uses, each file's in the order of the file."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], file: str | None = None) -> None:
+        """``file`` is the one that was asked for; default: that of the first mistake."""
+        self.diagnostics = tuple(diagnostics)
+        first = self.diagnostics[0]
+        file = file or first.file
+        count = len(self.diagnostics)
+        has = "has" if all(each.file == file for each in self.diagnostics) else "and the files that it uses have"
+        super().__init__(
+            "workflow-invalid",
+            f"{file} {has} {count} mistakes" if count > 1 else f"{first.file}: {first.message}",
+            mend=f"mend {'the file' if has == 'has' else 'them'}; `runops validate {file}` checks it again",
+            evidence={"problems": [each.as_json() for each in self.diagnostics]},
+        )
+
+    def render(self, *, colour: bool | None = None) -> str:
+        """Every mistake, for people; without ``colour`` in colour where stderr is a terminal that wants it."""
+        if colour is None:
+            colour = coloured(Talk(sys.stderr))
+        return "\n\n".join(each.render(colour=colour) for each in self.diagnostics)
+
+
+class Source:
+    """A text and its lines: from an offset to a place, from a place to a diagnostic."""
+
+    BREAKS = re.compile(r"\r\n|\r|\n")
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.text = text
+        self._starts = [0, *(found.end() for found in self.BREAKS.finditer(text))]
+
+    def mark(self, start: int, stop: int) -> Mark:
+        """The place from one offset to another, cut at the end of its first line."""
+        line = bisect.bisect_right(self._starts, start)
+        first = self._starts[line - 1]
+        ends = first + len(self.line(line))
+        return Mark(line, start - first + 1, max(min(stop, ends), min(start + 1, ends + 1)) - first + 1, start, stop)
+
+    def line(self, number: int) -> str:
+        """One line, counted from 1, without its break."""
+        start = self._starts[number - 1]
+        stop = self._starts[number] if number < len(self._starts) else len(self.text)
+        return self.text[start:stop].rstrip("\r\n")
+
+    def diagnostic(
+        self, code: str, message: str, mark: Mark | None, *, label: str = "", help: Sequence[str | None] = ()
+    ) -> Diagnostic:
+        """A diagnostic of this text."""
+        line = "" if mark is None else self.line(mark.line)
+        return Diagnostic(code, message, self.name, mark, line, label, tuple(each for each in help if each))

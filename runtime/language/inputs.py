@@ -1,0 +1,131 @@
+"""Inputs of a workflow: what the file declares, and what a run is given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import model_validator
+
+from nodes import registry
+from nodes.errors import UsageError
+from nodes.part import Part
+from nodes.template import kind_of
+from nodes.values import Json, NotJson, normalise
+from runtime.language.yaml_text import plain
+
+Kind = Literal["string", "number", "integer", "boolean", "list", "map"]
+
+WORDS: dict[str, str] = {
+    "string": "text",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "list": "a list",
+    "map": "a map",
+}
+
+
+class Input(Part):
+    """One input."""
+
+    type: Kind
+    """``string``, ``number``, ``integer``, ``boolean``, ``list`` or ``map``."""
+    default: Json = None
+    """The value where none is given. Without it the input must be given."""
+    description: str | None = None
+    """What the input means, in your words."""
+
+    @property
+    def required(self) -> bool:
+        """Whether a run must be given the input."""
+        return "default" not in self.model_fields_set
+
+    @model_validator(mode="after")
+    def _default_fits(self) -> Input:
+        if self.default is not None and not fits(self.default, self.type):
+            raise ValueError(f"the default is {kind_of(self.default)}, and the type is `{self.type}`")
+        return self
+
+
+def fits(value: Json, kind: Kind) -> bool:
+    """Whether a value is of a kind."""
+    if kind == "boolean" or isinstance(value, bool):
+        return kind == "boolean" and isinstance(value, bool)
+    if kind == "integer":
+        return isinstance(value, int)
+    wanted = {"string": str, "number": (int, float), "list": list, "map": dict}[kind]
+    return isinstance(value, wanted)
+
+
+def check(declared: Mapping[str, Input], given: Mapping[str, Json]) -> dict[str, Json]:
+    """The value of every declared input. A text given for another kind is read as it would be in the file, or as JSON.
+
+    Raises UsageError: ``unknown-input``, ``missing-input``, ``input-type``.
+    """
+    for name in given:
+        if name not in declared:
+            close = registry.near(name, declared)
+            mend = f"did you mean `{close}`?" if close else _declared(declared)
+            raise UsageError("unknown-input", f"the workflow has no input `{name}`", mend=mend)
+    missing = [name for name, field in declared.items() if field.required and name not in given]
+    if missing:
+        listed = ", ".join(f"`{name}`" for name in missing)
+        raise UsageError(
+            "missing-input",
+            f"the workflow needs {'the input' if len(missing) == 1 else 'the inputs'} {listed}",
+            mend=" ".join(f"-i {name}=…" for name in missing),
+        )
+    return {
+        name: _read(name, field, given[name]) if name in given else field.default for name, field in declared.items()
+    }
+
+
+def _read(name: str, field: Input, value: Json) -> Json:
+    try:
+        value = normalise(value)
+    except NotJson as error:
+        raise UsageError("input-type", f"the input `{name}` is no JSON value: {error}") from None
+    read = _from_text(value, field.type) if isinstance(value, str) else value
+    if read is not None and fits(read, field.type):
+        return read
+    what = "this text" if isinstance(value, str) else kind_of(value)
+    raise UsageError(
+        "input-type",
+        f"the input `{name}` must be {WORDS[field.type]}, and {what} is not",
+        mend=_example(name, field.type),
+    )
+
+
+def _from_text(text: str, kind: Kind) -> Json:
+    if kind == "string":
+        return text
+    if kind in ("list", "map"):
+        try:
+            return normalise(json.loads(text))
+        except (ValueError, RecursionError):
+            return None
+    value = plain(text.strip())
+    if kind == "integer" and isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _example(name: str, kind: Kind) -> str:
+    samples = {
+        "number": "12.5",
+        "integer": "12",
+        "boolean": "true",
+        "list": """'["a", "b"]'""",
+        "map": """'{"a": 1}'""",
+    }
+    return f"for example `-i {name}={samples.get(kind, '…')}`"
+
+
+def _declared(declared: Mapping[str, Input]) -> str:
+    if not declared:
+        return "it has none"
+    return "it has " + ", ".join(
+        f"{name} ({field.type}{', needed' if field.required else ''})" for name, field in declared.items()
+    )

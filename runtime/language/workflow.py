@@ -1,0 +1,384 @@
+"""Workflow files: the model of a whole file, and a file read, checked and ready to run."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import operator
+import os
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
+
+from nodes import registry
+from nodes.base import Block, Leaf, Node
+from nodes.errors import UsageError
+from nodes.part import Part
+from nodes.template import JsonValue, Text
+from nodes.values import Json
+from runtime import artifacts
+from runtime.browser.options import BrowserOptions, Mode
+from runtime.language import callees, inputs, misfits, names, origins, references, tabs, yaml_text
+from runtime.language.anatomy import Anatomy
+from runtime.language.diagnostics import Diagnostic, Mark, WorkflowInvalid
+from runtime.language.inputs import Input
+from runtime.language.references import Compiled, ReferenceInvalid
+from runtime.language.yaml_text import Document, Path
+
+INSTEAD = {"sql": "write `$name` and give the value as one of `params`; a list of maps is a table by its name"}
+"""What to do where a field takes no references, and yet wants values."""
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=80)]
+
+
+def _browser(value: Any) -> Any:
+    return {"mode": value} if isinstance(value, str) else value
+
+
+class Workflow(Part):
+    """A workflow file."""
+
+    version: Literal[1]
+    """Version of the file language."""
+    run: Literal["auto", "manual"] = "auto"
+    """``manual``: a run of the whole folder passes the file by; it runs when it is named, or used by another file."""
+    name: str = ""
+    """What the workflow is called; default: the name of the file."""
+    description: str | None = None
+    """What the workflow is for, in your words."""
+    inputs: dict[Name, Input] = Field(default_factory=dict)
+    """Values given when a run is started, read as ``inputs.NAME``. Without a ``default`` an input must be given."""
+    secrets: list[Name] = Field(default_factory=list)
+    """Names of secrets, each an environment variable (or a line of ``.env``), read as ``secrets.NAME`` where a field takes secrets."""
+    allowed_origins: list[Text] | None = None
+    """Origins whose documents the browser may load, such as ``https://shop.test``. Default: those of the addresses in ``goto`` and in inputs,
+    here and in the files that it uses."""
+    browser: (
+        Annotated[BrowserOptions, BeforeValidator(_browser, json_schema_input_type=Mode | BrowserOptions)] | None
+    ) = None
+    """How the browser is made: ``own``, ``shared``, or a map of options."""
+    on_redo: Literal["confirm", "redo", "ask"] | None = None
+    """What to do when a resumed run would have to do again what may already have happened; a container may say otherwise for its block."""
+    nodes: Block = Field(min_length=1)
+    """What to do, in order."""
+    output: JsonValue = None
+    """What a run yields."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Loaded:
+    """A workflow file that was read and found valid."""
+
+    path: pathlib.Path
+    """Where it was read, or what it was called."""
+    text: str
+    workflow: Workflow
+    templates: Mapping[str, Compiled]
+    """Every text of the file with a reference in it, compiled."""
+    index: Mapping[str, tuple[Node, tuple[Node, ...]]]
+    """Each node by its id, with the nodes around it, outermost first; those of ``confirm`` blocks too."""
+    fingerprints: Mapping[str, str]
+    """For each id a SHA-256 of what the node does: all its fields but its description and the nodes in its blocks."""
+    document: Document
+    places: Mapping[str, Path]
+    """Where in the document each node stands."""
+    callees: Mapping[str, Loaded]
+    """The file that each ``group`` with ``use`` runs, by the group's id. A file that is used several times is the same object."""
+
+    def mark(self, node_id: str, *field: str | int) -> Mark | None:
+        """Where a node, or a field of it, stands in the text."""
+        place = self.places.get(node_id)
+        return None if place is None else self.document.mark((*place, *field))
+
+    def check_inputs(self, given: Mapping[str, Json]) -> dict[str, Json]:
+        """The value of every input, defaults filled in; a text is read as the input's type. Raises UsageError for what does not fit."""
+        return inputs.check(self.workflow.inputs, given)
+
+    def origins(self, values: Mapping[str, Json]) -> list[str]:
+        """The origins whose documents a run with these inputs may load. Raises UsageError for one that is none."""
+        nodes = [node for file in self.files() for node in file.nodes()]
+        return origins.allowed(self.workflow.allowed_origins, nodes, self.templates, values)
+
+    def place(self, step_path: str | None) -> str | None:
+        """Where the node of a step stands: file, line and column; None where nobody knows."""
+        found = self.find(step_path) if step_path else None
+        return None if found is None else found.place
+
+    def nodes(self) -> list[Node]:
+        """Every node of the file."""
+        return [node for node, _around in self.index.values()]
+
+    def files(self) -> list[Loaded]:
+        """The file itself, and every file that it uses, directly or not, each once."""
+        found: dict[pathlib.Path, Loaded] = {}
+        pending: list[Loaded] = [self]
+        while pending:
+            each = pending.pop(0)
+            if each.path not in found:
+                found[each.path] = each
+                pending += each.callees.values()
+        return list(found.values())
+
+    def texts(self) -> dict[str, str]:
+        """The texts of the files that it uses, by path from its own folder: what ``parse`` takes to make the same again."""
+        folder = self.path.parent
+        return {os.path.relpath(each.path, folder): each.text for each in self.files()[1:]}
+
+    @property
+    def depth(self) -> int:
+        """How many files use one another in a row below this one."""
+        return max((1 + each.depth for each in self.callees.values()), default=0)
+
+    def find(self, path: str) -> Found | None:
+        """What the step at ``path`` of a run is; None where this file, or the one that is used there, has no such node."""
+        file, steps = self, path.split("/")
+        users: tuple[Workflow | Node, ...] = (self.workflow,)
+        within: list[str] = []
+        user = ""
+        for number, step in enumerate(steps[:-1], start=1):
+            name = step.partition("[")[0]
+            callee = file.callees.get(name)
+            if callee is None:
+                within.append(name)
+                continue
+            node, around = file.index[name]
+            # A part of a container may be called like a group that stands elsewhere.
+            if (around[-1].id not in within[-2:]) if around else within:
+                within.append(name)
+                continue
+            users = (*users, *around, node, callee.workflow)
+            file, within, user = callee, [], "/".join(steps[:number])
+        name = steps[-1].partition("[")[0]
+        if name not in file.index:
+            return None
+        node, around = file.index[name]
+        return Found(file, user, node, (*users, *around))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """A step of a run in its file."""
+
+    file: Loaded
+    user: str
+    """The path of the group that uses the file; empty where it is the run's own."""
+    node: Node
+    around: tuple[Workflow | Node, ...]
+    """The files and the nodes around it, outermost first; a file that is used comes after the group that uses it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A SHA-256 of what the node does."""
+        return self.file.fingerprints[self.node.id]
+
+    @property
+    def place(self) -> str:
+        """File, line and column of the node."""
+        mark = self.file.mark(self.node.id)
+        return f"{self.file.path}:{mark.line}:{mark.column}" if mark is not None else str(self.file.path)
+
+
+def load(path: pathlib.Path | str) -> Loaded:
+    """The workflow in a file, with the files that it uses. Raises WorkflowInvalid with every mistake in them, UsageError where it cannot be read."""
+    path = pathlib.Path(path)
+    if path.name == ".env" or path.name.startswith(".env."):
+        # What is wrong in a file is shown with its lines.
+        raise UsageError("file-not-read", f"{path} holds secrets, and is no workflow", mend="name a workflow file")
+    try:
+        with path.open("rb") as file:
+            content = file.read(yaml_text.LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise UsageError("file-not-found", f"there is no file {path}", mend=_similar(path)) from None
+    except IsADirectoryError:
+        raise UsageError("not-a-file", f"{path} is a folder", mend="name the workflow file in it") from None
+    except OSError as error:
+        raise UsageError("file-not-read", f"{path} cannot be read: {error.strerror}") from None
+    return parse(content, str(path), callees.Project(artifacts.workspace(path.absolute().parent)))
+
+
+def parse(content: str | bytes, name: str, files: callees.Files | None = None) -> Loaded:
+    """The workflow in a text, called ``name`` in messages, with those of ``files`` that it uses (none, where they are not given).
+
+    Raises WorkflowInvalid with every mistake in all of them: file by file, in the order in which they are used, and in the order of the text.
+    """
+    reading = _Reading(files or callees.Texts({}))
+    loaded = reading.file(content, name, ())
+    if loaded is None or reading.problems:
+        raise WorkflowInvalid([each for problems in reading.problems.values() for each in in_order(problems)], name)
+    return loaded
+
+
+class _Reading:
+    """Reads a file and those that it uses, each once, and collects what is wrong with them."""
+
+    def __init__(self, files: callees.Files) -> None:
+        self.problems: dict[str, list[Diagnostic]] = {}
+        """By path of the file; only files that have any."""
+        self._files = files
+        self._read: dict[str, Loaded | None] = {}
+        self._root: Workflow | None = None
+
+    def file(self, content: str | bytes, name: str, users: tuple[str, ...]) -> Loaded | None:
+        """The workflow in a text, or None where something is wrong with it or below it; ``users`` are the files that use it, the root first."""
+        document = yaml_text.read(name, content)
+        problems = self.problems.setdefault(name, list(document.problems))
+        try:
+            return self._workflow(document, problems, name, users)
+        finally:
+            if not problems:
+                del self.problems[name]
+
+    def _workflow(
+        self, document: Document, problems: list[Diagnostic], name: str, users: tuple[str, ...]
+    ) -> Loaded | None:
+        if not document.readable:
+            return None
+        data: Json = document.data
+        if not isinstance(data, dict):
+            message = "a workflow file is a map that begins with `version: 1`"
+            problems.append(document.source.diagnostic("not-a-workflow", message, document.mark(())))
+            return None
+        anatomy = Anatomy(cast("dict[str, Json]", data), Workflow)
+        problems += misfits.misspelt(anatomy, document)
+        workflow = _fitted(anatomy, document, problems)
+        templates = _compiled(anatomy, document, problems)
+        problems += names.check(anatomy, templates, document)
+        problems += origins.check(anatomy, document)
+        problems += tabs.check(anatomy, document)
+        if not users:
+            self._root = workflow
+        elif workflow is not None and self._root is not None:
+            problems += _other_browser(workflow, self._root, users[0], document)
+        used = self._callees(anatomy, document, problems, (*users, name))
+        if problems or workflow is None or None in used.values():
+            return None
+        if not workflow.name:
+            workflow = workflow.model_copy(update={"name": pathlib.PurePath(name).stem})
+        index = dict(_indexed(workflow.nodes, ()))
+        return Loaded(
+            path=pathlib.Path(name),
+            text=document.source.text,
+            workflow=workflow,
+            templates=templates,
+            index=index,
+            fingerprints={each: fingerprint(node) for each, (node, _around) in index.items()},
+            document=document,
+            places={unit.id: unit.path for unit in anatomy.every_unit() if unit.id},
+            callees={each: loaded for each, loaded in used.items() if loaded is not None},
+        )
+
+    def _callees(
+        self, anatomy: Anatomy, document: Document, problems: list[Diagnostic], users: tuple[str, ...]
+    ) -> dict[str, Loaded | None]:
+        """The file that each group uses; None for one that cannot be used."""
+        calls = callees.Calls(anatomy, document)
+        used: dict[str, Loaded | None] = {}
+        for unit in callees.units(anatomy):
+            callee: Loaded | None = None
+            try:
+                callee = self._callee(str(unit.text("use")), users)
+            except callees.Unusable as error:
+                calls.report(unit, "use", error.code, error.message, *error.mend)
+            if callee is not None:
+                calls.check(unit, callee)
+            used[unit.id or ""] = callee
+        problems += calls.problems
+        return used
+
+    def _callee(self, use: str, users: tuple[str, ...]) -> Loaded | None:
+        name = callees.named(users[-1], use)
+        chain = (callees.joined("", users[0]), *users[1:])
+        if name in chain:
+            circle = " → ".join((*chain[chain.index(name) :], name))
+            raise callees.Unusable("use-cycle", f"the file would use itself: {circle}", "take one of these `use:` out")
+        if len(users) <= callees.DEEPEST and name not in self._read:
+            content = self._files.read(name)
+            self._read[name] = self.file(content, name, users)
+        callee = self._read.get(name)
+        if len(users) + (callee.depth if callee is not None else 0) > callees.DEEPEST:
+            message = f"more than {callees.DEEPEST} files use one another in a row"
+            raise callees.Unusable("use-too-deep", message, "let one file use several others, rather than one the next")
+        return callee
+
+
+def _other_browser(callee: Workflow, root: Workflow, name: str, document: Document) -> list[Diagnostic]:
+    if callee.browser is None or callee.browser == root.browser:
+        return []
+    has = "has no `browser`" if root.browser is None else "makes another one"
+    message = f"this file works in the browser of {name}, which {has}"
+    mend = "leave `browser` out here, or write the same there"
+    return [document.source.diagnostic("browser-differs", message, document.mark(("browser",)), help=[mend])]
+
+
+def _fitted(anatomy: Anatomy, document: Document, problems: list[Diagnostic]) -> Workflow | None:
+    try:
+        return Workflow.model_validate(anatomy.clean)
+    except ValidationError as error:
+        problems += misfits.explain(error, anatomy, document)
+        return None
+
+
+def _compiled(anatomy: Anatomy, document: Document, problems: list[Diagnostic]) -> dict[str, Compiled]:
+    compiled: dict[str, Compiled] = {}
+    for slot in anatomy.every_slot():
+        if slot.ref is None:
+            mark = document.mark(slot.path)
+            problems.append(
+                document.source.diagnostic(
+                    "no-reference-here",
+                    f"`{slot.path[-1]}` takes no references",
+                    mark,
+                    help=[INSTEAD.get(slot.field, "write the value itself")],
+                )
+            )
+            continue
+        try:
+            compiled[slot.text] = references.compile(slot.text)
+        except ReferenceInvalid as error:
+            mark = document.within(slot.path, slot.text, error.start, error.end)
+            problems.append(document.source.diagnostic(error.code, error.message, mark, help=[error.mend]))
+    return compiled
+
+
+def in_order(problems: list[Diagnostic]) -> list[Diagnostic]:
+    """The problems in the order of the file, each once."""
+    once = dict.fromkeys(problems)
+    return sorted(once, key=lambda each: (each.mark.start, each.mark.stop) if each.mark else (0, 0))
+
+
+def _indexed(nodes: list[Node], around: tuple[Node, ...]) -> Iterator[tuple[str, tuple[Node, tuple[Node, ...]]]]:
+    for node in nodes:
+        yield node.id, (node, around)
+        for _field, block in node.blocks():
+            yield from _indexed(block, (*around, node))
+        if isinstance(node, Leaf) and node.confirm is not None:
+            yield from _indexed(node.confirm.nodes, (*around, node))
+
+
+def fingerprint(node: Node) -> str:
+    """SHA-256 of what a node does, the nodes in its blocks aside. Layout, comments and descriptions do not count."""
+    plain: Json = node.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, exclude={"description"}, warnings=False
+    )
+    plain["type"] = node.type  # a default, and yet what it is
+    for field, _block in node.blocks():
+        *way, last = field
+        owner: Json = functools.reduce(operator.getitem, way, plain)
+        owner.pop(last, None)
+    return hashlib.sha256(
+        json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
+    ).hexdigest()
+
+
+def _similar(path: pathlib.Path) -> str | None:
+    try:
+        close = registry.near(
+            path.name, [each.name for each in path.parent.iterdir() if each.suffix in (".yaml", ".yml")]
+        )
+    except OSError:
+        return None
+    return f"did you mean {path.parent / close}?" if close else None

@@ -1,0 +1,427 @@
+"""YAML text to plain data, with the place of every key and value.
+
+The scalars are those of YAML 1.2: `on`, `no`, `1:30`, `012` and dates stay text. What could surprise is refused: keys that
+come twice or are not text, tags, several documents, and anything without bounds. Nothing here recurses, so no text can
+exhaust the stack.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+from yaml import events
+
+from nodes.values import LARGEST_INTEGER, Json
+from runtime.language.diagnostics import Diagnostic, Mark, Source
+
+LARGEST_FILE = 1 << 20
+"""Bytes."""
+DEEPEST = 64
+"""Levels of lists and maps."""
+MOST_NODES = 100_000
+"""Lists, maps and scalars, aliases counted as what they stand for."""
+LONGEST_SCALAR = 256 << 10
+"""Characters of one text."""
+
+Path = tuple[str | int, ...]
+"""The way to a value: ``("nodes", 0, "target", "css")``."""
+
+NULL = frozenset({"", "~", "null", "Null", "NULL"})
+BOOLEAN = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+UNPRINTABLE = re.compile("[^\x09\x0a\x0d\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+CORE = "tag:yaml.org,2002:"
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclasses.dataclass(slots=True)
+class Document:
+    """What a text says, and where."""
+
+    source: Source
+    data: Json = None
+    values: dict[Path, Mark] = dataclasses.field(default_factory=dict)
+    """Where each value stands."""
+    keys: dict[Path, Mark] = dataclasses.field(default_factory=dict)
+    """Where the key of each value stands."""
+    problems: list[Diagnostic] = dataclasses.field(default_factory=list)
+    readable: bool = True
+    """Whether ``data`` is the whole text: there was no mistake after which nothing could be understood."""
+
+    def mark(self, path: Path, *, key: bool = False) -> Mark | None:
+        """Where a value (or its key) stands, or else the nearest thing around it that stands somewhere."""
+        if key and path in self.keys:
+            return self.keys[path]
+        while path not in self.values and path:
+            path = path[:-1]
+            if path in self.keys:
+                return self.keys[path]
+        return self.values.get(path)
+
+    def within(self, path: Path, value: str, start: int, end: int) -> Mark | None:
+        """Where the characters from ``start`` to ``end`` of the text ``value`` at ``path`` stand in the file.
+
+        A text is not written as it is read (quotes, escapes, folded lines), so the same word is looked for, counting its
+        earlier occurrences; where that does not work out it is the place of the whole text.
+        """
+        mark = self.values.get(path)
+        if mark is None:
+            return self.mark(path)
+        raw = self.source.text[mark.start : mark.stop]
+        word = value[start:end]
+        if not word or raw.count(word) != value.count(word):
+            return mark
+        at = -len(word)
+        for _ in range(value.count(word, 0, start) + 1):
+            at = raw.find(word, at + len(word))
+        return self.source.mark(mark.start + at, mark.start + at + len(word))
+
+
+DATA = "a workflow is small: data belongs in an input (`--input NAME=@FILE`), blocks that repeat into a file of their own (`use:`)"
+"""What to do where a file is too much."""
+
+
+def read(name: str, content: bytes | str) -> Document:
+    """The data of a YAML text, named ``name`` in its diagnostics. Never raises for what stands in it."""
+    text, problem = _decoded(name, content)
+    document = Document(Source(name, text))
+    if problem is None:
+        problem = _Builder(document).run()
+    if problem is not None:
+        document.problems.append(problem)
+        document.readable = False
+    return document
+
+
+def _decoded(name: str, content: bytes | str) -> tuple[str, Diagnostic | None]:
+    if len(content) > LARGEST_FILE:
+        return "", Diagnostic(
+            "file-too-large", f"a workflow file has at most {LARGEST_FILE >> 20} MiB", name, help=(DATA,)
+        )
+    if isinstance(content, bytes):
+        if b"\0" in content and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return "", Diagnostic(
+                "not-text",
+                "this is a binary file: it holds a NUL byte",
+                name,
+                help=("name a workflow file: YAML text that begins with `version: 1`",),
+            )
+        try:
+            content = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            source = Source(name, content[: error.start].decode())
+            problem = source.diagnostic(
+                "not-text", "the file is not in UTF-8", source.mark(error.start, error.start), help=["save it as UTF-8"]
+            )
+            end = len(source.text)
+            return "", dataclasses.replace(
+                problem, mark=source.mark(end, end), source=source.line(source.mark(end, end).line)
+            )
+    text = content.removeprefix("\ufeff")
+    if found := UNPRINTABLE.search(text):
+        source = Source(name, text)
+        character = "NUL" if found[0] == "\0" else f"U+{ord(found[0]):04X}"
+        mark = source.mark(found.start(), found.end())
+        help = ['in a quoted text it can be written as an escape: "\\x1b"']
+        return text, source.diagnostic(
+            "not-text", f"the control character {character} may not stand in YAML", mark, help=help
+        )
+    return text, None
+
+
+class _Stop(Exception):
+    """Nothing after this can be understood."""
+
+    def __init__(self, problem: Diagnostic) -> None:
+        self.problem = problem
+
+
+@dataclasses.dataclass(slots=True)
+class _Open:
+    """A list or map that is being built."""
+
+    path: Path
+    data: Any
+    mapping: bool
+    anchor: str | None
+    count: int
+    """How many nodes had been counted when it began."""
+    start: int
+    key: str | None = None
+    """In a map: the key whose value comes next."""
+    lost: bool = False
+    """In a map: the value that comes next belongs to a key that was refused."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Anchored:
+    data: Any
+    path: Path
+    nodes: int
+
+
+class _Builder:
+    """Builds a document from PyYAML's events."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._source = document.source
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, _Anchored | None] = {}
+        self._nodes = 0
+        self._documents = 0
+
+    def run(self) -> Diagnostic | None:
+        """Build it; returns the mistake after which nothing could be understood."""
+        try:
+            for event in self._events():
+                self._take(event)
+        except _Stop as stop:
+            return stop.problem
+        if self._documents == 0:
+            begin = "a workflow begins with `version: 1` and has `nodes:`; `runops nodes` lists what may stand there"
+            return self._source.diagnostic("empty-file", "the file is empty", self._source.mark(0, 0), help=[begin])
+        return None
+
+    def _events(self) -> Iterator[Any]:
+        try:
+            yield from yaml.parse(self._source.text, Loader=LOADER)
+        except yaml.YAMLError as error:
+            raise _Stop(self._syntax(error)) from None
+        except (ValueError, OverflowError, RecursionError) as error:
+            raise _Stop(
+                self._source.diagnostic("yaml-syntax", f"this is not YAML: {error}", self._source.mark(0, 0))
+            ) from None
+
+    def _syntax(self, error: yaml.YAMLError) -> Diagnostic:
+        place = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        index = min(place.index, len(self._source.text)) if place is not None else 0
+        problem = getattr(error, "problem", None) or "it cannot be read"
+        context = getattr(error, "context", None)
+        label = f"{context}" if context else ""
+        line = self._source.line(self._source.mark(index, index).line)
+        hints: list[str | None] = [
+            "a value that begins with `{{` must stand in quotes" if re.search(r":\s+\{\{|-\s+\{\{", line) else None,
+            "indent with blanks: a tab is not allowed" if "\t" in line[: len(line) - len(line.lstrip())] else None,
+            "a text with `: ` in it must stand in quotes" if "mapping values are not allowed" in problem else None,
+        ]
+        return self._source.diagnostic(
+            "yaml-syntax", f"this is not YAML: {problem}", self._source.mark(index, index + 1), label=label, help=hints
+        )
+
+    def _take(self, event: Any) -> None:
+        if isinstance(event, events.DocumentStartEvent):
+            self._documents += 1
+            if self._documents > 1:
+                self._stop(
+                    "several-documents",
+                    "the file holds several documents",
+                    event,
+                    "a file is one workflow: take the `---` away",
+                )
+        elif isinstance(event, events.ScalarEvent):
+            self._scalar(event)
+        elif isinstance(event, events.AliasEvent):
+            self._alias(event)
+        elif isinstance(event, events.MappingStartEvent | events.SequenceStartEvent):
+            self._open(event)
+        elif isinstance(event, events.MappingEndEvent | events.SequenceEndEvent):
+            self._close(event)
+
+    def _open(self, event: Any) -> None:
+        mapping = isinstance(event, events.MappingStartEvent)
+        if len(self._stack) >= DEEPEST:
+            self._stop("too-deep", f"lists and maps nest deeper than {DEEPEST} levels", event, DATA)
+        if self._wants_key():
+            self._refuse_key(event, mapping)
+        self._count(event, 1)
+        if event.tag not in (None, "!", CORE + ("map" if mapping else "seq")):
+            self._refuse_tag(event)
+        if event.anchor:
+            self._anchors[event.anchor] = None
+        self._stack.append(
+            _Open(self._next_path(), {} if mapping else [], mapping, event.anchor, self._nodes, event.start_mark.index)
+        )
+
+    def _close(self, event: Any) -> None:
+        done = self._stack.pop()
+        if done.anchor:
+            self._anchors[done.anchor] = _Anchored(done.data, done.path, self._nodes - done.count + 1)
+        self._put(done.data, done.start, event.end_mark.index, done.path)
+
+    def _scalar(self, event: Any) -> None:
+        if len(event.value) > LONGEST_SCALAR:
+            self._stop("text-too-long", f"a text has at most {LONGEST_SCALAR >> 10} KiB", event, DATA)
+        value = self._value(event)
+        if self._wants_key():
+            self._key(event, value)
+            return
+        self._count(event, 1)
+        path = self._next_path()
+        if event.anchor:
+            self._anchors[event.anchor] = _Anchored(value, path, 1)
+        self._put(value, event.start_mark.index, event.end_mark.index, path)
+
+    def _value(self, event: Any) -> Json:
+        tag = event.tag
+        if tag is None:
+            return plain(event.value) if event.style in (None, "") and event.implicit[0] else event.value
+        if tag in ("!", CORE + "str"):
+            return event.value
+        if tag in (CORE + "null", CORE + "bool", CORE + "int", CORE + "float"):
+            return plain(event.value)
+        self._refuse_tag(event)
+        return event.value
+
+    def _key(self, event: Any, key: Json) -> None:
+        top = self._stack[-1]
+        mark = self._mark(event)
+        if not isinstance(key, str):
+            self._problem(
+                "key-not-text",
+                f"the key `{event.value}` is not a text",
+                mark,
+                [f'write it in quotes: `"{event.value}"`'],
+            )
+            top.lost = True
+            key = event.value
+        path = (*top.path, key)
+        if key in top.data:
+            first = self._document.keys[path]
+            self._problem(
+                "duplicate-key",
+                f"`{key}` stands twice in the same map",
+                mark,
+                [f"the first is in line {first.line}, column {first.column}"],
+            )
+            top.lost = True
+        elif not top.lost:
+            self._document.keys[path] = mark
+        top.key = key
+        if event.anchor:
+            self._anchors[event.anchor] = _Anchored(key, path, 1)
+
+    def _alias(self, event: Any) -> None:
+        if self._wants_key():
+            self._stop("key-not-text", f"an alias, `*{event.anchor}`, cannot be a key", event)
+        if event.anchor not in self._anchors:
+            self._stop(
+                "unknown-anchor", f"there is no anchor `&{event.anchor}` above", event, self._near_anchor(event.anchor)
+            )
+        meant = self._anchors[event.anchor]
+        if meant is None:
+            self._stop(
+                "recursive-alias",
+                f"`*{event.anchor}` stands within what it stands for",
+                event,
+                "write out what is meant",
+            )
+        assert meant is not None
+        self._count(event, meant.nodes)
+        path = self._next_path()
+        self._borrow_marks(meant.path, path, meant.data)
+        self._put(meant.data, event.start_mark.index, event.end_mark.index, path)
+
+    def _borrow_marks(self, source: Path, target: Path, data: Any) -> None:
+        """What an alias stands for is found where the anchor is."""
+        pending: list[tuple[Path, Any]] = [((), data)]
+        while pending:
+            inner, each = pending.pop()
+            for table in (self._document.values, self._document.keys):
+                if inner and (*source, *inner) in table:
+                    table[*target, *inner] = table[*source, *inner]
+            if isinstance(each, dict):
+                pending += [((*inner, key), item) for key, item in each.items()]
+            elif isinstance(each, list):
+                pending += [((*inner, index), item) for index, item in enumerate(each)]
+
+    def _put(self, value: Json, start: int, stop: int, path: Path) -> None:
+        text = self._source.text
+        while stop > start and text[stop - 1] in " \t\r\n":
+            stop -= 1
+        if not self._stack:
+            self._document.data = value
+        else:
+            top = self._stack[-1]
+            if not top.mapping:
+                top.data.append(value)
+            else:
+                lost, top.lost = top.lost, False
+                key, top.key = top.key, None
+                if lost:
+                    return
+                top.data[key] = value
+        self._document.values[path] = self._source.mark(start, stop)
+
+    def _wants_key(self) -> bool:
+        return bool(self._stack) and self._stack[-1].mapping and self._stack[-1].key is None
+
+    def _next_path(self) -> Path:
+        if not self._stack:
+            return ()
+        top = self._stack[-1]
+        # What belongs to a refused key is built and thrown away: nothing below -1 is ever asked for.
+        step = len(top.data) if not top.mapping else -1 if top.lost else top.key
+        assert step is not None
+        return (*top.path, step)
+
+    def _count(self, event: Any, more: int) -> None:
+        self._nodes += more
+        if self._nodes > MOST_NODES:
+            self._stop(
+                "too-many-values",
+                f"the file stands for more than {MOST_NODES} values, aliases counted as what they stand for",
+                event,
+                DATA,
+            )
+
+    def _near_anchor(self, name: str) -> str:
+        close = difflib.get_close_matches(name, self._anchors, n=1)
+        return (
+            f"did you mean `*{close[0]}`?"
+            if close
+            else f'a text that begins with `*` must stand in quotes: `"*{name}"`'
+        )
+
+    def _refuse_tag(self, event: Any) -> None:
+        tag = event.tag.removeprefix(CORE)
+        name = f"!!{tag}" if tag != event.tag else event.tag
+        self._problem("tag", f"the tag `{name}` is not part of the language", self._mark(event), ["take it away"])
+
+    def _refuse_key(self, event: Any, mapping: bool) -> None:
+        braces = mapping and self._source.text.startswith("{{", event.start_mark.index - 1)
+        help = "a value that begins with `{{` must stand in quotes" if braces else "a key is a text"
+        self._stop("key-not-text", "a map or list cannot be a key", event, help)
+
+    def _mark(self, event: Any) -> Mark:
+        return self._source.mark(event.start_mark.index, event.end_mark.index)
+
+    def _problem(self, code: str, message: str, mark: Mark, help: list[str | None]) -> None:
+        self._document.problems.append(self._source.diagnostic(code, message, mark, help=help))
+
+    def _stop(self, code: str, message: str, event: Any, help: str | None = None) -> None:
+        mark = self._source.mark(event.start_mark.index, max(event.end_mark.index, event.start_mark.index + 1))
+        raise _Stop(self._source.diagnostic(code, message, mark, help=[help]))
+
+
+def plain(text: str) -> Json:
+    """What an unquoted scalar is by the core schema of YAML 1.2, decimal numbers only; whole numbers beyond 64 bits are text."""
+    if text in NULL:
+        return None
+    if text in BOOLEAN:
+        return BOOLEAN[text]
+    if INTEGER.fullmatch(text):
+        number = int(text) if len(text) <= 20 else LARGEST_INTEGER + 1
+        return number if abs(number) <= LARGEST_INTEGER else text
+    if FLOAT.fullmatch(text):
+        value = float(text)
+        return value if math.isfinite(value) else text
+    return text

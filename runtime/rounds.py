@@ -1,0 +1,142 @@
+"""A block that runs again, in another try or another round of a ``handle``: what it had done is not simply done once more.
+
+Each deed of class *effect* that an earlier run of the block did, or may have done, is judged when the walk reaches its counterpart. Its
+``confirm`` asks the site; ``on_redo: redo`` repeats it on the author's word; otherwise the block does not run again within the run,
+and a resumed run asks a person.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from nodes.base import Leaf
+from nodes.errors import AssertFailed, AuthorError, OriginRefused, Paused, RunOpsError, SiteError
+from nodes.values import Json
+from runtime import attempt, events, frames, history, judge, log
+
+if TYPE_CHECKING:
+    from runtime.engine import ExecutionEngine
+
+PART = re.compile(r"/(try|catch|finally)(?:\[(\d+)\])?(?=/)")
+"""A block of a handle in a step path; a node may have such a name too."""
+
+NUMBER = re.compile(r"\[\d+\]")
+"""A position in a step path: the turn of a loop without keys, the try of a handle."""
+
+CLASSES: tuple[type[RunOpsError], ...] = (AssertFailed, AuthorError, SiteError)
+
+
+def part_path(handle: str, name: str, number: int) -> str:
+    """The path of a block of a handle, in its ``number``-th run."""
+    return f"{handle}/{name}" if number == 1 else f"{handle}/{name}[{number}]"
+
+
+def as_bound(error: dict[str, Json], step: str | None) -> dict[str, Json]:
+    """What ``error`` is inside a ``catch``."""
+    told = {name: error.get(name) for name in ("code", "message", "phase", "who")}
+    return {**told, "step": step, "evidence": error.get("evidence") or {}}
+
+
+def rebuilt(error: dict[str, Json]) -> RunOpsError:
+    """The error that an entry holds, as it was raised."""
+    kind = next(each for each in CLASSES if each.who == error["who"])
+    if error["code"] == "origin-refused":
+        kind = OriginRefused
+    made = kind(
+        error["code"], error["message"], mend=error.get("mend"), phase=error["phase"], evidence=error.get("evidence")
+    )
+    made.path = error.get("step")
+    return made
+
+
+def _earlier_parts(path: str, number: int) -> tuple[str, ...]:
+    """What the paths of the earlier runs of a block of a handle begin with; ``path`` is that of its first."""
+    return tuple(f"{path}/" if each == 1 else f"{path}[{each}]/" for each in range(1, number))
+
+
+def _deed_at(engine: ExecutionEngine, path: str) -> history.Attempt | None:
+    """The last deed at ``path`` that happened or may have."""
+    attempts = engine.history.attempts[path]
+    return next((each for each in reversed(attempts) if each.may_have_happened), None)
+
+
+def in_the_way(engine: ExecutionEngine, handle: str, number: int) -> list[history.Attempt]:
+    """The deeds of a handle's tries up to ``number`` for which nothing says what to do about them if ``try`` ran again."""
+    before = _earlier_parts(f"{handle}/try", number + 1)
+    deeds = (_deed_at(engine, path) for path in engine.history.attempts if path.startswith(before))
+    return [
+        deed
+        for deed in deeds
+        if deed is not None and deed.call.thread == log.RUN_THREAD and judge.policy(engine, deed) == "ask"
+    ]
+
+
+def tell_of(deeds: list[history.Attempt], error: RunOpsError) -> None:
+    """Let the error say which deeds kept ``try`` from running again."""
+    error.evidence = {**error.evidence, "not_tried_again": [deed.call.path for deed in deeds]}
+    mend = "to let `try` run again after a deed, give that a `confirm` or `effect: idempotent`, or the handle `on_redo: redo`"
+    error.mend = f"{error.mend}; {mend}" if error.mend else mend
+
+
+def earlier(engine: ExecutionEngine, path: str) -> history.Attempt | None:
+    """The deed of an earlier run of the block that the step at ``path`` would repeat.
+
+    Turns of a loop without keys are told apart by position, which proves nothing between two runs: any of them may be the one.
+    """
+    found: list[tuple[bool, int, history.Attempt]] = []
+    for match in PART.finditer(path):
+        scope = engine.history.scopes.get(path[: match.end()])
+        number = int(match[2] or 1)
+        if scope is None or scope.node != match[1] or number == 1:
+            continue
+        before = _earlier_parts(f"{path[: match.start()]}/{match[1]}", number)
+        tail = path[match.end() + 1 :]
+        for other in engine.history.attempts:
+            if not other.startswith(before):
+                continue
+            rest = next(other[len(each) :] for each in before if other.startswith(each))
+            if NUMBER.sub("", rest) == NUMBER.sub("", tail) and (deed := _deed_at(engine, other)) is not None:
+                found.append((rest == tail, deed.call.seq, deed))
+    return max(found, key=lambda each: each[:2])[2] if found else None
+
+
+async def judged(
+    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, deed: history.Attempt
+) -> judge.Judgement | None:
+    """What was found about the ``deed`` that the step would repeat; None where it is to be done now. Raises Paused where a person must say so."""
+    decision = engine.history.decisions.get(path)
+    if decision is not None:
+        found: judge.Found = "done" if decision == "done" else "skipped"
+        return None if decision == "not-done" else judge.Judgement(found, "a person said so")
+    policy = judge.policy(engine, deed)
+    if policy == "redo":
+        engine.tell(events.Said(f"{path}: done again, as `on_redo: redo` says"))
+        return None
+    if policy == "ask":
+        raise _ask(engine, node, frame, path, deed, "nothing else can tell")
+    judgement = await judge.ask_the_site(engine, node, frame, path, deed.call)
+    if judgement.found == "unknown":
+        raise _ask(engine, node, frame, path, deed, judgement.how)
+    say = "had happened" if judgement.found == "done" else "had not happened"
+    engine.tell(events.Said(f"{path}: the {deed.call.action or deed.call.node} {say} ({judgement.how})"))
+    return judgement if judgement.found == "done" else None
+
+
+def _ask(
+    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, deed: history.Attempt, why: str
+) -> Paused:
+    """The question about this one step. The answer is kept with its path, not with the earlier deed: another turn may ask about that too."""
+    paused = Paused(
+        "redo-unconfirmed",
+        f"the handle begins again, and this may have been done before, as {deed.call.path}: {why}",
+        mend="say `done` to pass over it, or `not-done` to do it now",
+        phase="after",
+        evidence={
+            "calls": [],
+            "step": attempt.Step(engine, node, frame, path, 1).summary(),
+            "before": {"path": deed.call.path, "args": deed.call.args},
+        },
+    )
+    paused.path = path
+    return paused

@@ -1,0 +1,189 @@
+"""``ctx.sql``: a SELECT over what is in scope, carried out in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from typing import Any
+
+from typing_extensions import override
+
+from nodes import ports, registry
+from nodes.errors import AuthorError, SetupError
+from nodes.template import kind_of
+from nodes.values import Json
+
+MEGABYTES = 256
+"""Memory that a statement may take."""
+
+MOST_ROWS = 100_000
+"""Rows that a statement may yield."""
+
+HIDDEN = frozenset({"inputs", "secrets", "vars", "run", "loop", "error"})
+"""Names that are no values of their own."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Select(ports.Sql):
+    """SQL over the names that a step sees."""
+
+    names: Mapping[str, Json]
+    seconds: float
+    """How long a statement may take, the start of its process included."""
+    megabytes: int = MEGABYTES
+    rows: int = MOST_ROWS
+
+    @override
+    async def select(self, statement: str, params: Mapping[str, Json]) -> list[Json]:
+        try:
+            async with asyncio.timeout(self.seconds), _worker() as worker:
+                return await self._talk(worker, statement, params)
+        except TimeoutError:
+            raise AuthorError(
+                "sql-limit",
+                f"the statement took longer than {self.seconds:g} s",
+                mend="narrow it, or give the node a longer `timeout`",
+            ) from None
+
+    async def _talk(self, worker: asyncio.subprocess.Process, statement: str, params: Mapping[str, Json]) -> list[Json]:
+        asked = {
+            "sql": statement,
+            "params": dict(params),
+            "megabytes": self.megabytes,
+            "seconds": self.seconds,
+            "rows": self.rows,
+        }
+        named = await self._answer(worker, asked)
+        if named is None:
+            raise _not_started("it ended at once")
+        given = [
+            [name, rows] for name, own in named["tables"] if (rows := self._rows(tuple(name), own=own)) is not None
+        ]
+        if (answer := await self._answer(worker, given)) is not None:
+            return answer["rows"]
+        # It says whatever else happened; what it cannot say is that the kernel took its memory away.
+        raise AuthorError(
+            "sql-limit",
+            f"the statement needs more than {self.megabytes} MB of memory",
+            mend="narrow it: WHERE, GROUP BY or LIMIT",
+        )
+
+    async def _answer(self, worker: asyncio.subprocess.Process, line: Json) -> dict[str, Any] | None:
+        """What the worker says to a line; None where it is gone."""
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        said = b""
+        with contextlib.suppress(ConnectionError):
+            worker.stdin.write(json.dumps(line).encode() + b"\n")
+            await worker.stdin.drain()
+            said = await worker.stdout.readline()
+        if not said.endswith(b"\n"):
+            return None
+        answer: dict[str, Any] = json.loads(said)
+        if (wrong := answer.get("error")) is not None:
+            raise AuthorError(wrong["code"], wrong["message"], mend=wrong["mend"], evidence=wrong["evidence"])
+        return answer
+
+    def _rows(self, name: tuple[str, ...], *, own: bool) -> list[Json] | None:
+        """The rows of a table that the statement names; None for one that it makes itself."""
+        written = ".".join(name)
+        found = self._find(name)
+        if found is None:
+            if own:
+                return None
+            raise self._unknown(written)
+        (value,) = found
+        if isinstance(value, list) and all(isinstance(row, dict) for row in value):
+            return value
+        what = "a list of other things" if isinstance(value, list) else kind_of(value)
+        raise AuthorError(
+            "sql-not-a-table",
+            f"`{written}` is {what}, and a table is a list of maps",
+            mend="make maps of it in a `transform` before, or give it as one of `params`",
+        )
+
+    def _find(self, name: tuple[str, ...]) -> tuple[Json] | None:
+        """The value that a table's name means, in a tuple; names are told apart by case only where they must be."""
+        if len(name) == 1 and name[0] not in HIDDEN:
+            return _looked_up(self.names, name[0])
+        if len(name) == 2 and name[0].casefold() != "secrets":
+            found = _looked_up(self.names, name[0])
+            return _looked_up(found[0], name[1]) if found and isinstance(found[0], Mapping) else None
+        return None
+
+    def _unknown(self, written: str) -> AuthorError:
+        tables = list(self._tables())
+        last = written.rpartition(".")[2].casefold()
+        near = next((each for each in tables if each.rpartition(".")[2].casefold() == last), None)
+        near = near or registry.near(written, tables)
+        listed = f"tables in scope: {', '.join(tables)}" if tables else "no list of maps is in scope"
+        return AuthorError(
+            "sql-unknown-table",
+            f"there is no table `{written}` here",
+            mend=f"did you mean `{near}`?"
+            if near
+            else "name a list of maps as references do: `orders`, `inputs.prices`",
+            evidence={"tables": listed} if near is None or len(tables) > 1 else None,
+        )
+
+    def _tables(self) -> Iterator[str]:
+        for name in sorted(self.names):
+            try:
+                value = self.names[name]
+            except AuthorError:
+                continue
+            if name not in HIDDEN and _is_table(value):
+                yield name
+            elif name not in ("secrets", "run") and isinstance(value, Mapping):
+                yield from (f"{name}.{each}" for each, inner in value.items() if _is_table(inner))
+
+
+def _is_table(value: Json) -> bool:
+    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
+
+
+def _looked_up(names: Mapping[str, Json], name: str) -> tuple[Json] | None:
+    if name in names:
+        return (names[name],)
+    alike = [each for each in names if each.casefold() == name.casefold()]
+    return (names[alike[0]],) if len(alike) == 1 else None
+
+
+@contextlib.asynccontextmanager
+async def _worker() -> AsyncGenerator[asyncio.subprocess.Process]:
+    """A process that carries out one statement; it has ended when the block has."""
+    environment = {name: os.environ[name] for name in ("PYTHONPATH", "LD_LIBRARY_PATH") if name in os.environ}
+    try:
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-m",
+            "runtime.sql.worker",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={**environment, "MALLOC_ARENA_MAX": "2", "PYTHONUTF8": "1"},
+            limit=1 << 30,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise _not_started(error.strerror or str(error)) from None
+    try:
+        yield worker
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            worker.kill()
+        await asyncio.shield(worker.wait())
+
+
+def _not_started(why: str) -> SetupError:
+    return SetupError(
+        "sql-not-started",
+        f"the process for SQL cannot be started: {why}",
+        mend="look at this machine's limits of processes and memory (`ulimit -a`), and at how RunOps is installed",
+    )

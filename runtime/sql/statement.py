@@ -1,0 +1,131 @@
+"""What a statement reads, by DuckDB's own parser: it must be one SELECT, over tables by name and functions that only compute."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from nodes.values import Json
+from runtime.sql import lockdown
+
+if TYPE_CHECKING:
+    import duckdb
+
+TABLE_FUNCTIONS = frozenset({"generate_series", "json_each", "json_tree", "range", "repeat", "repeat_row", "unnest"})
+"""The functions that may stand where a table does: they make rows from values."""
+
+TELLING = frozenset({"current_query", "current_setting", "getenv", "getvariable", "which_secret", "write_log"})
+"""Functions that tell of the process or write into its log, not of values."""
+
+
+class Refused(Exception):
+    """The statement cannot be used: a stable code, one sentence, and what to do."""
+
+    def __init__(self, code: str, message: str, mend: str, **evidence: Json) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.mend = mend
+        self.evidence = evidence
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Table:
+    """A table as the statement names it."""
+
+    name: tuple[str, ...]
+    """``("orders",)`` or ``("inputs", "prices")``."""
+    alias: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Statement:
+    """One SELECT."""
+
+    text: str
+    """As it was written."""
+    plain: str
+    """The statement as DuckDB writes it: without comments and a final ``;``."""
+    tables: list[Table]
+    own: frozenset[str]
+    """Names, folded, that the statement gives to tables of its own (``WITH``)."""
+    columns: list[tuple[str, ...]]
+    """Every column that it names, with the table's name before it where that is written, or nothing where several tables must have it."""
+    params: frozenset[str]
+    """The names of its ``$name`` places."""
+
+
+def read(database: duckdb.DuckDBPyConnection, text: str) -> Statement:
+    """The statement in ``text``. Raises Refused for what is not exactly one SELECT, or reaches for more than values."""
+    row = database.execute("SELECT CAST(json_serialize_sql($1) AS VARCHAR)", [text]).fetchone()
+    assert row is not None
+    tree = json.loads(row[0])
+    if tree["error"]:
+        raise _unreadable(database, text, tree)
+    statements = tree["statements"]
+    if len(statements) != 1:
+        what = f"`sql` holds {len(statements)} statements" if statements else "`sql` holds no statement"
+        raise Refused("sql-refused", what, "write one SELECT; several steps are several nodes")
+    tables: list[Table] = []
+    own: set[str] = set()
+    columns: list[tuple[str, ...]] = []
+    for part in _parts(statements[0]):
+        kind = part.get("type")
+        if kind == "BASE_TABLE":
+            path = tuple(str(each) for each in part["qualified_name"]["path"])
+            tables.append(Table(path, str(part.get("alias") or path[-1])))
+        elif kind == "SHOW_REF":
+            raise Refused(
+                "sql-refused", "SHOW, DESCRIBE and SUMMARIZE tell of the database, not of values", "write one SELECT"
+            )
+        elif kind == "TABLE_FUNCTION" and str(part["function"].get("function_name")).lower() not in TABLE_FUNCTIONS:
+            raise _not_allowed(str(part["function"].get("function_name")))
+        elif kind == "COLUMN_REF":
+            columns.append(tuple(str(each) for each in part["column_names"]))
+        elif part.get("class") == "FUNCTION" and str(part.get("function_name")).lower() in TELLING:
+            raise _not_allowed(str(part["function_name"]))
+        columns += [("", str(each)) for each in part.get("using_columns") or []]
+        if isinstance(named := part.get("cte_map"), dict):
+            own |= {str(each["key"]).casefold() for each in named["map"]}
+    row = database.execute("SELECT json_deserialize_sql($1::JSON)", [row[0]]).fetchone()
+    assert row is not None
+    params = frozenset(str(each["key"]) for each in statements[0].get("named_param_map") or [])
+    return Statement(text, str(row[0]), tables, frozenset(own), columns, params)
+
+
+def _parts(tree: Json) -> Iterator[dict[str, Json]]:
+    pending = [tree]
+    while pending:
+        here = pending.pop()
+        if isinstance(here, dict):
+            yield here
+            pending += here.values()
+        elif isinstance(here, list):
+            pending += reversed(here)
+
+
+def _unreadable(database: duckdb.DuckDBPyConnection, text: str, tree: dict[str, Json]) -> Refused:
+    import duckdb
+
+    if tree.get("error_type") == "not implemented":
+        return Refused(
+            "sql-refused",
+            "`sql` takes a SELECT, and this statement does something else",
+            "write one SELECT (or WITH … SELECT, FROM …, VALUES …): it reads lists of maps that are in scope, and changes nothing",
+        )
+    try:
+        database.extract_statements(text)
+    except duckdb.Error as error:
+        message, hint, line = lockdown.words(error)
+        return Refused("sql-failed", message, hint or "mend the SQL: it is DuckDB's", line=line)
+    return Refused("sql-failed", str(tree.get("error_message")), "mend the SQL: it is DuckDB's")
+
+
+def _not_allowed(name: str) -> Refused:
+    return Refused(
+        "sql-refused",
+        f"`{name}` is not available: `sql` reads no files, no network and no settings",
+        "give what it needs as a list of maps, from an input or a node above",
+    )

@@ -1,0 +1,122 @@
+"""The process in which a statement is carried out: what runs away in it, in time or in memory, ends with it.
+
+DuckDB counts most of its memory and can mostly be interrupted, but not where one function makes one huge text. So the kernel counts.
+
+It reads and writes lines of JSON: the statement in; the tables it names, or why it is refused, out; their rows in; the result out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import resource
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nodes.values import Json
+from runtime.sql import lockdown, results, statement, tables
+from runtime.sql.statement import Refused
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def main() -> None:
+    """Answer one request."""
+    try:
+        answer = _answer()
+    except Refused as refused:
+        answer = {
+            "error": {
+                "code": refused.code,
+                "message": refused.message,
+                "mend": refused.mend,
+                "evidence": {name: value for name, value in refused.evidence.items() if value is not None},
+            }
+        }
+    _say(answer)
+
+
+def _say(answer: dict[str, Json]) -> None:
+    sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def _answer() -> dict[str, Json]:
+    import duckdb
+
+    asked: dict[str, Any] = json.loads(sys.stdin.readline())
+    database = lockdown.connect(asked["megabytes"])
+    _bound(asked["megabytes"], asked["seconds"])
+    try:
+        read = statement.read(database, asked["sql"])
+        _refuse_params(read.params, asked["params"])
+        names = list(dict.fromkeys(each.name for each in read.tables))
+        _say({"tables": [[list(name), len(name) == 1 and name[0].casefold() in read.own] for name in names]})
+        given: list[Any] = json.loads(sys.stdin.readline())
+        tables.load(database, read, {tuple(name): rows for name, rows in given})
+        return {"rows": _rows(database, read, asked)}
+    except duckdb.Error as error:
+        raise _failed(error, asked) from None
+    except MemoryError:
+        raise _too_much(asked) from None
+
+
+def _refuse_params(wanted: frozenset[str], given: dict[str, Json]) -> None:
+    if lacking := sorted(wanted - given.keys()):
+        raise Refused("sql-failed", f"`${lacking[0]}` has no value", f"give one: `params: {{{lacking[0]}: …}}`")
+    if unused := sorted(given.keys() - wanted):
+        raise Refused(
+            "sql-failed", f"the statement has no `${unused[0]}`", f"take `{unused[0]}` out of `params`, or use it"
+        )
+
+
+def _bound(megabytes: int, seconds: float) -> None:
+    """Let the kernel end what DuckDB does not count: memory beyond what is in use now, time of all threads, files."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        most = in_use + 2 * (megabytes << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    whole = int(seconds * lockdown.THREADS) + 2
+    resource.setrlimit(resource.RLIMIT_CPU, (whole, whole))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _rows(database: duckdb.DuckDBPyConnection, read: statement.Statement, asked: dict[str, Any]) -> list[Json]:
+    rows: list[Json] = []
+    size = 0
+    for batch in results.carry_out(database, read, asked["params"]).batches:
+        rows += batch
+        size += len(json.dumps(batch))
+        if len(rows) > asked["rows"]:
+            raise Refused(
+                "sql-limit", f"the result has more than {asked['rows']} rows", "narrow it: WHERE, GROUP BY or LIMIT"
+            )
+        if size > asked["megabytes"] << 18:
+            raise _too_much(asked)
+    return rows
+
+
+def _failed(error: Exception, asked: dict[str, Any]) -> Refused:
+    import duckdb
+
+    message, hint, line = lockdown.words(error)
+    if isinstance(error, duckdb.OutOfMemoryException) or "maximum supported string size" in message:
+        return _too_much(asked)
+    if "pytz" in message:
+        message, hint = "a moment with a time zone stands inside a list or map", "cast it to TIMESTAMP or VARCHAR"
+    return Refused("sql-failed", message, hint or "mend the SQL: it is DuckDB's", line=line)
+
+
+def _too_much(asked: dict[str, Any]) -> Refused:
+    return Refused(
+        "sql-limit",
+        f"the statement needs more than {asked['megabytes']} MB of memory",
+        "narrow it: WHERE, GROUP BY or LIMIT",
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Keeps the references in docs/ in step with the code: writes them from the models and ports, or with --check refuses a page that differs.
+
+In a page the reference of a node type or part stands between `<!-- reference: NAME -->` and `<!-- end -->`, and what a node may call between
+`<!-- port: CLASS EXPRESSION -->` and `<!-- end -->`. Every node type has a page of its own, docs/nodes/TYPE.md.
+"""
+
+import ast
+import dataclasses
+import inspect
+import itertools
+import os
+import pathlib
+import re
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from nodes import pages, ports, registry  # noqa: E402 — the root comes first
+from runtime.language import manual  # noqa: E402
+
+DOCS = ROOT / "docs"
+BLOCK = re.compile(r"(?P<mark><!-- (?P<kind>reference|port): (?P<names>[\w. ]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+HOMES = {
+    "target": "targets.md",
+    "rule": "rules.md",
+    "retry": "nodes/README.md#retry",
+    "confirm": "nodes/README.md#confirm",
+    "input": "workflow-language.md#inputs",
+    "browser": "browser.md#options",
+}
+"""Where a part that stands in a field is told of."""
+MEND = "mend:  .venv/bin/python scripts/node_docs.py"
+
+
+def reference(name: str, page: pathlib.Path) -> str:
+    """The fields of a node type or part as Markdown; of a type with several kinds an overview first."""
+    entry = manual.entry(name)
+    if not entry.kinds:
+        return _one(entry, page)
+    field = next(
+        each.name for each in entry.kinds[0].fields if each.required and each.kind == f"`{_last(entry.kinds[0])}`"
+    )
+    shared = [each for each in entry.fields if each.name != "type"]
+    hidden = {"type", field, *(each.name for each in shared)}
+    lines = [f"| `{field}` | what it does | value | class |", "|---|---|---|---|"]
+    lines += [
+        f"| [`{_last(each)}`](#{_last(each)}) | {_cell(manual.sentence(each.text))} | {_cell(each.value or '')} | {each.effect} |"
+        for each in entry.kinds
+    ]
+    if shared:
+        lines += ["", "Every one of them takes:", "", *_table(shared, page)]
+    for each in entry.kinds:
+        lines += ["", f"### {_last(each)}", "", each.text]
+        if each.value:
+            lines += ["", f"Value: {each.value[0].lower()}{each.value[1:]}"]
+        fields = [one for one in each.fields if one.name not in hidden]
+        if fields:
+            lines += ["", *_table(fields, page)]
+        for part in each.parts:
+            lines += ["", f"*{part.name}*: {part.text[0].lower()}{part.text[1:]}", "", *_table(part.fields, page)]
+    return "\n".join(lines)
+
+
+def _one(entry: manual.Entry, page: pathlib.Path) -> str:
+    about = [entry.text]
+    if entry.value:
+        about += [f"Value: {entry.value[0].lower()}{entry.value[1:]}"]
+    if entry.effect:
+        about += [f"Class: *{entry.effect}*."]
+    lines = [
+        "\n\n".join(about),
+        "",
+        *_table([each for each in entry.fields if each.name != "type" or not entry.around], page),
+    ]
+    for part in entry.parts:
+        lines += ["", f"*{part.name}*: {part.text[0].lower()}{part.text[1:]}", "", *_table(part.fields, page)]
+    return "\n".join(lines)
+
+
+def _table(fields: list[manual.Field], page: pathlib.Path) -> list[str]:
+    lines = ["| field | takes | |", "|---|---|---|"]
+    for each in fields:
+        kind, *notes = each.notes
+        lines.append(f"| `{each.name}` | {_cell('; '.join([_linked(kind, page), *notes]))} | {_cell(each.text)} |")
+    return lines
+
+
+def _linked(kind: str, page: pathlib.Path) -> str:
+    def link(found: re.Match[str]) -> str:
+        home = DOCS / HOMES[found[0]]
+        here = home.name.partition("#")
+        place = "#" + here[2] if here[2] and home.with_name(here[0]) == page else os.path.relpath(home, page.parent)
+        return found[0] if home == page else f"[{found[0]}]({place})"
+
+    return re.sub(rf"(?<!`)\b(?:{'|'.join(HOMES)})\b(?!`)", link, kind)
+
+
+def _last(entry: manual.Entry) -> str:
+    return entry.name.rpartition(".")[2]
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def port(name: str, expression: str) -> str:
+    """What a protocol or dataclass of nodes/ports.py or nodes/pages.py offers, as a list: how each is written, and what it promises."""
+    module = pages if hasattr(pages, name) else ports
+    chosen = getattr(module, name)
+    if dataclasses.is_dataclass(chosen):
+        return "\n".join(f"- `{each}`: {told}" if told else f"- `{each}`" for each, told in _told(module, name))
+    lines: list[str] = []
+    members: dict[str, object] = dict(vars(chosen))
+    for each, member in members.items():
+        if each.startswith("_") or not (inspect.isfunction(member) or isinstance(member, property)):
+            continue
+        function = member.fget if isinstance(member, property) else member
+        assert function is not None
+        told = manual.plain(inspect.cleandoc(function.__doc__ or "")).replace("\n\n", "\n").replace("\n", " ")
+        lines.append(f"- `{_call(each, member, expression)}`: {told}")
+    return "\n".join(lines)
+
+
+def _told(module: ModuleType, name: str) -> Iterator[tuple[str, str]]:
+    """The fields of a dataclass, each with the text under it."""
+    tree = ast.parse(inspect.getsource(module))
+    body = next(each.body for each in tree.body if isinstance(each, ast.ClassDef) and each.name == name)
+    for each, after in itertools.pairwise([*body, ast.Pass()]):
+        if isinstance(each, ast.AnnAssign):
+            text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+            yield ast.unparse(each), manual.plain(" ".join(str(text).split()))
+
+
+def _call(name: str, member: object, expression: str) -> str:
+    if isinstance(member, property):
+        return f"{expression}.{name}"
+    assert inspect.isfunction(member)
+    signature = inspect.signature(member)
+    taken: list[str] = []
+    for each in list(signature.parameters.values())[1:]:
+        if each.kind is each.KEYWORD_ONLY and "*" not in taken:
+            taken.append("*")
+        stars = "**" if each.kind is each.VAR_KEYWORD else ""
+        default = "" if each.default is each.empty else f" = {each.default}"
+        taken.append(f"{stars}{each.name}: {each.annotation}{default}")
+    gives = "" if signature.return_annotation == "None" else f" -> {signature.return_annotation}"
+    return f"{'await ' if inspect.iscoroutinefunction(member) else ''}{expression}.{name}({', '.join(taken)}){gives}"
+
+
+def written(page: pathlib.Path, text: str) -> str:
+    """The page with its references as the code makes them now."""
+
+    def made(found: re.Match[str]) -> str:
+        names = found["names"].split()
+        body = port(names[0], names[1]) if found["kind"] == "port" else reference(names[0], page)
+        return f"{found['mark']}{body}\n"
+
+    return BLOCK.sub(made, text)
+
+
+def problems() -> list[str]:
+    """What is wrong with the pages."""
+    found: list[str] = []
+    for kind in registry.BUILT_IN:
+        page = DOCS / "nodes" / f"{kind.name}.md"
+        if not page.exists() or f"<!-- reference: {kind.name} -->" not in page.read_text(encoding="utf-8"):
+            found.append(f"docs/nodes/{kind.name}.md: it has no `<!-- reference: {kind.name} -->` … `<!-- end -->`")
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if written(page, text) != text:
+            found.append(f"{page.relative_to(ROOT)}: its reference is not what the code says; {MEND}")
+    return found
+
+
+def main() -> int:
+    """Write the pages, or check them."""
+    if "--check" in sys.argv:
+        wrong = problems()
+        for each in wrong:
+            print(each, file=sys.stderr)
+        return 1 if wrong else 0
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if (new := written(page, text)) != text:
+            page.write_text(new, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

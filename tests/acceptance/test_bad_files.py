@@ -1,0 +1,34 @@
+"""Files that cannot be run, as processes: each mistake is told by a stable code, at its place, with what mends it; and nothing is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance import bad_files
+from tests.command import Project
+
+
+@pytest.mark.parametrize("case", bad_files.ALL, ids=lambda case: case.name)
+def test_a_mistake_of_the_file_is_told_with_its_place_and_its_mend(case: bad_files.BadFile, tmp_path: Path) -> None:
+    """Exit code 2, one error with its code, line and column, and a mend; no traceback, nothing on stdout, and no run is begun."""
+    project = Project(tmp_path)
+    (tmp_path / "pyproject.toml").touch()
+    for name, content in case.files.items():
+        (tmp_path / name).write_bytes(content)
+    done = project.runops("run", "bad.yaml")
+    told = done.stderr.splitlines()
+    places = [line.partition("--> ")[2] for line in told if "--> " in line]
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert [line.partition("]")[0] for line in told if line.startswith("error[")] == [f"error[{case.code}"], done.stderr
+    assert places == [case.place], done.stderr
+    assert case.mend in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / ".runops").exists()
+
+
+def test_the_names_of_the_cases_differ() -> None:
+    """No case hides another one."""
+    names = [case.name for case in bad_files.ALL]
+    assert len(names) == len(set(names))

@@ -1,0 +1,110 @@
+"""A run that asks a person: as processes, with an answer on the command line, on a terminal, wrong, and after a kill."""
+
+import json
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.command import Project
+
+ASK = """
+version: 1
+name: Ask first
+nodes:
+  - {id: order, type: transform, expr: "1007"}
+  - id: who
+    type: context
+    ask:
+      approver: "Who approves order {{ order }}?"
+      amount: {question: How much?, type: integer}
+  - {id: total, type: transform, expr: "{{ vars.amount * 2 }}"}
+  - {id: late, type: context, ask: {sure: {question: Sure?, type: boolean, default: true}}}
+output: "{{ vars.approver }} {{ total }} {{ vars.sure }}"
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project with a workflow that asks twice."""
+    project = Project(tmp_path)
+    project.write("ask.yaml", ASK)
+    return project
+
+
+def test_a_run_asks_and_goes_on_with_the_answers(project: Project) -> None:
+    """It pauses (4) and says what to type; wrong and missing answers end 2 by name; answers go on at once, and are asked for once."""
+    asked = project.runops("run", "ask.yaml", "--json")
+    (question,) = json.loads(asked.stdout)["runs"]
+    answer = f"runops answer {question['run']} approver=… amount=…"
+    assert (asked.returncode, question["question"]["reason"], question["path"]) == (4, "question", "who")
+    assert question["question"]["evidence"]["questions"]["approver"]["question"] == "Who approves order 1007?"
+    for again in (asked, project.runops("resume", "last")):
+        assert (again.returncode, answer in again.stderr) == (4, True)
+    assert answer in project.runops("show", "last").stdout
+
+    wrong = project.runops("answer", "last", "approver=Ada", "amount=many")
+    assert wrong.returncode == 2
+    assert "error[bad-answer]: `amount` must be a whole number" in wrong.stderr
+    missing = project.runops("answer", "last", "amount=21")
+    assert missing.returncode == 2
+    assert "error[missing-answer]" in missing.stderr
+    assert "`approver` (Who approves order 1007?)" in missing.stderr
+    decided = project.runops("decide", "last", "done")
+    assert (decided.returncode, "error[nothing-to-decide]" in decided.stderr) == (2, True)
+
+    second = project.runops("answer", "last", "approver=Ada", "amount=21")
+    assert (second.returncode, "PAUSED late" in second.stderr) == (4, True)
+    done = project.runops("answer", "last")
+    assert (done.returncode, done.stdout) == (0, "Ada 42 true\n")
+    over = project.runops("answer", "last", "sure=true")
+    assert (over.returncode, "error[nothing-to-answer]" in over.stderr) == (2, True)
+
+
+def test_a_secret_that_is_no_answer_is_not_shown(project: Project) -> None:
+    """Given where a number was wanted, or by a wrong name: what is wrong is said without it, as words and as JSON."""
+    project.environment["SHOP_PASSWORD"] = "hunter22-secret"
+    project.write("ask.yaml", f"secrets: [SHOP_PASSWORD]\n{ASK.lstrip()}")
+    assert project.runops("run", "ask.yaml").returncode == 4
+    for pair, code in (
+        ("amount=hunter22-secret", "bad-answer"),
+        ("approver=hunter22-secret", "missing-answer"),
+        ("hunter22-secret=1", "unknown-answer"),
+        ("hunter22-secret", "bad-answer"),
+    ):
+        wrong = project.runops("answer", "last", pair, "--json")
+        assert wrong.returncode == 2
+        assert json.loads(wrong.stdout)["error"]["code"] == code
+        assert "hunter22" not in wrong.stdout + wrong.stderr
+    whole = project.runops("answer", "last", "approver=hunter22-secret", "amount=1")
+    assert (whole.returncode, "error[secret-in-answer]" in whole.stderr) == (2, True)
+    assert not [file for file in project.folder.rglob("*.jsonl") if "hunter22" in file.read_text()]
+
+
+def test_an_answer_outlives_the_process_that_took_it(project: Project) -> None:
+    """Written down only, or by a process that was killed right after it: the resumed run does not ask again."""
+    assert project.runops("run", "ask.yaml").returncode == 4
+    only = project.runops("answer", "last", "approver=Ada", "amount=21", "--only", "--json")
+    assert json.loads(only.stdout)["answered"] == {"approver": "Ada", "amount": 21}
+    log = next((project.folder / ".runops" / "conversations").glob("*.jsonl"))
+    with project.start("resume", "last") as process:
+        process.send_signal(signal.SIGKILL)
+    assert '"answered"' in log.read_text()
+    assert project.runops("resume", "last").returncode == 4
+    assert project.runops("answer", "last", "sure=false").stdout == "Ada 42 false\n"
+
+
+def test_a_terminal_is_asked_for_what_is_missing(project: Project) -> None:
+    """On a terminal the command asks each question, and again where the answer does not fit."""
+    assert project.runops("run", "ask.yaml").returncode == 4
+    with project.terminal("answer", "last", "--only") as terminal:
+        terminal.wait_for(lambda: "Who approves order 1007?" in terminal.text)
+        terminal.press("Ada\n")
+        terminal.wait_for(lambda: "How much?" in terminal.text)
+        terminal.press("many\n")
+        terminal.wait_for(lambda: "must be a whole number" in terminal.text)
+        terminal.press("21\n")
+        assert terminal.wait() == 0
+    assert project.runops("resume", "last").returncode == 4
+    assert re.search(r"Ada 42 true", project.runops("answer", "last").stdout)

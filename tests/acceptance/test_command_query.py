@@ -1,0 +1,115 @@
+"""`runops query` as a process: its forms, its codes, and a run that is being written meanwhile."""
+
+import csv
+import io
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.command import TIMEOUT, Project
+
+WORKFLOW = """
+version: 1
+nodes:
+  - {id: first, type: transform, expr: "{{ 'a, b' }}"}
+  - {id: broken, type: transform, expr: "{{ 1 / 0 }}"}
+"""
+
+STEPS = "SELECT path, status, error FROM steps ORDER BY line"
+
+
+def test_the_rows_come_as_a_table_as_json_and_as_csv(tmp_path: Path) -> None:
+    """One question, three forms; stdout holds the rows and nothing else; without a question the views are listed."""
+    project = Project(tmp_path)
+    project.write("flow.yaml", WORKFLOW)
+    assert project.runops("run", "flow.yaml").returncode == 1
+    table = project.runops("query", STEPS)
+    assert table.returncode == 0
+    head, first, broken = table.stdout.splitlines()
+    assert head.split() == ["path", "status", "error"]
+    assert first.split() == ["first", "ok"]
+    assert broken.split() == ["broken", "error", "expression-failed"]
+    assert table.stderr == "2 rows\n"
+    told = json.loads(project.runops("query", STEPS, "--json").stdout)
+    assert (told["version"], told["columns"]) == (1, ["path", "status", "error"])
+    assert told["rows"][1] == {"path": "broken", "status": "error", "error": "expression-failed"}
+    assert json.loads(project.runops("query", "SELECT 1 AS x FROM runs WHERE false", "--json").stdout)["rows"] == []
+    sheet = list(csv.reader(io.StringIO(project.runops("query", STEPS, "--csv").stdout, newline="")))
+    assert sheet == [["path", "status", "error"], ["first", "ok", ""], ["broken", "error", "expression-failed"]]
+    views = project.runops("query")
+    assert {"runs", "steps", "calls", "costs", "plans"} <= set(views.stdout.split())
+    assert "runops query" in views.stderr
+
+
+def test_a_wrong_question_is_wrong_usage(tmp_path: Path) -> None:
+    """Exit 2, one sentence, the near miss or the next command; no traceback; `--json` tells it too."""
+    project = Project(tmp_path)
+    wrong = project.runops("query", "SELECT stat FROM runs")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "error[bad-query]" in wrong.stderr
+    assert "did you mean `state`" in wrong.stderr
+    assert "Traceback" not in wrong.stderr
+    told = json.loads(project.runops("query", "SELECT * FROM rnus", "--json").stdout)
+    assert told["error"]["mend"] == "did you mean `runs`?"
+    assert project.runops("query", "SELECT 1 AS x", "--json", "--csv").returncode == 2
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_question_that_takes_too_long_is_interrupted(tmp_path: Path, number: int, code: int) -> None:
+    """In the middle of a statement that would take minutes, a signal ends the command at once, as every other; and that is no bug."""
+    project = Project(tmp_path)
+    asked = project.start("query", "SELECT count(*) FROM range(1000000000000000)")
+    try:
+        process = psutil.Process(asked.pid)
+        while process.cpu_times().user < 4:  # nothing before the statement takes half of that
+            time.sleep(0.05)
+        asked.send_signal(number)
+        out, err = asked.communicate(timeout=TIMEOUT)
+    finally:
+        asked.kill()
+    assert (asked.returncode, out, err) == (code, "", "interrupted\n")
+
+
+def test_a_question_while_logs_are_written_and_one_is_damaged(tmp_path: Path) -> None:
+    """A log that grows in torn halves never fails a question; a damaged one is named on stderr and left out."""
+    project = Project(tmp_path)
+    project.write("flow.yaml", WORKFLOW)
+    for _ in range(2):
+        project.runops("run", "flow.yaml")
+    whole_log, damaged = sorted((tmp_path / ".runops" / "conversations").glob("*.jsonl"))
+    lines = damaged.read_bytes().splitlines(keepends=True)
+    damaged.write_bytes(b"".join([lines[0], b"{}\n", *lines[2:]]))
+    whole = whole_log.read_bytes().splitlines(keepends=True)
+    whole_log.write_bytes(whole[0])
+    done = threading.Event()
+
+    def write() -> None:
+        """What a run does, only that each line comes in two halves; over and over, from the first line."""
+        while not done.is_set():
+            os.truncate(whole_log, len(whole[0]))
+            with whole_log.open("ab", buffering=0) as file:
+                for line in whole[1:]:
+                    file.write(line[: len(line) // 2])
+                    file.write(line[len(line) // 2 :])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        answers = [
+            project.runops("query", "SELECT workflow, count(*) AS n FROM runs GROUP BY ALL", "--json") for _ in range(5)
+        ]
+    finally:
+        done.set()
+        writer.join()
+    for answer in answers:
+        assert answer.returncode == 0, answer.stderr
+        told = json.loads(answer.stdout)
+        assert told["rows"] == [{"workflow": "flow", "n": 1}]
+        assert [each["code"] for each in told["left_out"]] == ["log-damaged"]
+        assert f"{damaged}:2" in answer.stderr

@@ -1,0 +1,175 @@
+"""The examples do what they say, three times in a row on one shop: judged by what they print and by the shop's ledger.
+
+Nothing is reset in between. An example that has nothing left to do says so and does nothing; one that makes something new each time
+(a delivery, a label, a file of the run) makes one more.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command import Project
+from tests.shop_process import Shop
+
+ROOT = Path(__file__).parents[2]
+PAGE_SIZE = 5
+PAGES_OF_THE_LIST = 3
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """A shop with twelve orders on three pages; every example works on something of its own in it."""
+    with Shop.start(tmp_path_factory.mktemp("shop"), page_size=PAGE_SIZE) as shop:
+        yield shop
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project with the examples."""
+    shutil.copytree(ROOT / "workflows", tmp_path / "workflows")
+    return Project(tmp_path, SHOP_PASSWORD="correct-horse")
+
+
+def run(project: Project, name: str, shop: Shop, **inputs: str) -> Any:
+    """What an example prints as its output."""
+    given = [f"--input={each}={value}" for each, value in {"base_url": shop.url, **inputs}.items()]
+    ended = project.runops("run", f"workflows/{name}.yaml", "--json", *given)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)["runs"][0]["output"]
+
+
+def test_triage_orders(project: Project, shop: Shop) -> None:
+    """Each order gets one decision: suspicious ones are escalated with a reason, large ones held, the rest approved; then none is left."""
+    first, *later = [run(project, "triage_orders", shop) for _ in range(3)]
+    assert first == {
+        "approved": ["100", "1001", "1006"],
+        "held": ["1002", "1004", "1005", "1008", "1009", "1010"],
+        "escalated": ["1003", "1007", "1011"],
+    }
+    assert later == [{"approved": [], "held": [], "escalated": []}] * 2
+    decisions = {row["subject"]: row["detail"] for row in shop.ledger("decision")}
+    assert len(shop.ledger("decision")) == len(decisions) == 12
+    said = {"approve": "approved", "hold": "held", "escalate": "escalated"}
+    assert all(number in first[said[detail["decision"]]] for number, detail in decisions.items())
+    assert decisions["1003"]["note"] == "Ships to Portugal, the card is from Sweden."
+
+
+def test_refund_order(project: Project, shop: Shop) -> None:
+    """An order is refunded once, however often the example runs, and also where the shop's answer to the dialog is lost."""
+    outputs = [run(project, "refund_order", shop) for _ in range(3)]
+    assert [each["given_back_now"] for each in outputs] == [True, False, False]
+    assert outputs[0]["amount"] == 338.57
+    assert [row["detail"] for row in shop.ledger("refund", "1003")] == [{"amount": "338.57", "reason": "Damaged"}]
+
+    shop.switch("drop", "/orders/1007/refund", method="POST")
+    assert run(project, "refund_order", shop, order="1007")["given_back_now"] is True
+    assert len(shop.ledger("refund", "1007")) == 1
+
+
+def test_refund_of_an_order_that_is_not_paid(project: Project, shop: Shop) -> None:
+    """An order that is not paid is a finding: exit 1, and nothing is given back."""
+    ended = project.runops(
+        "run", "workflows/refund_order.yaml", f"--input=base_url={shop.url}", "--input=order=1002", "--json"
+    )
+    assert ended.returncode == 1
+    assert json.loads(ended.stdout)["runs"][0]["error"]["code"] == "assert-failed"
+    assert shop.ledger("refund", "1002") == []
+
+
+def test_watch_prices(project: Project, shop: Shop) -> None:
+    """What rose, fell, came and went since the known list is named; a run against the list that the one before has kept finds the one change."""
+    first = run(project, "watch_prices", shop)
+    saved = first.pop("saved")
+    assert first == {
+        "rose": ["COFFEE-1"],
+        "fell": ["OIL-2"],
+        "gone": ["RICE-1"],
+        "new": ["BREAD-1", "CHEESE-2", "HONEY-3", "JAM-1", "SOAP-4"],
+    }
+    assert run(project, "watch_prices", shop, known=f"@{saved}")["rose"] == []
+    prices = shop.set_price("TEA-1", "9.90")
+    third = run(project, "watch_prices", shop, known=f"@{saved}")
+    assert json.loads(Path(third.pop("saved")).read_text())[-1] == {
+        "article": "TEA-1",
+        "product": "Black tea, 250 g",
+        "price": float(prices["TEA-1"]),
+    }
+    assert third == {"rose": ["TEA-1"], "fell": [], "gone": [], "new": []}
+
+
+def test_file_papers(project: Project, shop: Shop) -> None:
+    """The invoice and two papers are filed once, to the byte, and fetched whole each time."""
+    outputs = [run(project, "file_papers", shop) for _ in range(3)]
+    names = ["invoice-1002.txt", "delivery_note.txt", "packing_list.csv"]
+    assert outputs == [{"invoice": "invoice-1002.txt", "filed": names}] * 3
+    filed = {row["detail"]["name"]: row["detail"]["sha256"] for row in shop.ledger("document", "1002")}
+    fetched = {row["detail"]["sha256"] for row in shop.ledger("invoice", "1002")}
+    papers = [hashlib.sha256((ROOT / "workflows/papers" / name).read_bytes()).hexdigest() for name in names[1:]]
+    assert list(filed) == names
+    assert list(filed.values()) == [*fetched, *papers]
+    assert (len(shop.ledger("document", "1002")), len(shop.ledger("invoice", "1002"))) == (3, 3)
+
+
+def test_remember_me_and_open_total(project: Project, shop: Shop) -> None:
+    """Who has signed in once needs no password later, in no run of the other workflow; when the shop has forgotten them it asks once more."""
+
+    def signed_in() -> int:
+        return len(shop.ledger("sign_in"))
+
+    before = signed_in()
+    assert run(project, "remember_me", shop) == {"kept": "shop-admin"}
+    still_open = [float(order["total"]) for order in shop.orders() if order["status"] == "unpaid"][:PAGE_SIZE]
+    sums = {"open": len(still_open), "total": round(sum(still_open), 2)}
+    for _ in range(3):
+        assert run(project, "open_total", shop) == {"how": "remembered", **sums}
+    assert signed_in() == before + 1
+    shop.switch("logout", "/orders")
+    assert run(project, "open_total", shop) == {"how": "signed in again, after verify-failed", **sums}
+    assert signed_in() == before + 2
+    assert run(project, "open_total", shop)["how"] == "remembered"
+
+
+def test_book_delivery(project: Project, shop: Shop) -> None:
+    """Each run books one delivery, with the address from the window and the account from the frame."""
+    outputs = [run(project, "book_delivery", shop) for _ in range(3)]
+    rows = shop.ledger("delivery")
+    assert outputs == [{"delivery": str(row["id"]), "recipient": "Greta Lindqvist"} for row in rows]
+    for row in rows:
+        address = {"recipient": "Greta Lindqvist", "street": "Storgatan 3", "city": "Uppsala"}
+        assert row["detail"].items() >= {**address, "account": "SE45 5000 0000 0583"}.items()
+
+
+def test_export_orders(project: Project, shop: Shop) -> None:
+    """The file has every order of the shop, from all pages, in the order of the list."""
+    for _ in range(3):
+        output = run(project, "export_orders", shop)
+        with Path(output["saved"]).open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        wanted = [{**order, "total": float(order["total"])} for order in shop.orders()]
+        assert (output["orders"], output["pages"]) == (len(wanted), PAGES_OF_THE_LIST)
+        shown = ("number", "customer", "total", "status")
+        assert [[{**row, "total": float(row["total"])}[name] for name in shown] for row in rows] == [
+            [order[name] for name in shown] for order in wanted
+        ]
+
+
+def test_print_label(project: Project, shop: Shop) -> None:
+    """The gate is given back, whether the printer works or the shop answers with an error 500."""
+    problem = "The label printer of gate A2 does not answer."
+    for count in range(1, 4):
+        assert run(project, "print_label", shop) == {"gate": "A2", "printed": False, "problem": problem}
+        assert [len(shop.ledger(kind, "A2")) for kind in ("gate_reserved", "label", "gate_released")] == [
+            count,
+            0,
+            count,
+        ]
+    assert run(project, "print_label", shop, gate="A1") == {"gate": "A1", "printed": True, "problem": None}
+    assert [len(shop.ledger(kind, "A1")) for kind in ("gate_reserved", "label", "gate_released")] == [1, 1, 1]

@@ -1,0 +1,250 @@
+"""`runops run` with files and folders, as a CI job uses it: checked first, run in turn, summed up, reported."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import junitparser
+import pytest
+import yaml
+
+from tests.command import Project
+from tests.site import Answer, Request, serve
+
+ADD = """\
+version: 1
+name: Add
+inputs: {n: {type: integer, default: 1}}
+nodes: [{id: sum, type: transform, expr: "{{ inputs.n + 1 }}"}]
+output: "{{ sum }}"
+"""
+GREET = """\
+version: 1
+inputs: {who: {type: string, default: you}}
+nodes: [{id: hello, type: transform, expr: "hello {{ inputs.who }}"}]
+output: {said: "{{ hello }}"}
+"""
+BREAK = """\
+version: 1
+nodes:
+  - {id: divide, type: transform, expr: "{{ 1 // 0 }}"}
+"""
+WRONG = """\
+version: 1
+nodes:
+  - {id: a, type: transfrom, expr: 1}
+"""
+SECRET = "version: 1\nsecrets: [NOT_THERE]\nnodes: [{id: a, type: transform, expr: 1}]\n"
+OPEN = """\
+version: 1
+inputs: {site: {type: string}}
+nodes: [{id: open, type: browser_action, action: goto, url: "{{ inputs.site }}/slow"}]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project with a folder of four workflows, the third of which fails."""
+    (tmp_path / "flows" / "more").mkdir(parents=True)
+    project = Project(tmp_path)
+    project.write("flows/add.yaml", ADD)
+    project.write("flows/greet.yaml", GREET)
+    project.write("flows/more/break.yaml", BREAK)
+    project.write("flows/zero.yml", ADD.replace("Add", "Zero"))
+    project.write("flows/notes.yaml", "todo: nothing\n")
+    return project
+
+
+def states(done: subprocess.CompletedProcess[str]) -> list[tuple[str, str]]:
+    """File and status of each run, as ``--json`` tells."""
+    return [(run["file"], run["status"]) for run in json.loads(done.stdout)["runs"]]
+
+
+def test_a_folder_is_run_in_order_and_summed_up(project: Project) -> None:
+    """Each file is a run of its own; stdout is a map of files and outputs; the summary counts, names each run, and ends with what to type; the worst code stands."""
+    done = project.runops("run", "flows", "-i", "n=4", "--input", "who=@@me")
+    assert done.returncode == 1
+    assert yaml.safe_load(done.stdout) == {
+        "flows/add.yaml": 5,
+        "flows/greet.yaml": {"said": "hello @me"},
+        "flows/zero.yml": 5,
+    }
+    ran = project.runs()
+    assert [(run["workflow"], run["state"]) for run in ran] == [
+        ("Add", "passed"),
+        ("greet", "passed"),
+        ("break", "failed"),
+        ("Zero", "passed"),
+    ]
+    lines = done.stderr.splitlines()
+    assert [line for line in lines if line.startswith("-- ")][2] == "-- 3/4  flows/more/break.yaml"
+    summary = lines[[line.startswith("3 passed, 1 failed") for line in lines].index(True) :]
+    assert all(run["id"] in line for run, line in zip(ran, summary[1:], strict=False))
+    assert summary[-1] == f"  again  runops resume {ran[2]['id']}"
+    assert len(summary) == 7
+
+
+def test_json_is_one_object_for_many(project: Project) -> None:
+    """Version, exit code and a list of runs; `--fail-fast` leaves the rest, and says so; quiet says what went wrong only."""
+    done = project.runops("run", "flows/zero.yml", "flows/more", "flows/add.yaml", "--json", "-x", "--quiet")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["version"], told["exit"]) == (1, 1, 1)
+    assert states(done) == [
+        ("flows/zero.yml", "passed"),
+        ("flows/more/break.yaml", "failed"),
+        ("flows/add.yaml", "not-begun"),
+    ]
+    passed, failed, left = told["runs"]
+    assert passed.keys() == failed.keys() == left.keys()
+    assert (passed["output"], failed["path"], failed["error"]["code"], left["exit"]) == (
+        2, "divide", "expression-failed", None,
+    )  # fmt: skip
+    assert len(project.runs()) == 2
+    assert "1 passed, 1 failed, 1 not begun" in done.stderr
+    assert project.runops("run", "flows/add.yaml", "flows/zero.yml", "--quiet").stderr == ""
+
+
+def test_all_is_checked_before_anything_begins(project: Project) -> None:
+    """Mistakes in files, inputs that do not fit, secrets that are missing, files that are not there: all told at once, nothing run, the worst code."""
+    project.write("flows/bad.yaml", WRONG)
+    project.write("flows/secret.yaml", SECRET)
+    project.write("flows/uses.yaml", "version: 1\nnodes: [{id: part, type: group, use: bad.yaml}]\n")
+    done = project.runops("run", "flows", "flows/zer.yml", "-i", "n=some", "--json", "--junit", "report/all.xml")
+    assert done.returncode == 3
+    assert dict(states(done)) == {
+        "flows/add.yaml": "error",
+        "flows/bad.yaml": "error",
+        "flows/greet.yaml": "not-begun",
+        "flows/more/break.yaml": "not-begun",
+        "flows/secret.yaml": "error",
+        "flows/uses.yaml": "error",
+        "flows/zero.yml": "error",
+        "flows/zer.yml": "error",
+    }
+    for said in (
+        "error[input-type]: flows/add.yaml:",
+        "--> flows/bad.yaml:3:19",
+        "error[secret-missing]: flows/secret.yaml:",
+        "did you mean flows/zero.yml?",
+        "6 of 8 files cannot be run, so none was begun",
+    ):
+        assert done.stderr.count(said) == 1
+    assert not (project.folder / ".runops").exists()
+    report = junitparser.JUnitXml.fromfile(str(project.folder / "report/all.xml"))
+    assert (report.tests, report.errors, report.skipped) == (8, 6, 2)
+    assert project.runops("run", "flows/add.yaml", "flows/bad.yaml").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["empty"], "nothing-to-run", "run: manual"),
+        (["flows", "-i", "nn=1"], "unknown-input", "did you mean `n`?"),
+        (["flows/add.yaml", "--inputs", "in.yaml"], "unknown-input", "in.yaml:2:1"),
+        (["flows", "--inputs", "none.yaml"], "file-not-found", "did you mean in.yaml?"),
+        (["flows", "-i", "n=@torn.json"], "input-file-invalid", "torn.json:1:2"),
+        (["flows", "--junit", "in.yaml/report.xml"], "report-not-written", "--junit"),
+        (["flows", "--junit", "flows"], "report-not-written", "--junit"),
+    ],
+)
+def test_what_cannot_be_used_ends_before_the_first_run(
+    project: Project, arguments: list[str], code: str, said: str
+) -> None:
+    """Exit code 2, the code, the place or the mend, JSON for programs, no traceback, and no run."""
+    (project.folder / "empty").mkdir()
+    project.write("in.yaml", "n: 1\nm: 2\n")
+    project.write("torn.json", "{")
+    done = project.runops("run", *arguments, "--json")
+    assert done.returncode == 2
+    assert f"error[{code}]" in done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert json.loads(done.stdout)["exit"] == 2
+    assert not (project.folder / ".runops").exists()
+
+
+def test_inputs_come_from_files(project: Project) -> None:
+    """A map of them, one value from a file by its suffix, and a flag that wins."""
+    project.write("in.json", '{"n": 10, "who": "file"}')
+    project.write("who.txt", "text")
+    done = project.runops("run", "flows/add.yaml", "flows/greet.yaml", "--inputs", "in.json", "-i", "who=@who.txt")
+    assert done.returncode == 0, done.stderr
+    assert yaml.safe_load(done.stdout) == {"flows/add.yaml": 11, "flows/greet.yaml": {"said": "hello text"}}
+
+
+def test_the_report_says_what_the_runs_said(project: Project) -> None:
+    """A suite for each file, the failure with its code, step and place, the ids of the runs."""
+    project.write("flows/add.yaml", ADD.replace("inputs.n + 1", "inputs.n + 1 }}\\u0001{{ '' "))
+    done = project.runops("run", "flows", "--junit", "out/report.xml")
+    assert done.returncode == 1
+    report = junitparser.JUnitXml.fromfile(str(project.folder / "out" / "report.xml"))
+    assert [suite.name for suite in report] == [
+        "flows/add.yaml",
+        "flows/greet.yaml",
+        "flows/more/break.yaml",
+        "flows/zero.yml",
+    ]
+    ids = [{each.name: each.value for each in suite.properties()}["runops.run"] for suite in report]
+    assert ids == [run["id"] for run in project.runs()]
+    (failed,) = [case for suite in report for case in suite if case.result]
+    (failure,) = failed.result
+    assert (failed.name, failure.type) == ("break", "expression-failed")
+    assert "flows/more/break.yaml:3:5" in str(failure.text)
+
+
+def heed_signals() -> None:
+    """What a process in the foreground does, also where the tests themselves run in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interruption_ends_the_run_in_hand_and_begins_no_other(project: Project, number: int, code: int) -> None:
+    """The run in hand can be resumed, what follows is not begun and said so, and the report says the same."""
+    project.write("open.yaml", OPEN)
+    with serve() as site:
+        reached: list[Request] = []
+
+        def slow(request: Request) -> Answer:
+            reached.append(request)
+            process.send_signal(number)
+            return Answer(drop=True)
+
+        site.answer("/slow", slow)
+        files = ["flows/add.yaml", "open.yaml", "flows/greet.yaml", "flows/zero.yml"]
+        arguments = ["run", *files, "-i", f"site={site.origin}", "--json", "--junit", "r.xml"]
+        with project.start(*arguments, prepare=heed_signals) as process:
+            out, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert reached
+    told = json.loads(out)
+    assert [run["status"] for run in told["runs"]] == ["passed", "interrupted", "not-begun", "not-begun"]
+    assert (told["exit"], told["runs"][1]["exit"]) == (code, code)
+    assert "1 passed, 1 interrupted, 2 not begun" in err
+    assert err.splitlines()[-1] == f"  again  runops resume {told['runs'][1]['run']}"
+    assert "Traceback" not in err
+    assert [run["state"] for run in project.runs()] == ["passed", "interrupted"]
+    report = junitparser.JUnitXml.fromfile(str(project.folder / "r.xml"))
+    kinds = [[type(result).__name__ for result in case.result] for suite in report for case in suite]
+    assert kinds == [[], ["Error"], ["Skipped"], ["Skipped"]]
+
+
+def test_a_killed_process_leaves_a_report_that_says_so(project: Project) -> None:
+    """Nothing that was begun ever reads as passed because nobody was left to write that it did not."""
+    project.write("open.yaml", OPEN)
+    project.environment["RUNOPS_LINGER"] = "0"
+    with serve() as site:
+
+        def kill(_request: Request) -> Answer:
+            process.kill()
+            return Answer(drop=True)
+
+        site.answer("/slow", kill)
+        arguments = ["run", "flows/add.yaml", "open.yaml", "flows/zero.yml", "-i", f"site={site.origin}"]
+        with project.start(*arguments, "--junit", "r.xml") as process:
+            process.communicate(timeout=60)
+    report = junitparser.JUnitXml.fromfile(str(project.folder / "r.xml"))
+    kinds = [[(type(result).__name__, result.type) for result in case.result] for suite in report for case in suite]
+    assert kinds == [[], [("Error", "no-end")], [("Skipped", None)]]

@@ -1,0 +1,228 @@
+"""`runops try`: one node by itself, with what it reads pinned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.command import Project
+from tests.site import Answer, Site, serve
+
+MAIN = """\
+version: 1
+name: Main
+inputs:
+  base: {type: string}
+  factor: {type: integer, default: 3}
+secrets: [NOT_SET]
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base }}/orders"}
+  - {id: secret, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.NOT_SET }}"}
+  - {id: first, type: transform, expr: "{{ inputs.factor }}"}
+  - {id: keep, type: context, set: {total: "{{ first }}"}}
+  - id: choose
+    type: route
+    branches: [{name: yes_, when: "{{ first > 1 }}", nodes: [{id: taken, type: transform, expr: 1}]}]
+  - id: each
+    type: iterate
+    over: "{{ [first, 2] }}"
+    as: item
+    nodes:
+      - id: sum
+        type: transform
+        expr: "{{ [item, loop.index, vars.total, inputs.factor, first | default(9), run.taken.choose] }}"
+      - {id: double, type: transform, expr: "{{ sum[0] * 2 }}"}
+  - {id: part, type: group, use: parts/square.yaml, with: {side: "{{ first }}"}}
+  - {id: count, type: browser_query, query: text, target: {css: "#count"}}
+  - {id: pay, type: browser_action, action: click, target: {role: button, name: "Pay {{ first }}"}}
+  - id: both
+    type: group
+    nodes:
+      - {id: note, type: browser_action, action: fill, target: {label: Note}, value: hello}
+      - {id: send, type: browser_action, action: click, target: {role: button, name: Send}}
+"""
+SQUARE = """\
+version: 1
+run: manual
+inputs: {side: {type: integer}}
+nodes: [{id: area, type: transform, expr: "{{ inputs.side * inputs.side }}"}]
+output: "{{ area }}"
+"""
+PAGE = """<!doctype html><title>Orders</title><p id=count>3 orders</p>
+<form method=post action=/paid><label>Note <input name=note></label><button>Pay 7</button><button>Send</button></form>"""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    """A site that can be paid."""
+    with serve() as served:
+        served.page("/orders", PAGE)
+        served.answer("/paid", lambda _request: Answer("<!doctype html><title>Paid</title>"))
+        yield served
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project with a workflow and a part of it."""
+    project = Project(tmp_path)
+    project.write("main.yaml", MAIN)
+    (tmp_path / "parts").mkdir()
+    project.write("parts/square.yaml", SQUARE)
+    return project
+
+
+def test_what_a_node_reads_is_listed_ready_to_be_typed(project: Project) -> None:
+    """Items, loops, variables, branches and inputs, each once; not what has a default, and nothing of other nodes. Exit code 2, nothing run."""
+    done = project.runops("try", "main.yaml", "sum")
+    assert done.returncode == 2
+    assert "add --set item=… --set loop.index=… --set vars.total=… --set run.taken.choose=…\n" in done.stderr
+    done = project.runops("try", "main.yaml", "each", "--json")
+    assert json.loads(done.stdout)["error"]["evidence"]["pin"] == [
+        "--set first=…", "--set vars.total=…", "--set run.taken.choose=…",
+    ]  # fmt: skip
+    assert not (project.folder / ".runops").exists()
+
+
+def test_pinned_values_are_what_it_reads(project: Project) -> None:
+    """Read as they would be in a file, or from one; the value is JSON on stdout; it is a run that `show` knows and that nobody resumes."""
+    project.write("item.json", '{"no": 1}')
+    pins = [
+        "--set",
+        "item=@item.json",
+        "--set",
+        "loop.index=4",
+        "--set",
+        "vars.total=1.5",
+        "--set",
+        "run.taken.choose=no",
+    ]
+    done = project.runops("try", "main.yaml", "sum", *pins, "-i", "factor=5", "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == [{"no": 1}, 4, 1.5, 5, 9, "no"]
+    shown = project.show("last", "--at", "sum")
+    assert [step["status"] for step in shown["steps"]] == ["ok"]
+    failed = project.runops("try", "main.yaml", "double", "--set", "sum=5")
+    assert failed.returncode == 1
+    assert "again" in failed.stderr
+    assert "runops try main.yaml double --set sum=5" in failed.stderr
+    shown = project.runops("show", "last")
+    assert f"again  runops try {project.folder}/main.yaml double …" in shown.stdout
+    assert project.show()["trial"]["pins"] == {"sum": 5}
+    refused = project.runops("resume", "last")
+    assert refused.returncode == 2
+    assert "error[trial]" in refused.stderr
+    assert "runops try" in refused.stderr
+
+
+def test_containers_and_parts_run_what_is_in_them(project: Project) -> None:
+    """A loop runs its turns, a group the file that it uses; a node of that file is found by its path, and takes that file's inputs."""
+    pins = ["--set", "first=1", "--set", "vars.total=2", "--set", "run.taken.choose=x", "--quiet"]
+    assert json.loads(project.runops("try", "main.yaml", "each", *pins).stdout) == [2, 4]
+    assert json.loads(project.runops("try", "main.yaml", "part", "--set", "first=6", "-q").stdout) == 36
+    assert json.loads(project.runops("try", "main.yaml", "part/area", "-i", "side=5", "-q").stdout) == 25
+
+
+def test_a_node_on_a_page(project: Project, site: Site) -> None:
+    """A read reads the page; a click is announced and done; held, it is not done, and what was found ready is told. A missing target names the nearest."""
+    where = ["--url", f"{site.origin}/orders", "-i", f"base={site.origin}"]
+    assert json.loads(project.runops("try", "main.yaml", "count", *where).stdout) == "3 orders"
+    held = project.runops("try", "main.yaml", "pay", "--set", "first=7", *where, "--dry-run")
+    assert held.returncode == 0, held.stderr
+    told = json.loads(held.stdout)
+    assert (told["held"], told["effect"], told["page"]) == ("pay", "effect", f"{site.origin}/orders")
+    assert told["args"]["target"] == {"role": "button", "name": "Pay 7"}
+    assert "error" not in held.stderr
+    group = project.runops("try", "main.yaml", "both", *where, "--dry-run")
+    assert json.loads(group.stdout)["held"] == "both/send"
+    assert site.arrived("/paid") == []
+    missing = project.runops("try", "main.yaml", "pay", "--set", "first=8", *where, "--dry-run")
+    assert missing.returncode == 1
+    assert "Pay 7" in missing.stderr
+    done = project.runops("try", "main.yaml", "pay", "--set", "first=7", *where)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[0] == "this is really done on the site: pay (with --dry-run it is not)"
+    assert len(site.arrived("/paid")) == 1
+    assert [run["state"] for run in project.runs()] == ["passed", "passed", "passed", "failed", "passed"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["sun"], "unknown-node", "did you mean `sum`?"),
+        (["part/aera"], "unknown-node", "did you mean `area`?"),
+        (["double", "--set", "smu=1"], "unknown-pin", "did you mean `sum`?"),
+        (["double", "--set", "inputs.factor=1"], "unknown-pin", "-i NAME=VALUE"),
+        (["double", "--set", "secrets.NOT_SET=1"], "unknown-pin", "environment"),
+        (["double", "--set", "sum=1", "--set", "sum.x=1"], "bad-input", "once"),
+        (["double", "--set", "sum..x=1"], "bad-input", "names nothing"),
+        (["sum", "--set", "vars=5"], "bad-input", "`--set vars.NAME=…`"),
+        (["sum", "--set", "run.taken=5"], "bad-input", "`--set run.taken.NAME=…`"),
+        (["sum", "--set", "run.id.x=5"], "unknown-pin", "`run.errors.ID`"),
+        (["count", "-i", "base=http://shop.test", "--url", "file:///etc/hosts"], "bad-input", "http://"),
+        (["part", "-i", "side=5", "--set", "first=1"], "unknown-input", "base"),
+        (["part/area", "-i", "side=x"], "input-type", "whole number"),
+        (["pay", "--set", "first=1"], "no-page", "--url"),
+        (["open"], "not-pinned", "-i base=…"),
+    ],
+)
+def test_what_cannot_be_tried_is_told(project: Project, arguments: list[str], code: str, said: str) -> None:
+    """Exit code 2, the code, what to do, no traceback, and nothing run."""
+    done = project.runops("try", "main.yaml", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert f"error[{code}]" in done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (project.folder / ".runops").exists()
+
+
+def test_a_signed_in_state_is_taken_over(project: Project) -> None:
+    """With `--session` the page knows who is there; a state that nobody kept is an error with what to do, before anything is tried."""
+    login = (
+        "version: 1\ninputs: {base: {type: string}}\nnodes:\n"
+        '  - {id: sign_in, type: browser_action, action: goto, url: "{{ inputs.base }}/login"}\n'
+        "  - {id: keep, type: browser_action, action: save_session, name: shop}\n"
+    )
+    project.write("login.yaml", login)
+    with serve() as site:
+        site.page("/login", "<!doctype html><title>In</title>", set_cookie="who=admin; Path=/")
+        site.answer("/orders", lambda request: Answer(f"<p id=count>{request.headers.get('cookie')}</p>"))
+        base = ["-i", f"base={site.origin}"]
+        assert project.runops("run", "login.yaml", *base).returncode == 0
+        arguments = ["try", "main.yaml", "count", *base, "--url", f"{site.origin}/orders"]
+        assert json.loads(project.runops(*arguments, "--session", "shop").stdout) == "who=admin"
+        missing = project.runops(*arguments, "--session", "shp")
+        assert (missing.returncode, "save_session" in missing.stderr) == (2, True)
+    assert project.runops(*arguments, "--session", "../shop").returncode == 2
+
+
+def test_a_secret_that_a_trial_does_not_read_is_hidden_all_the_same(project: Project) -> None:
+    """A page may show any secret of the file; what a trial is given must hold none, for it is kept."""
+    project.environment["NOT_SET"] = "hunter22-secret"
+    with serve() as site:
+        site.page("/orders", "<!doctype html><p id=count>it is hunter22-secret</p>")
+        arguments = ["try", "main.yaml", "count", "-i", f"base={site.origin}", "--url"]
+        done = project.runops(*arguments, f"{site.origin}/orders", "--json")
+        assert json.loads(done.stdout)["output"] == "it is [hidden]"
+        refused = [
+            project.runops(*arguments, f"{site.origin}/hunter22-secret"),
+            project.runops(
+                "try", "main.yaml", "first", "-i", "factor=1", "--set", "loop.key=hunter22-secret", "--json"
+            ),
+        ]
+    for each in refused:
+        assert (each.returncode, "error[secret-in-input]" in each.stderr) == (2, True), each.stderr
+    written = [each.stdout + each.stderr for each in (done, *refused)]
+    written += [file.read_text() for file in project.folder.rglob(".runops/*/*.jsonl")]
+    assert len(written) == 4
+    assert not [each for each in written if "hunter22" in each]
+
+
+def test_only_the_secrets_that_it_reads_are_needed(project: Project, site: Site) -> None:
+    """A node that types a secret needs it; the others do without."""
+    done = project.runops("try", "main.yaml", "secret", "--url", f"{site.origin}/orders", "-i", f"base={site.origin}")
+    assert done.returncode == 3
+    assert "error[secret-missing]" in done.stderr
+    assert "NOT_SET" in done.stderr

@@ -1,0 +1,267 @@
+"""What a random workflow runs on: a site with a ledger, and a process that dies when it is told to.
+
+The site is the judge: it knows what was carried out, on which page and with what typed, and outlives every process and browser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from typing_extensions import override
+
+from nodes.errors import SiteError
+from nodes.rules import Rule
+from nodes.targets import Target
+from runtime import log, store
+from tests.fakes import FakePage, FakeSite
+from tests.rig import Killed
+
+if TYPE_CHECKING:
+    from nodes.pages import Deed, FieldSource
+
+Fault = Literal["missing", "refused", "silent", "late", "lost-before", "lost-after", "flaky"]
+"""How a deed goes wrong: not there; refused; nothing happens; done, and an error shown; its answer lost, once; not there at first."""
+
+
+class Reaper:
+    """Counts everything a process does that another could see, and ends it at the count it is told."""
+
+    def __init__(self) -> None:
+        """A process that lives."""
+        self.count = 0
+        self.at = 0
+        self.dead = False
+        self.kills: list[str] = []
+
+    def arm(self, at: int) -> None:
+        """A new process; it dies just before its ``at``-th doing, never where that is 0."""
+        self.count, self.at, self.dead = 0, at, False
+
+    def tick(self, what: str) -> None:
+        """Something is about to be done."""
+        self.count += 1
+        if self.count == self.at and not self.dead:
+            self.dead = True
+            self.kills.append(f"{self.count}:{what}")
+        if self.dead:
+            raise Killed
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """A deed as the site has it in its books."""
+
+    target: str
+    url: str
+    fields: tuple[tuple[str, str], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Listing:
+    """A list that the site shows: its items, and how it changes from one look to the next."""
+
+    items: Sequence[str]
+    shuffled: bool = False
+    vanishing: str = ""
+    """An item whose deed (this, a hyphen, the item) was carried out is no longer listed."""
+    growing: bool = False
+
+
+class World(FakeSite):
+    """The site."""
+
+    def __init__(self, reaper: Reaper, faults: Mapping[str, Fault], listings: Mapping[str, Listing], seed: int) -> None:
+        """``faults`` by the name of a deed's node; which of its targets are concerned is decided by ``seed``."""
+        super().__init__(before_click=self._begin, on_click=self._carried_out, page=WatchedPage)
+        self.reaper = reaper
+        self.faults = dict(faults)
+        self.listings = listings
+        self.seed = seed
+        self.books: list[Record] = []
+        self.looks = 0
+        self._once: set[str] = set()
+
+    def repair(self) -> None:
+        """From now on nothing goes wrong."""
+        self.faults.clear()
+
+    def fault(self, target: str) -> Fault | None:
+        """What goes wrong with this deed."""
+        name = target.removeprefix("css=").split("-")[0]
+        fault = self.faults.get(name)
+        return fault if fault is not None and random.Random(f"{self.seed} {target}").random() < 0.6 else None
+
+    def first_time(self, target: str) -> bool:
+        """Whether this was never asked of the target."""
+        known = target in self._once
+        self._once.add(target)
+        return not known
+
+    def rows(self, name: str) -> list[list[str]]:
+        """A list as it is shown now."""
+        listing = self.listings[name]
+        self.looks += 1
+        shown = [each for each in listing.items if f"css={listing.vanishing}-{each}" not in self.deeds]
+        if listing.growing and self.looks > 1:
+            shown.append(f"new{self.looks}")
+        if listing.shuffled:
+            random.Random(self.seed + self.looks).shuffle(shown)
+        return [[each] for each in shown]
+
+    async def _begin(self, target: str, page: FakePage) -> None:
+        self.reaper.tick(f"click {target}")
+        match self.fault(target):
+            case "refused":
+                raise SiteError("site-refused", "the site says no", phase="after")
+            case "lost-before" if self.first_time(target):
+                raise SiteError("answer-lost", "nobody knows", phase="after")
+            case _:
+                self.books.append(Record(target, page.address, tuple(sorted(page.filled.items()))))
+
+    async def _carried_out(self, target: str, page: FakePage) -> None:
+        # What was typed is with the site now, and the page shows an empty form.
+        page.filled.clear()
+        self.reaper.tick(f"answer to {target}")
+        match self.fault(target):
+            case "late":
+                raise SiteError("site-refused", "the site did it and says no", phase="after")
+            case "lost-after" if self.first_time(target):
+                raise SiteError("answer-lost", "nobody knows", phase="after")
+            case _:
+                pass
+
+
+class WatchedPage(FakePage):
+    """A tab on which every doing is counted."""
+
+    @property
+    def world(self) -> World:
+        site = self.browser.site
+        assert isinstance(site, World)
+        return site
+
+    @override
+    async def goto(self, url: str) -> str:
+        self.world.reaper.tick(f"goto {url}")
+        return await super().goto(url)
+
+    @override
+    async def ready(self, target: Target, deed: Deed) -> None:
+        fault = self.world.fault(str(target))
+        if fault == "missing" or (fault == "flaky" and self.world.first_time(str(target))):
+            raise SiteError("target-not-found", f"there is no {target}")
+
+    @override
+    async def click(self, target: Target) -> None:
+        if self.world.fault(str(target)) == "silent":
+            self.world.reaper.tick(f"click {target}")
+            self.filled.clear()
+            return
+        await super().click(target)
+
+    @override
+    async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:
+        self.world.reaper.tick(f"fill {target}")
+        await super().fill(target, text)
+
+    @override
+    async def text(self, target: Target) -> str:
+        self.world.reaper.tick(f"look at {target}")
+        name = str(target)
+        if name.endswith("_done"):
+            return "yes" if name.removesuffix("_done") in self.world.deeds else "no"
+        return f"text of {target}"
+
+    @override
+    async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:
+        self.world.reaper.tick(f"list {target}")
+        return json.loads(json.dumps(self.world.rows(str(target).removeprefix("css="))))
+
+    @override
+    async def holds(self, rule: Rule) -> bool:
+        return str(rule.target).removesuffix("_done") in self.world.deeds
+
+
+class WatchedStore(store.FileStore):
+    """A store that counts what is written, and knows how much of it a power cut would leave."""
+
+    def __init__(self, home: Path, reaper: Reaper) -> None:
+        """As a file store."""
+        super().__init__(home)
+        self.reaper = reaper
+        self.on_disk = 0
+        self._open: store.Conversation | None = None
+
+    @override
+    def create(self, conversation: str) -> store.Conversation:
+        self._open = _Watched(super().create(conversation), self)
+        return self._open
+
+    @override
+    def claim(self, conversation: str) -> tuple[store.Conversation, list[log.AnyEntry]]:
+        owned, entries = super().claim(conversation)
+        self._open = _Watched(owned, self)
+        return self._open, entries
+
+    def give_up(self) -> None:
+        """What the kernel does for a process that ended."""
+        if self._open is not None:
+            self._open.close()
+
+    def cut_power(self, conversation: str, chance: random.Random) -> None:
+        """Anything that was not brought to the disk may be lost, from any byte on."""
+        file = self.conversation_file(conversation)
+        size = file.stat().st_size
+        with file.open("r+b") as opened:
+            opened.truncate(chance.choice([self.on_disk, size, chance.randint(self.on_disk, size)]))
+
+
+class _Watched(store.Conversation):
+    def __init__(self, inner: store.Conversation, owner: WatchedStore) -> None:
+        self.id = inner.id
+        self._inner = inner
+        self._owner = owner
+
+    @override
+    def append(self, entry: log.AnyEntry) -> log.AnyEntry:
+        what = getattr(entry, "event", getattr(entry, "name", getattr(entry, "status", "")))
+        self._owner.reaper.tick(f"write {entry.kind} {what} {getattr(entry, 'path', '')}")
+        return self._inner.append(entry)
+
+    @override
+    def barrier(self) -> None:
+        self._owner.reaper.tick("barrier")
+        self._inner.barrier()
+        self._owner.on_disk = self._owner.conversation_file(self.id).stat().st_size
+
+    @override
+    def put_blob(self, data: bytes, path: str) -> log.Blob:
+        return self._inner.put_blob(data, path)
+
+    @override
+    def close(self) -> None:
+        self._inner.close()
+
+
+class Beside:
+    """In the place of ``asyncio`` where checkpoints are written: beside the run, yet in an order that a seed repeats."""
+
+    create_task = staticmethod(asyncio.create_task)
+
+    def __init__(self, chance: random.Random, reaper: Reaper) -> None:
+        """How long a write takes is up to ``chance``."""
+        self._chance = chance
+        self._reaper = reaper
+
+    async def to_thread(self, write: Callable[..., Any], *given: Any) -> Any:
+        """Write after a while."""
+        for _ in range(self._chance.choice([0, 1, 3, 10])):
+            await asyncio.sleep(0)
+        self._reaper.tick("write a checkpoint's file")
+        return write(*given)

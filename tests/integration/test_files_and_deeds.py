@@ -1,0 +1,395 @@
+"""The remaining deeds on real pages: keys, mouse, files both ways, pictures, signed-in states."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import RunOpsError, SiteError
+from nodes.rules import Rule
+from nodes.targets import Target
+from runtime.browser import typed
+from runtime.browser.options import Mode
+from runtime.browser.page import Tab
+from runtime.browser.session import Session
+from tests import browsers, site
+
+DEEDS = """<!doctype html><title>Deeds</title>
+<input aria-label=Search><ul id=log></ul>
+<div id=menu style="width:100px;height:20px">Menu<ul hidden><li>Settings</ul></div>
+<div id=box draggable=true style="width:60px;height:60px;background:red">Box</div>
+<div id=bin style="width:90px;height:90px;background:gray">Bin</div>
+<div id=list style="height:60px;overflow:auto"><p style="height:400px">Long</p><b>End</b></div>
+<p style="height:3000px">Far</p><button id=far>Far button</button>
+<script>
+const log = (text) => { document.querySelector('#log').innerHTML += `<li>${text}</li>`; };
+const search = document.querySelector('input');
+search.onkeydown = (event) => log(`${event.ctrlKey ? 'Control+' : ''}${event.key}`);
+menu.onmouseenter = () => { menu.querySelector('ul').hidden = false; };
+box.ondragstart = (event) => event.dataTransfer.setData('text', 'box');
+bin.ondragover = (event) => event.preventDefault();
+bin.ondrop = (event) => { event.preventDefault(); log(`dropped ${event.dataTransfer.getData('text')}`); };
+</script>"""
+
+UPLOADS = """<!doctype html><title>Uploads</title>
+<form method=post action=/uploaded enctype=multipart/form-data>
+  <label>Papers <input type=file name=papers multiple></label>
+  <label>Picture <input type=file name=picture></label>
+  <input type=file id=hidden name=hidden multiple hidden>
+  <button type=button id=choose onclick="document.querySelector('#hidden').click()">Choose…</button>
+  <button type=button id=idle>Idle</button>
+  <button>Send</button>
+</form>"""
+
+LINKS = """<!doctype html><title>Links</title>
+<a href=/report>Report</a> <a href=/report target=_blank>Report in a tab</a> <a href=/invoice.pdf>Invoice</a>
+<a href=/gone>Gone</a> <a href=/none>None</a> <a href=/empty>Empty</a> <a href=/broken download>Broken</a> <a href=/away>Away</a>
+<button id=made>Made here</button> <button id=idle>Idle</button>
+<script>
+made.onclick = () => setTimeout(() => {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob(['made here']));
+  link.download = 'made.txt';
+  link.click();
+}, 100);
+</script>"""
+
+REPORT = "number,total\n1007,12.50\n"
+
+
+@pytest.fixture(scope="module")
+def shown() -> Iterator[site.Site]:
+    """A site that takes files and gives some."""
+    with site.serve() as served:
+        served.page("/deeds", DEEDS)
+        served.page("/uploads", UPLOADS)
+        served.page("/links", LINKS)
+        served.page("/uploaded", "<title>Uploaded</title>")
+        served.page(
+            "/report", REPORT, content_type="text/csv", content_disposition='attachment; filename="re/port.csv"'
+        )
+        served.page("/invoice.pdf", "%PDF-1.4", content_type="application/pdf")
+        served.page("/plain", "<title>A page</title>")
+        served.page("/empty", "", content_disposition="attachment; filename=empty.txt")
+        served.answer("/gone", lambda _request: site.Answer("no", 404, {"content-disposition": "attachment"}))
+        served.answer("/none", lambda _request: site.Answer("", 204))
+        served.answer("/broken", lambda _request: site.Answer("no", 500))
+        served.redirect("/away", "http://127.0.0.1:9/secret.csv")
+        yield served
+
+
+@pytest.fixture(scope="module", params=["own", "shared"])
+async def driven(
+    request: pytest.FixtureRequest, shown: site.Site, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Session]:
+    """One browser of each mode for all tests here."""
+    mode: Mode = request.param
+    async with browsers.opened(tmp_path_factory.mktemp("private"), shown.origin, mode=mode) as browser:
+        yield browser
+
+
+@pytest.fixture
+async def tab(driven: Session) -> Tab:
+    """Its tab, with ten seconds for each test."""
+    driven.bound(10)
+    return driven.page
+
+
+async def logged(tab: Tab) -> list[str]:
+    """What the page noted."""
+    return [row[0] or "" for row in await tab.rows(Target(css="#log li"), [WHOLE], 0)]
+
+
+class Whole:
+    """A field of ``extract`` that is the row itself."""
+
+    css = None
+    attribute = None
+    nth = None
+
+
+WHOLE = Whole()
+
+
+async def test_keys_mouse_and_scrolling(tab: Tab, shown: site.Site) -> None:
+    """Keys arrive one by one, a menu opens under the mouse, what is dragged is dropped, and the page is where it was scrolled to."""
+    await tab.goto(f"{shown.origin}/deeds")
+    search = Target(label="Search")
+    await tab.fill(search, "old")
+    await tab.type(search, "ab", 5)
+    assert await tab.value(search) == "ab"
+    await tab.press("Enter", search)
+    await tab.press("Control+A", None)
+    await tab.press("+", None)
+    assert await tab.value(search) == "+"
+    assert await logged(tab) == ["Delete", "a", "b", "Enter", "Control+Control", "Control+A", "+"]
+    await tab.hover(Target(css="#menu"))
+    await tab.wait_for(Rule(visible=Target(text="Settings")))
+    await tab.drag(Target(css="#box"), Target(css="#bin"))
+    assert (await logged(tab))[-1] == "dropped box"
+    inside = await tab.scroll(Target(css="#list"), "bottom", None)
+    assert inside["y"] > 300
+    assert inside["at_end"] is True
+    assert (await tab.scroll(Target(css="#list"), "top", None))["y"] == 0
+    assert (await tab.scroll(None, None, (0, 150))) == {"x": 0, "y": 150, "at_end": False}
+    assert (await tab.scroll(None, "bottom", None))["at_end"] is True
+    assert (await tab.scroll(Target(css="#menu"), None, None))["y"] < 200
+    assert tab.pending_input
+
+
+@pytest.mark.parametrize("field", [Target(label="Papers"), Target(css="#hidden"), Target(css="#choose")], ids=str)
+async def test_files_are_uploaded(field: Target, tab: Tab, shown: site.Site, tmp_path: Path) -> None:
+    """Several files arrive whole with their names, through a field, a hidden one, or a button that asks for them."""
+    await tab.goto(f"{shown.origin}/uploads")
+    shown.requests.clear()
+    files = [tmp_path / "one.txt", tmp_path / "zwei ü.csv"]
+    for number, file in enumerate(files):
+        file.write_text(f"content of {number}\n" * 1000)
+    await tab.ready(field, "upload")
+    await tab.upload(field, files)
+    await tab.click(Target(role="button", name="Send"))
+    await tab.wait_for(Rule(title="Uploaded"))
+    (sent,) = shown.arrived("/uploaded")
+    parts = re.findall(r'filename="([^"]+)"\r\n.*?\r\n\r\n(.*?)\r\n--', sent.body, re.DOTALL)
+    assert [(name, hashlib.sha256(body.encode()).hexdigest()) for name, body in parts] == [
+        (file.name, hashlib.sha256(file.read_bytes()).hexdigest()) for file in files
+    ]
+
+
+async def test_files_that_nobody_takes(tab: Tab, driven: Session, shown: site.Site, tmp_path: Path) -> None:
+    """Two files for a field of one, and a button that asks for none, are told as such."""
+    await tab.goto(f"{shown.origin}/uploads")
+    files = [tmp_path / "one.txt", tmp_path / "two.txt"]
+    for file in files:
+        file.touch()
+    with pytest.raises(SiteError) as refused:
+        await tab.upload(Target(label="Picture"), files)
+    assert (refused.value.code, refused.value.phase) == ("target-not-actionable", "before")
+    assert "takes one file" in refused.value.message
+    driven.bound(2)
+    with pytest.raises(SiteError) as refused:
+        await tab.upload(Target(css="#idle"), files)
+    assert (refused.value.code, refused.value.phase) == ("no-file-chooser", "after")
+
+
+@pytest.mark.parametrize(
+    ("link", "name", "content"),
+    [
+        ("Report", "re_port.csv", REPORT),
+        ("Report in a tab", "re_port.csv", REPORT),
+        ("Invoice", "invoice.pdf", "%PDF-1.4"),
+        ("Made here", "made.txt", "made here"),
+        ("/report", "re_port.csv", REPORT),
+        ("/invoice.pdf", "invoice.pdf", "%PDF-1.4"),
+    ],
+)
+async def test_files_are_downloaded(link: str, name: str, content: str, tab: Tab, shown: site.Site) -> None:
+    """A click or an address yields the whole file, also in a new tab, made by the page, or one that the browser would show; the tab stays."""
+    await tab.goto(f"{shown.origin}/links")
+    by_address = link.startswith("/")
+    target = None if by_address else Target(css="a, button", has_text=link, exact=True)
+    async with tab.download(target, f"{shown.origin}{link}" if by_address else None) as file:
+        assert (file.name, file.path.read_text()) == (name, content)
+    assert not file.path.exists()
+    assert tab.url == f"{shown.origin}/links"
+    assert await tab.title() == "Links"
+
+
+@pytest.mark.parametrize(
+    ("link", "code", "said"),
+    [
+        ("Idle", "no-download", "nothing came"),
+        ("Gone", "download-failed", "404"),
+        ("None", "download-failed", "204"),
+        ("Empty", "download-failed", "is empty"),
+        ("Broken", "download-failed", "broke off"),
+        ("Away", "origin-refused", "127.0.0.1:9"),
+        ("/gone", "download-failed", "404"),
+        ("/none", "download-failed", "204"),
+        ("/plain", "no-download", "shown as a page"),
+        ("/away", "origin-refused", "127.0.0.1:9"),
+    ],
+)
+async def test_downloads_that_fail(
+    link: str, code: str, said: str, tab: Tab, driven: Session, shown: site.Site
+) -> None:
+    """No file, half a file, an empty one and an error of the site are errors, each with what the site said."""
+    await tab.goto(f"{shown.origin}/links")
+    driven.bound(2 if link == "Idle" else 10)
+    by_address = link.startswith("/")
+    target = None if by_address else Target(css="a, button", has_text=link, exact=True)
+    with pytest.raises(RunOpsError) as failed:
+        async with tab.download(target, f"{shown.origin}{link}" if by_address else None):
+            raise AssertionError("there is no file")
+    assert (failed.value.code, failed.value.mend is None) == (code, False), failed.value.message
+    assert said in failed.value.message
+    driven.bound(10)
+    # The next one is not troubled by it.
+    await tab.goto(f"{shown.origin}/links")
+    async with tab.download(Target(text="Report", exact=True), None) as file:
+        assert file.path.read_text() == REPORT
+
+
+async def test_files_that_nobody_asked_for(tab: Tab, driven: Session, shown: site.Site) -> None:
+    """Outside a download no file is taken, before the first and after the last one."""
+    await tab.goto(f"{shown.origin}/links")
+    await tab.click(Target(text="Report", exact=True))
+    async with tab.download(Target(text="Made here"), None) as file:
+        assert file.name == "made.txt"
+        beside = file.path.parent.parent
+    await tab.click(Target(text="Report", exact=True))
+    await tab.goto(f"{shown.origin}/plain")
+    assert [each for each in beside.rglob("*") if each.is_file()] == []
+
+
+async def test_what_the_page_looks_like(tab: Tab, shown: site.Site) -> None:
+    """A picture of the page, of all of it, of an element; a PDF; a tree of roles. A secret is painted over, and known to be there."""
+    shown.page(
+        "/key", "<!doctype html><title>Key</title><p>Your key is hunter22</p><input aria-label=Key><h1>Rest</h1>"
+    )
+    await tab.goto(f"{shown.origin}/key")
+
+    def hide(text: str) -> bool:
+        return "hunter22" in text
+
+    def none(_text: str) -> bool:
+        return False
+
+    plain = await tab.screenshot(Target(css="p"), full_page=False, hide=none)
+    painted = await tab.screenshot(Target(css="p"), full_page=False, hide=hide)
+    assert plain.startswith(b"\x89PNG")
+    assert len(painted) < len(plain) / 2
+    assert await tab.count(Target(css="[data-runops-hidden]")) == 0
+    page = await tab.screenshot(None, full_page=False, hide=none)
+    await tab.page.evaluate("document.querySelector('h1').style.marginTop = '2000px'")
+    whole = await tab.screenshot(None, full_page=True, hide=none)
+    assert [int.from_bytes(each[20:24]) for each in (page, whole)] == [720, pytest.approx(2150, abs=100)]
+    assert (await tab.pdf(True)).startswith(b"%PDF")
+    assert await tab.shows(hide)
+    assert not await tab.shows(none)
+    assert (await tab.observation(None)).splitlines()[-1] == '- heading "Rest" [level=1]'
+    assert await tab.observation(Target(css="h1")) == '- heading "Rest" [level=1]'
+
+
+async def test_a_signed_in_state_goes_to_another_browser(
+    tab: Tab, driven: Session, shown: site.Site, tmp_path: Path
+) -> None:
+    """Cookies, local storage and IndexedDB of allowed origins are there in the other browser, and nothing of another origin."""
+    await tab.goto(f"{shown.origin}/plain")
+    context = tab.page.context
+    await context.add_cookies([{"name": "elsewhere", "value": "1", "domain": "elsewhere.test", "path": "/"}])
+    await tab.page.evaluate(
+        """async () => {
+          document.cookie = 'who=ada; max-age=3600';
+          localStorage.token = 'abc';
+          await new Promise((done) => {
+            const request = indexedDB.open('db', 1);
+            request.onupgradeneeded = () => request.result.createObjectStore('kept').put('value', 'key');
+            request.onsuccess = () => { request.result.close(); done(); };
+          });
+        }"""
+    )
+    state = await tab.signed_in()
+    assert "elsewhere" not in str(state)
+    async with browsers.opened(tmp_path, shown.origin) as other:
+        await other.page.goto(f"{shown.origin}/plain")
+        await other.page.sign_in(state)
+        shown.requests.clear()
+        await other.page.goto(f"{shown.origin}/plain")
+        assert shown.arrived("/plain")[0].headers["cookie"] == "who=ada"
+        assert await other.page.page.evaluate("localStorage.token") == "abc"
+        assert "db" in str(await other.page.page.evaluate("indexedDB.databases()"))
+    with site.serve() as foreign:
+        async with browsers.opened(tmp_path, foreign.origin) as other:
+            strange = {**state["cookies"][0], "domain": "elsewhere.test"}
+            await other.page.sign_in({"cookies": [strange], "origins": state["origins"]})
+            held = await other.page.page.context.storage_state()
+            assert held == {"cookies": [], "origins": []}
+    await context.clear_cookies()
+
+
+LATE = """<!doctype html><title>Late</title><form action=/sent>
+<label>Name <input name=name></label> <label>Sum <input name=sum></label> <label>Short <input name=short maxlength=4></label>
+<label>Gone <input name=gone></label> <button>Send</button></form>
+<script>
+const [name_, sum, , gone] = document.querySelectorAll('input');
+name_.addEventListener('input', () => setTimeout(() => { name_.value = ''; }, 300), {once: true});
+sum.oninput = () => { sum.value = Number(sum.value.replaceAll(',', '')).toLocaleString('en'); };
+gone.oninput = () => setTimeout(() => { gone.value = ''; }, 10);
+</script>"""
+
+
+async def test_what_was_filled_is_there_when_it_is_sent(tab: Tab, driven: Session, shown: site.Site) -> None:
+    """A field that the page empties late is filled again before the click; what the page makes of a text is kept."""
+    shown.page("/late", LATE)
+    shown.page("/sent", "<title>Sent</title>")
+    await tab.goto(f"{shown.origin}/late")
+    await tab.fill(Target(label="Name"), "Ada")
+    await tab.type(Target(label="Sum"), "1234", 0)
+    await browsers.until_async(lambda: tab.holds(Rule(value="", target=Target(label="Name"))))
+    shown.requests.clear()
+    await tab.click(Target(role="button", name="Send"))
+    await tab.wait_for(Rule(title="Sent"))
+    assert shown.arrived("/sent")[0].query == {"name": "Ada", "sum": "1,234"}
+
+
+async def test_a_text_that_the_page_does_not_keep(
+    tab: Tab, driven: Session, shown: site.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A field that is emptied or cut off again and again fails the next click before it is done; of a secret nothing is shown."""
+    monkeypatch.setattr(typed, "PAUSES", (0.05, 0.05))
+    shown.page("/late", LATE)
+    for label, text, secret, seen in (("Gone", "hunter22", True, None), ("Short", "12345", False, "1234")):
+        await tab.goto(f"{shown.origin}/late")
+        await tab.fill(Target(label=label), text, secret=secret)
+        if label == "Gone":
+            await browsers.until_async(lambda: tab.holds(Rule(value="", target=Target(label="Gone"))))
+        with pytest.raises(SiteError) as lost:
+            await tab.click(Target(role="button", name="Send"))
+        assert (lost.value.code, lost.value.phase) == ("value-not-kept", "before")
+        assert lost.value.evidence.get("seen") == seen
+        assert ("hunter22" in str(lost.value.as_json())) is False
+        assert await tab.title() == "Late"
+
+
+RESTLESS = """<!doctype html><title>Restless</title><div id=place></div><ul id=log></ul>
+<div id=overlay style="position:fixed;inset:0;background:#0008">Please wait</div>
+<script>
+let drawn = 0;
+const draw = () => {
+  place.innerHTML = '<ul><li>A <button>Pay</button></li><li>B <button>Pay</button></li></ul>';
+  for (const button of place.querySelectorAll('button'))
+    button.onclick = () => { log.innerHTML += `<li>${button.parentElement.firstChild.data.trim()}</li>`; };
+  drawn += 1;
+  if (drawn < 12) setTimeout(draw, 40);
+  else setTimeout(() => overlay.remove(), 200);
+};
+draw();
+</script>"""
+
+
+async def test_a_restless_page_takes_one_click(tab: Tab, driven: Session, shown: site.Site) -> None:
+    """A list that is drawn again and again and an overlay that goes away are waited for; the click arrives once, at the row that is meant.
+
+    An overlay that stays is named.
+    """
+    shown.page("/restless", RESTLESS)
+    await tab.goto(f"{shown.origin}/restless")
+    pay = Target(role="button", name="Pay", within=Target(css="#place li", has_text="B"))
+    await tab.ready(pay, "click")
+    await tab.click(pay)
+    assert await logged(tab) == ["B"]
+    await tab.page.evaluate(
+        "document.body.insertAdjacentHTML('beforeend', '<div id=wall style=\"position:fixed;inset:0\">Wall</div>')"
+    )
+    driven.bound(1)
+    with pytest.raises(SiteError) as covered:
+        await tab.click(pay)
+    assert (covered.value.evidence["problem"], covered.value.phase) == ("covered", "before")
+    assert 'id="wall"' in str(covered.value.evidence["element"])
+    driven.bound(10)
+    assert await logged(tab) == ["B"]

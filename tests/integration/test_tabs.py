@@ -1,0 +1,427 @@
+"""Tabs, popups and dialogs on real pages, in both modes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import AuthorError, SiteError
+from nodes.rules import Rule
+from nodes.targets import Target
+from runtime.browser import launching
+from runtime.browser.options import Mode
+from runtime.browser.session import Session
+from tests import browsers, site
+
+GO = Target(css="#go")
+
+OPENING = {
+    "at once": "window.open('/popup')",
+    "late": "setTimeout(() => window.open('/popup'), DELAY)",
+    "late and without opener": "setTimeout(() => window.open('/popup', '_blank', 'noopener'), DELAY)",
+    "loading late": "window.open('/slow')",
+    "blank, then led on": "{ const opened = window.open(''); setTimeout(() => { opened.location = '/popup'; }, DELAY) }",
+    "after a question": "fetch('/').then(() => window.open('/popup'))",
+}
+
+
+@pytest.fixture(scope="module")
+def shown() -> Iterator[site.Site]:
+    """A site with a page that opens others."""
+    with site.serve() as served:
+        served.page("/", "<title>Main</title>")
+        served.page("/second", "<title>Second</title>")
+        served.page("/popup", "<title>Popup</title><button id=go onclick='window.close()'>Close</button>")
+        served.answer("/slow", _slow)
+        served.page("/link", "<title>Link</title><a id=go target=_blank rel=noopener href=/popup>Open</a>")
+        served.page(
+            "/form", "<title>Form</title><form method=post target=_blank action=/popup><button id=go>Go</button></form>"
+        )
+        served.page("/send", "<title>Send</title><form method=post action=/sent><button id=go>Go</button></form>")
+        served.page("/sent", "<title>Sent</title>")
+        yield served
+
+
+def _slow(_request: site.Request) -> site.Answer:
+    time.sleep(random.uniform(0, 1))
+    return site.Answer("<title>Popup</title>")
+
+
+@pytest.fixture(scope="module")
+async def in_each_mode(
+    shown: site.Site, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[dict[Mode, Session]]:
+    """A browser in each mode."""
+    private = tmp_path_factory.mktemp("private")
+    async with (
+        browsers.opened(private, shown.origin, mode="own") as own,
+        browsers.opened(private, shown.origin, mode="shared") as shared,
+    ):
+        yield {"own": own, "shared": shared}
+
+
+@pytest.fixture(params=["own", "shared"])
+async def driven(request: pytest.FixtureRequest, in_each_mode: dict[Mode, Session]) -> AsyncIterator[Session]:
+    """The browser of one mode, with a blank tab called ``main`` alone."""
+    browser = in_each_mode[request.param]
+    browser.bound(10)
+    yield browser
+    before = list(browser.page.page.context.pages)
+    fresh = await browser.page.page.context.new_page()
+    browser.tabs.begin({"main": fresh}, fresh)
+    for page in before:
+        await page.close()
+
+
+def code(raised: pytest.ExceptionInfo[SiteError]) -> tuple[str, str]:
+    """The code and the phase of an error."""
+    return raised.value.code, raised.value.phase
+
+
+def button(script: str) -> str:
+    """A page with one button."""
+    return f'<!doctype html><title>Page</title><button id=go onclick="{script}">Go</button>'
+
+
+@pytest.mark.parametrize("how", OPENING)
+async def test_an_expected_tab_is_waited_for(how: str, driven: Session, shown: site.Site) -> None:
+    """A tab that a deed opens, at once or late and however it is tied to its opener, gets its name and does not become the current one."""
+    delay = random.uniform(0, 2000)
+    main = driven.page
+    await main.goto(shown.page("/opening", button(OPENING[how].replace("DELAY", f"{delay:.0f}"))))
+    async with main.opening("popup"):
+        await main.click(GO)
+    assert driven.page is main
+    popup = driven.tabs.get("popup")
+    await popup.wait_for(Rule(title="Popup"))
+    assert await main.title() == "Page"
+
+
+@pytest.mark.parametrize("path", ["/link", "/form"])
+async def test_links_and_forms_open_tabs(path: str, driven: Session, shown: site.Site) -> None:
+    """A link without opener and a form that is posted to a new tab are popups like others; a double click opens one as well."""
+    await driven.page.goto(shown.origin + path)
+    async with driven.page.opening("popup"):
+        await (driven.page.dblclick(GO) if path == "/form" else driven.page.click(GO))
+    await driven.tabs.get("popup").wait_for(Rule(title="Popup"))
+
+
+async def test_no_tab_opens(driven: Session, shown: site.Site) -> None:
+    """A tab that was expected and does not open is an error after the deed; one that nobody expected disturbs nothing."""
+    await driven.page.goto(shown.page("/quiet", button("document.title = 'Clicked'")))
+    driven.bound(0.5)
+    with pytest.raises(SiteError) as raised:
+        async with driven.page.opening("popup"):
+            await driven.page.click(GO)
+    assert code(raised) == ("no-tab-opened", "after")
+    assert await driven.page.title() == "Clicked"
+    driven.bound(10)
+    await driven.page.goto(shown.page("/noisy", button("window.open('/popup')")))
+    await driven.page.click(GO)
+    await browsers.until(lambda: len(driven.tabs.all()) == 2)
+    await driven.page.goto(f"{shown.origin}/second")
+    assert await driven.page.title() == "Second"
+
+
+async def test_tabs_are_opened_chosen_and_closed(driven: Session, shown: site.Site) -> None:
+    """A tab is opened once under its name; the tab that opened the closed one is next, else ``main``; a browser never ends for lack of tabs."""
+    main = driven.page
+    await main.goto(shown.page("/opening", button("window.open('/popup')")))
+    await driven.tabs.open("second")
+    second = driven.page
+    await driven.tabs.switch("main")
+    await driven.tabs.open("second")
+    assert driven.page is second
+    assert second is not main
+    await second.goto(f"{shown.origin}/opening")
+    async with second.opening("popup"):
+        await second.click(GO)
+    await driven.tabs.switch("popup")
+    await driven.tabs.close(None)
+    assert driven.page is second
+    await driven.tabs.close("second")
+    assert driven.page is main
+    assert second.closed
+    with pytest.raises(SiteError) as raised:
+        driven.tabs.get("popup")
+    assert code(raised) == ("tab-closed", "before")
+    assert raised.value.evidence == {"open": [{"name": "main", "url": f"{shown.origin}/opening"}]}
+    await driven.tabs.close("second")
+    await driven.tabs.close("main")
+    assert driven.page is driven.tabs.get("main")
+    assert driven.page.url == "about:blank"
+
+
+@pytest.mark.parametrize(
+    "script", ["window.close()", "setTimeout(() => window.close(), 30)", "fetch('/').then(() => window.close())"]
+)
+async def test_a_click_may_close_its_own_tab(script: str, driven: Session, shown: site.Site) -> None:
+    """A popup that ends itself has taken the click; its opener is the current tab then, and what is done in the closed one says so."""
+    main = driven.page
+    shown.page("/closing", button(script))
+    await main.goto(shown.page("/opening", button("window.open('/closing')")))
+    async with main.opening("popup"):
+        await main.click(GO)
+    await driven.tabs.switch("popup")
+    popup = driven.page
+    await popup.click(GO)
+    await browsers.until(lambda: popup.closed)
+    await browsers.until(lambda: driven.page is main)
+    for deed in (popup.click(GO), popup.wait_for(Rule(title="Page")), popup.goto(f"{shown.origin}/")):
+        with pytest.raises(SiteError) as raised:
+            await deed
+        assert raised.value.code == "tab-closed"
+
+
+async def test_back_forward_reload(driven: Session, shown: site.Site) -> None:
+    """The history of a tab is walked in both directions to its ends; a form that was sent is not sent again by loading its answer again."""
+    page = driven.page
+    with pytest.raises(AuthorError) as raised:
+        await page.back()
+    assert raised.value.code == "no-history"
+    await page.goto(f"{shown.origin}/")
+    with pytest.raises(AuthorError):
+        await page.back()
+    await page.goto(f"{shown.origin}/second")
+    assert await page.back() == f"{shown.origin}/"
+    assert await page.title() == "Main"
+    assert await page.forward() == f"{shown.origin}/second"
+    with pytest.raises(AuthorError):
+        await page.forward()
+    shown.requests.clear()
+    assert await page.reload(resend=False) == f"{shown.origin}/second"
+    assert len(shown.arrived("/second")) == 1
+    await page.goto(f"{shown.origin}/send")
+    await page.click(GO)
+    await page.wait_for(Rule(title="Sent"))
+    with pytest.raises(AuthorError) as raised:
+        await page.reload(resend=False)
+    assert raised.value.code == "reload-resends"
+    await page.reload(resend=True)
+    assert [each.method for each in shown.arrived("/sent")] == ["POST", "POST"]
+
+
+DIALOGS = {
+    "alert": ("alert('Are you there?')", True, None, "undefined"),
+    "confirmed": ("document.title = confirm('Are you there?')", True, None, "true"),
+    "not confirmed": ("document.title = confirm('Are you there?')", False, None, "false"),
+    "prompted": ("document.title = prompt('Are you there?')", True, "Ada", "Ada"),
+    "not prompted": ("document.title = prompt('Are you there?')", False, None, "null"),
+    "late": ("setTimeout(() => { document.title = confirm('Are you there?'); }, DELAY)", True, None, "true"),
+    "two": ("document.title = confirm('Nobody?') + confirm('Are you there?')", True, None, "2"),
+    "before the first tick": ("this.outerHTML = ''; document.title = confirm('Are you there?')", True, None, "true"),
+}
+
+
+@pytest.mark.parametrize("kind", DIALOGS)
+async def test_a_dialog_is_answered(kind: str, driven: Session, shown: site.Site) -> None:
+    """A deed that opens a dialog returns; nothing else is done in the tab until it is answered, and then the page goes on with the answer."""
+    script, accept, typed, title = DIALOGS[kind]
+    page = driven.page
+    await page.goto(shown.page("/asking", button(script.replace("DELAY", f"{random.uniform(0, 2000):.0f}"))))
+    await page.click(GO)
+    if kind == "two":
+        assert await page.asked("Nobody?") == "Nobody?"
+        await page.answer(accept=True, text=None)
+    assert await page.asked("you there") == "Are you there?"
+    with pytest.raises(SiteError) as raised:
+        await page.asked("you the")
+    assert code(raised) == ("dialog-differs", "before")
+    for deed in (
+        page.click(GO),
+        page.title(),
+        page.ready(GO, "click"),
+        page.text(GO),
+        page.goto(shown.origin),
+        page.reload(resend=False),
+    ):
+        with pytest.raises(SiteError) as raised:
+            await deed
+        assert code(raised) == ("dialog-open", "before")
+        assert raised.value.evidence["message"] == "Are you there?"
+    with pytest.raises(SiteError) as raised:
+        await page.wait_for(Rule(text="Go"))
+    assert raised.value.code == "dialog-open"
+    await page.wait_for(Rule(url="**/asking"))
+    with pytest.raises(SiteError, match="a dialog is open"):
+        await driven.capture()
+    await page.answer(accept=accept, text=typed)
+    assert page.dialog is None
+    if title != "undefined":
+        await page.wait_for(Rule(title=title))
+    await driven.capture()
+
+
+async def test_a_dialog_that_nobody_opens(driven: Session, shown: site.Site) -> None:
+    """Waiting for a dialog ends with the time."""
+    await driven.page.goto(f"{shown.origin}/")
+    driven.bound(0.3)
+    with pytest.raises(SiteError) as raised:
+        await driven.page.asked(None)
+    assert code(raised) == ("no-dialog", "before")
+
+
+async def test_a_dialog_cuts_waiting_short(driven: Session, shown: site.Site) -> None:
+    """A dialog that opens while the page is waited for is told at once, not when the time is up."""
+    driven.bound(60)
+    await driven.page.goto(shown.page("/asking", button("setTimeout(() => alert('Late'), 100)")))
+    await driven.page.click(GO)
+    async with asyncio.timeout(20):
+        with pytest.raises(SiteError) as raised:
+            await driven.page.wait_for(Rule(title="Never"))
+    assert raised.value.code == "dialog-open"
+    await driven.page.answer(accept=True, text=None)
+
+
+async def test_a_dialog_that_comes_first_loses_no_deed(driven: Session, shown: site.Site) -> None:
+    """A deed that a dialog holds up before it is done is done once that is answered; where it cannot be done then, the answer says so."""
+    page = driven.page
+    appear = "const made = document.createElement('button'); made.id = 'go'; made.textContent = 'Go';"
+    appear += "made.onclick = () => { document.title = '9'; }; document.body.append(made);"
+    for after, title in ((appear, "9"), ("", None)):
+        body = f"<title>Page</title><p>Nothing</p><script>setTimeout(() => {{ alert(1); {after} }}, 200)</script>"
+        await page.goto(shown.page("/held", body))
+        driven.bound(2)
+        await page.click(GO)
+        if title is not None:
+            await page.answer(accept=True, text=None)
+            await page.wait_for(Rule(title=title))
+        else:
+            driven.bound(5)
+            with pytest.raises(SiteError) as raised:
+                await page.answer(accept=True, text=None)
+            assert code(raised) == ("target-not-found", "after")
+
+
+async def test_a_document_may_ask_while_it_loads(driven: Session, shown: site.Site) -> None:
+    """Loading ends where the document opens a dialog, in the tab or in a popup; once it is answered the document is there."""
+    shown.page("/greeting", "<title>Greeting</title><script>alert('Hello')</script><p>Here")
+    shown.answer("/dropped", lambda _request: site.Answer(drop=True))
+    page = driven.page
+    for failed_before in (False, True):
+        if failed_before:
+            # Chromium may still be putting up its error page.
+            with pytest.raises(SiteError, match="ERR_"):
+                await page.goto(f"{shown.origin}/dropped")
+        driven.bound(10)
+        await page.goto(f"{shown.origin}/greeting")
+        assert await page.asked("Hello") == "Hello"
+        await page.answer(accept=True, text=None)
+        await page.wait_for(Rule(text="Here"))
+    await page.goto(shown.page("/opening", button("window.open('/greeting')")))
+    async with page.opening("popup"):
+        await page.click(GO)
+    popup = driven.tabs.get("popup")
+    await popup.asked("Hello")
+    with pytest.raises(SiteError) as raised:
+        # Its opener shares its process, so it stands still as well.
+        await page.title()
+    assert code(raised) == ("dialog-open", "before")
+    with pytest.raises(SiteError) as raised:
+        await page.click(GO)
+    assert code(raised) == ("dialog-open", "before")
+    await popup.answer(accept=False, text=None)
+    await popup.wait_for(Rule(text="Here"))
+
+
+LEAVING = "<!doctype html><title>Typing</title><input id=go><script>onbeforeunload = (event) => event.preventDefault()</script>"
+
+
+async def test_leaving_is_not_asked_back(driven: Session, shown: site.Site) -> None:
+    """What the workflow itself loads or closes needs no leave of the page; a click that leads away does."""
+    page = driven.page
+    for leave in (lambda: page.goto(f"{shown.origin}/second"), lambda: page.reload(resend=False), page.back):
+        await page.goto(f"{shown.origin}/")
+        await page.goto(shown.page("/leaving", LEAVING))
+        await page.click(GO)
+        await leave()
+        assert page.dialog is None
+    await page.goto(shown.page("/leaving", LEAVING + "<a href=/second>Away</a>"))
+    await page.click(GO)
+    await page.click(Target(text="Away"))
+    await page.asked(None)
+    await page.answer(accept=False, text=None)
+    assert await page.title() == "Typing"
+    await page.click(Target(text="Away"))
+    await page.asked(None)
+    await page.answer(accept=True, text=None)
+    await page.wait_for(Rule(title="Second"))
+
+
+async def test_a_tab_with_a_dialog_can_be_closed(driven: Session, shown: site.Site) -> None:
+    """Neither a tab nor a confirming look hangs in a dialog, and a popup that cannot open for one is told of."""
+    page = driven.page
+    await driven.tabs.open("asking")
+    await driven.page.goto(shown.page("/asking", button("alert(1); window.open('/popup')")))
+    with pytest.raises(SiteError) as raised:
+        async with driven.page.opening("popup"):
+            await driven.page.click(GO)
+    assert code(raised) == ("dialog-open", "after")
+    await driven.tabs.close("asking")
+    assert driven.page is page
+    async with driven.fresh_page() as fresh:
+        await fresh.goto(f"{shown.origin}/asking")
+        await fresh.click(GO)
+        assert fresh.dialog == "1"
+
+
+async def test_a_dialog_that_opens_while_the_state_is_read(driven: Session, shown: site.Site) -> None:
+    """Whenever it opens, the state is read before it, or not at all; nothing waits for the dialog."""
+    for delay in range(0, 60, 4):
+        await driven.page.goto(shown.page("/soon", f"<script>setTimeout(() => confirm('Now?'), {delay})</script>"))
+        async with asyncio.timeout(10):
+            with contextlib.suppress(SiteError):
+                await driven.capture()
+        driven.bound(10)
+        assert await driven.page.asked(None) == "Now?"
+        await driven.page.answer(accept=True, text=None)
+
+
+@pytest.mark.parametrize("mode", ["own", "shared"])
+async def test_a_browser_with_a_dialog_closes(mode: Mode, shown: site.Site, tmp_path: Path) -> None:
+    """A dialog keeps no browser from ending."""
+    async with asyncio.timeout(30):
+        async with browsers.opened(tmp_path, shown.origin, mode=mode) as browser:
+            await browser.page.goto(shown.page("/leaving", LEAVING + "<button onclick='alert(1)'>Ask</button>"))
+            await browser.page.click(GO)
+            await browser.page.click(Target(role="button", name="Ask"))
+            assert browser.page.dialog == "1"
+
+
+async def test_names_survive_the_engine(shown: site.Site, tmp_path: Path) -> None:
+    """A browser that is found again has its tabs under their names, and the same current one; one restored from a checkpoint has them too."""
+    async with browsers.opened(tmp_path, shown.origin, mode="own", linger=30) as first:
+        await first.page.goto(shown.page("/opening", button("window.open('/popup', '_blank', 'noopener')")))
+        async with first.page.opening("popup"):
+            await first.page.click(GO)
+        await first.tabs.open("second")
+        await first.page.goto(f"{shown.origin}/second")
+        await first.tabs.open("gone")
+        await first.page.page.close()
+        await browsers.until(lambda: first.page.url.endswith("/opening"))
+        await first.tabs.switch("second")
+        file = tmp_path / "checkpoint.json"
+        file.write_bytes((await first.capture()).data)
+        await first.close(keep=True)
+    again = await launching.reattach(None, origins=[shown.origin], private=tmp_path, chosen=browsers.Chosen())
+    assert again is not None
+    async with browsers.opened(tmp_path / "new", shown.origin, mode="shared") as restored:
+        await restored.restore(file)
+        try:
+            for browser in (again, restored):
+                browser.bound(10)
+                assert browser.tabs.named.keys() == {"main", "popup", "second"}
+                assert browser.page is browser.tabs.get("second")
+                assert await browser.page.title() == "Second"
+                assert await browser.tabs.get("popup").title() == "Popup"
+                assert await browser.tabs.get("main").title() == "Page"
+        finally:
+            await again.close()
+    assert json.loads(file.read_bytes())["current"] == 2

@@ -1,0 +1,12 @@
+"""Subscribe to the letters."""
+
+import sys
+
+from playwright.sync_api import sync_playwright
+
+with sync_playwright() as playwright:
+    page = playwright.chromium.launch(executable_path=sys.argv[2]).new_page()
+    page.set_default_timeout(3000)
+    page.goto(sys.argv[1])
+    page.fill("[name=email]", "ada@example.com")
+    page.click("text=Subscribe")

@@ -1,0 +1,11 @@
+"""Confirm the order."""
+
+import sys
+
+from playwright.sync_api import sync_playwright
+
+with sync_playwright() as playwright:
+    page = playwright.chromium.launch(executable_path=sys.argv[2]).new_page()
+    page.set_default_timeout(3000)
+    page.goto(sys.argv[1])
+    page.click("text=Confirm")

@@ -1,0 +1,171 @@
+"""`context` with `ask`: the run pauses with its questions, and goes on with the answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import UsageError
+from runtime import answers, runs, settings
+from runtime.language import workflow
+from runtime.language.diagnostics import WorkflowInvalid
+from tests.fakes import FakePage
+from tests.rig import Killed, Rig
+
+ASK = """
+- {id: name, type: transform, expr: Ada}
+- id: who
+  type: context
+  set: {fixed: "{{ name }}"}
+  ask:
+    approver: "Who approves, {{ name }}?"
+    count: {question: How many?, type: integer, choices: [1, 2, 3], default: 2}
+- {id: go, type: browser_action, action: click, target: {css: go}, effect: idempotent}
+"""
+OUTPUT = "{vars: '{{ vars }}', who: '{{ who }}'}"
+
+
+def flow(nodes: str = ASK, more: str = "") -> str:
+    """A workflow file with these nodes."""
+    return f"version: 1\nname: test\n{more}\noutput: {OUTPUT}\nnodes:\n" + nodes.replace("\n", "\n  ").rstrip() + "\n"
+
+
+def answer(rig: Rig, **given: str) -> None:
+    """What the command does with answers."""
+    chosen = settings.Settings(home=rig.home)
+    known, missing = answers.read_all(answers.asked(rig.history, rig.id), given)
+    assert not missing
+    answers.write(chosen, rig.id, known)
+
+
+async def test_a_question_pauses_the_run(tmp_path: Path) -> None:
+    """The run pauses with exit 4 and its questions as data, references filled in; a resumed run without answers has them still."""
+    rig = Rig(tmp_path, flow())
+    ended = await rig.start()
+    assert ended.question is not None
+    assert (ended.status, ended.exit, ended.path, ended.question["reason"]) == ("paused", 4, "who", "question")
+    assert ended.question["evidence"]["questions"] == {
+        "approver": {"question": "Who approves, Ada?", "type": "string"},
+        "count": {"question": "How many?", "type": "integer", "choices": [1, 2, 3], "default": 2},
+    }
+    assert rig.calls("who") == []
+    assert rig.history.open_calls() == []
+
+
+@pytest.mark.parametrize("given", [{}, {"count": "3"}])
+async def test_answers_become_variables(tmp_path: Path, given: dict[str, str]) -> None:
+    """With `set` the answers are the node's value, and variables; a default stands in; nothing is asked again after a crash."""
+    rig = Rig(tmp_path, flow())
+    await rig.start()
+    rig.die()
+    answer(rig, approver="Grace", **given)
+
+    async def kill(_target: str, _page: FakePage) -> None:
+        raise Killed
+
+    rig.site.before_click = kill
+    with pytest.raises(Killed):
+        await rig.resume()
+    rig.die()
+    rig.site.before_click = None
+    ended = await rig.resume()
+    expected = {"fixed": "Ada", "approver": "Grace", "count": int(given.get("count", 2))}
+    assert (ended.status, ended.output) == ("passed", {"vars": expected, "who": expected})
+
+
+async def test_an_answer_must_fit(tmp_path: Path) -> None:
+    """Wrong kind, no choice, no such question: refused by name, and the log stays as it was."""
+    rig = Rig(tmp_path, flow())
+    await rig.start()
+    rig.die()
+    before = rig.store.conversation_file(rig.id).read_bytes()
+    questions = answers.asked(rig.history, rig.id)
+    for given, code in (({"count": "4"}, "bad-answer"), ({"cuont": "1"}, "unknown-answer")):
+        with pytest.raises(UsageError) as raised:
+            answers.read_all(questions, given)
+        assert raised.value.code == code
+        assert raised.value.mend
+    assert answers.read_all(questions, {})[1] == ["approver"]
+    for kind, text in (("integer", "1.5"), ("number", "x"), ("boolean", "1")):
+        with pytest.raises(UsageError, match="`n` must be"):
+            answers.read("n", {"question": "?", "type": kind}, text)
+    assert answers.read("n", {"question": "?", "type": "boolean"}, "true") is True
+    assert answers.read("n", {"question": "?", "type": "string"}, "12") == "12"
+    assert rig.store.conversation_file(rig.id).read_bytes() == before
+
+
+async def test_no_answer_holds_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that holds a secret is refused, and not written."""
+    monkeypatch.setenv("TOKEN", "correct-horse")
+    rig = Rig(tmp_path, flow(more="secrets: [TOKEN]"), secrets={"TOKEN": "correct-horse"})
+    await rig.start()
+    rig.die()
+    with pytest.raises(UsageError) as raised:
+        answer(rig, approver="it is correct-horse")
+    assert raised.value.code == "secret-in-answer"
+    assert "correct-horse" not in rig.store.conversation_file(rig.id).read_text()
+
+
+@pytest.mark.parametrize("offer", ["choices: ['{{ seen }}', other]", "default: '{{ seen }}'"])
+async def test_no_question_offers_a_secret(tmp_path: Path, offer: str) -> None:
+    """A pause is written down masked, and a mask is never an answer: what a page showed of a secret is not offered. Asking for it is no harm."""
+    seen = "\n- {id: seen, type: browser_query, query: text, target: {css: p}}\n"
+    asks = f"- {{id: who, type: context, ask: {{it: {{question: 'What is {{{{ seen }}}}?', {offer}}}}}}}\n"
+    for nodes, status in ((seen + asks, "failed"), (seen + asks.replace(offer, "type: string"), "paused")):
+        rig = Rig(tmp_path / status, flow(nodes, "secrets: [TOKEN]"), secrets={"TOKEN": "correct-horse"})
+        rig.site.texts = {"css=p": "correct-horse"}
+        ended = await rig.start()
+        assert ended.status == status
+        assert "correct-horse" not in rig.store.conversation_file(rig.id).read_text()
+        if status == "failed":
+            assert ended.error is not None
+            assert ended.error["code"] == "secret-in-question"
+
+
+async def test_a_question_is_answered_and_a_decision_decided(tmp_path: Path) -> None:
+    """`decide` does not answer a question, an answer decides nothing, and one answer is enough."""
+    rig = Rig(tmp_path, flow())
+    await rig.start()
+    rig.die()
+    with pytest.raises(UsageError, match="waits for an answer"):
+        runs.decide(settings.Settings(home=tmp_path), rig.id, "done")
+    answer(rig, approver="Grace")
+    with pytest.raises(UsageError, match="answered already"):
+        answers.asked(rig.history, rig.id)
+
+
+async def test_each_turn_asks_its_own_question(tmp_path: Path) -> None:
+    """In a loop every item has its own answer."""
+    nodes = """
+- {id: name, type: transform, expr: Ada}
+- id: who
+  type: iterate
+  over: [a, b]
+  as: o
+  nodes:
+    - {id: each, type: context, ask: {yes: {question: "{{ o }}?", type: boolean}}}
+    - {id: said, type: transform, expr: "{{ vars.yes }}"}
+"""
+    rig = Rig(tmp_path, flow(nodes))
+    for text in ("true", "false"):
+        await (rig.start() if text == "true" else rig.resume())
+        rig.die()
+        answer(rig, yes=text)
+    assert (await rig.resume()).output == {"vars": {"yes": False}, "who": [True, False]}
+
+
+@pytest.mark.parametrize(
+    ("node", "code"),
+    [
+        ("{id: a, type: context}", "invalid"),
+        ("{id: a, type: context, set: {x: 1}, ask: {x: Which?}}", "invalid"),
+        ("{id: a, type: context, ask: {x: {question: Which?, type: list}}}", "unknown-choice"),
+        ("{id: a, type: context, ask: {x: '{{ y }}'}}", "unknown-reference"),
+    ],
+)
+def test_what_may_be_asked(node: str, code: str) -> None:
+    """At least one of `set` and `ask`, no name in both, four kinds of answers, and references that are known."""
+    with pytest.raises(WorkflowInvalid) as raised:
+        workflow.parse(f"version: 1\nnodes: [{node}]\n", "flow.yaml")
+    assert [each.code for each in raised.value.diagnostics] == [code]

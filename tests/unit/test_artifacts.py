@@ -1,0 +1,182 @@
+"""Files of a run: names, whose they are, what may be read, and where a run tells of them."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import AuthorError, LogError
+from runtime import artifacts, history, journal, log, secrets, store
+
+
+class Keeper:
+    """A run's log and folder, and steps that keep files in it."""
+
+    def __init__(self, project: Path, masker: secrets.Masker | None = None) -> None:
+        (project / "pyproject.toml").touch()
+        (project / "flows").mkdir()
+        self.folder = project / "flows"
+        self.store = store.FileStore(project / ".runops")
+        self.pen = journal.Journal(
+            self.store.create(store.new_id()), history.History(), masker or secrets.Masker({}), self.store
+        )
+
+    def step(self, path: str) -> artifacts.Artifacts:
+        """What an attempt of the step at ``path`` sees."""
+        return artifacts.Artifacts(self.pen, self.folder, path)
+
+    async def done(self, path: str, *names: str, status: log.Status = "ok") -> list[str]:
+        """The step keeps a file under each name, and ends; the names the files got."""
+        one = self.step(path)
+        for name in names:
+            await one.keep(name, f"{path} {name}".encode())
+        call = log.Call(path=path, node="transform", attempt=1, effect="read", fingerprint="")
+        self.pen.result(self.pen.call(call, barrier=False), status, files=one.kept or None)
+        return [str(each["name"]) for each in one.kept]
+
+
+@pytest.fixture
+def keeper(tmp_path: Path) -> Keeper:
+    """A run in a project of its own."""
+    return Keeper(tmp_path)
+
+
+async def test_a_file_is_kept_as_it_was_given(keeper: Keeper, tmp_path: Path) -> None:
+    """Bytes and files arrive whole, private, with size, hash and type; a run without files has no folder."""
+    assert not keeper.pen.artifacts.exists()
+    assert len(keeper.pen.files()) == 1
+    large = tmp_path / "large.bin"
+    large.write_bytes(b"0123456789" * 300_000)
+    one = keeper.step("a")
+    for name, data, kind in (
+        ("Report.CSV", b"a,b\n", "text/csv"),
+        ("empty", b"", "application/octet-stream"),
+        ("copy.pdf", large, "application/pdf"),
+    ):
+        kept = await one.keep(name, data)
+        content = data if isinstance(data, bytes) else data.read_bytes()
+        file = Path(kept["path"])
+        assert file == keeper.store.home / "files" / keeper.pen.conversation.id / name
+        assert file.read_bytes() == content
+        assert kept["name"] == name
+        assert kept["type"] == kind
+        assert (kept["size"], kept["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert file in keeper.pen.files()
+    assert stat.S_IMODE(keeper.pen.artifacts.stat().st_mode) == 0o700
+
+
+async def test_names_belong_to_steps(keeper: Keeper) -> None:
+    """Another step's name gets a number, whatever its case; a step done again gets its own back, also after a failed attempt or a crash."""
+    assert await keeper.done("a", "x.csv") == ["x.csv"]
+    assert await keeper.done("b", "x.csv") == ["x-2.csv"]
+    assert await keeper.done("each[2]/c", "X.csv", "x.csv") == ["X-3.csv", "x-4.csv"]
+    assert await keeper.done("b", "x.csv", status="error") == ["x-2.csv"]
+    assert await keeper.done("a", "x.csv") == ["x.csv"]
+    # A crash between the file and its result: nobody owns the file.
+    await keeper.step("d").keep("y", b"torn away")
+    assert await keeper.done("e", "y") == ["y"]
+    assert (keeper.pen.artifacts / "y").read_bytes() == b"e y"
+    assert [each["name"] for each in keeper.pen.history.files] == ["x.csv", "x-2.csv", "X-3.csv", "x-4.csv", "y"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "safe"),
+    [
+        ("../../etc/passwd", "_.._etc_passwd"),
+        ("a\\b:c*d.txt", "a_b_c_d.txt"),
+        (".bashrc", "bashrc"),
+        ("tail. .", "tail"),
+        ("", "file"),
+        ("...", "file"),
+        ("\0evil\u202egpj.exe\n", "_evil_gpj.exe_"),
+        ("Ü" * 200 + ".pdf", "Ü" * 58 + ".pdf"),
+        ("x." + "y" * 300, "x." + "y" * 118),
+    ],
+)
+def test_names_are_made_safe(wanted: str, safe: str) -> None:
+    """No name leads out of the folder, hides, deceives, or is too long; its ending is kept where it is one."""
+    assert artifacts.safe_name(wanted) == safe
+
+
+async def test_a_secret_is_in_no_name(tmp_path: Path) -> None:
+    """A name that holds a secret is masked before a file is called by it."""
+    keeper = Keeper(tmp_path, secrets.Masker({"KEY": "hunter22"}))
+    assert await keeper.done("a", "for hunter22.txt") == ["for [hidden].txt"]
+
+
+async def test_what_a_workflow_may_read(keeper: Keeper, tmp_path: Path) -> None:
+    """Files of its project, by a path relative to the workflow file or absolute, and the run's own; nothing else, links notwithstanding."""
+    beside = keeper.folder / "in.csv"
+    above = tmp_path / "data.csv"
+    for file in (beside, above):
+        file.write_text("x")
+    one = keeper.step("a")
+    own = await one.keep("mine.txt", b"")
+    for path, found in (("in.csv", beside), ("../data.csv", above), (str(above), above), (own["path"], own["path"])):
+        assert one.find(path).samefile(found)
+    private = keeper.store.private(keeper.pen.conversation.id) / "state.json"
+    private.touch()
+    (keeper.folder / "link").symlink_to(private)
+    (keeper.folder / "out").symlink_to("/etc")
+    for path in ("/etc/hosts", "../../x", "link", "out/hosts", str(private), str(keeper.pen.files()[0])):
+        with pytest.raises(AuthorError) as refused:
+            one.find(path)
+        assert refused.value.code == "file-outside", path
+        assert refused.value.mend
+
+
+async def test_a_hidden_file_is_never_sent(keeper: Keeper, tmp_path: Path) -> None:
+    """Secrets and repositories of a project stand in files and folders with a leading dot: none is read, by whatever way it is named."""
+    for folder in (tmp_path / ".git", keeper.folder / ".ssh", tmp_path / ".runops-old"):
+        folder.mkdir()
+        (folder / "config").write_text("token")
+    for env in (tmp_path / ".env", keeper.folder / ".env", keeper.folder / ".env.local"):
+        env.write_text("SHOP_PASSWORD=hunter22")
+    (keeper.folder / "plain.txt").symlink_to(keeper.folder / ".env")
+    (keeper.folder / ".dotted").symlink_to(tmp_path / "pyproject.toml")
+    paths = [".env", "../.env", str(tmp_path / ".env"), ".env.local", "./x/../.env", "plain.txt", ".dotted"]
+    for path in (*paths, ".ssh/config", "../.git/config", "../.runops-old/config"):
+        with pytest.raises(AuthorError) as refused:
+            keeper.step("a").find(path)
+        assert refused.value.code == "file-hidden", path
+        assert "hunter22" not in str(refused.value.as_json())
+
+
+@pytest.mark.parametrize(
+    ("path", "mend"),
+    [
+        ("im.csv", "did you mean `in.csv`?"),
+        ("sub/../im.csv", "did you mean `sub/../in.csv`?"),
+        ("other.pdf", "paths are relative to the folder of the workflow file"),
+        ("nowhere/in.csv", "paths are relative to the folder of the workflow file"),
+        (".", "name the file in it"),
+        ("a\0b", "paths are relative to the folder of the workflow file"),
+        ("n" * 300, "paths are relative to the folder of the workflow file"),
+    ],
+)
+def test_a_file_that_is_not_there(keeper: Keeper, path: str, mend: str) -> None:
+    """A path that leads to no file is the author's mistake, with the nearest name where there is one."""
+    (keeper.folder / "in.csv").touch()
+    (keeper.folder / "sub").mkdir()
+    with pytest.raises(AuthorError) as refused:
+        keeper.step("a").find(path)
+    assert refused.value.code == "file-not-found"
+    assert (refused.value.mend or "").startswith(mend)
+
+
+async def test_a_full_disk_stops_the_run(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that cannot be written is the operator's to mend, and leaves nothing behind."""
+
+    def full(*_anything: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(LogError) as stopped:
+        await keeper.step("a").keep("x", b"data")
+    assert stopped.value.code == "file-write-failed"
+    assert "No space left" in stopped.value.message
+    assert list(keeper.pen.artifacts.iterdir()) == []

@@ -1,0 +1,52 @@
+"""What waits for a page is told at once when the page shows a dialog."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import weakref
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from runtime.browser import dialogs
+
+pytestmark = pytest.mark.anyio
+
+
+class Alert:
+    """A dialog as Playwright has it."""
+
+    type = "alert"
+    message = "Look out"
+
+
+@contextlib.asynccontextmanager
+async def waiting(tab: dialogs.Dialogs) -> AsyncGenerator[None]:
+    """A wait for an answer of the page, of seconds."""
+    async with asyncio.timeout(5) as limit:
+        with tab.cutting(limit):
+            yield
+
+
+async def sat_out(begun: contextlib.AbstractAsyncContextManager[None]) -> None:
+    """Sit out a wait that has begun."""
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_exit(begun.__aexit__)
+        await asyncio.sleep(5)
+
+
+async def test_a_dialog_ends_every_wait_for_the_page() -> None:
+    """Two waits that began one after the other and did not end in that order leave nothing behind: the next dialog ends those that are left."""
+    tab = dialogs.Dialogs(weakref.WeakSet())
+    first, second = waiting(tab), waiting(tab)
+    await first.__aenter__()
+    await second.__aenter__()
+    await first.__aexit__(None, None, None)
+    alert: Any = Alert()
+    tab.appeared(alert)
+    with pytest.raises(TimeoutError):
+        await sat_out(second)
+    tab.appeared(alert)
+    assert tab.message == "Look out"

@@ -1,0 +1,279 @@
+"""The browser nodes over fakes: what they take, what they yield, what they leave in the log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes.browser_action.keyboard import to_keys
+from nodes.browser_query.page import bounded
+from nodes.browser_query.rows import headers
+from nodes.template import Unfit
+from runtime import events
+from runtime.cli import show
+from runtime.language import workflow
+from runtime.language.diagnostics import WorkflowInvalid
+from tests.rig import Rig
+
+
+def rig(home: Path, *nodes: str, **more: Any) -> Rig:
+    """A run of these nodes (flow maps); its output is the last one's value."""
+    head = f"version: 1\nsecrets: [{', '.join(more.get('secrets', {}))}]\n"
+    lines = [f"  - {node}" for node in nodes]
+    last = json.loads(json.dumps(nodes[-1].partition("id: ")[2].partition(",")[0]))
+    return Rig(home, f'{head}nodes:\n{chr(10).join(lines)}\noutput: "{{{{ {last} }}}}"\n', **more)
+
+
+def action(name: str, of: str, more: str = "") -> str:
+    """A ``browser_action`` as a flow map."""
+    return f"{{id: {name}, type: browser_action, action: {of}{', ' + more if more else ''}}}"
+
+
+def query(name: str, of: str, more: str = "") -> str:
+    """A ``browser_query`` as a flow map."""
+    return f"{{id: {name}, type: browser_query, query: {of}{', ' + more if more else ''}}}"
+
+
+async def test_files_are_values(tmp_path: Path) -> None:
+    """A download, a picture and a PDF are files of the run, named as asked; the run tells of them, and another step can upload them."""
+    one = rig(
+        tmp_path,
+        action("report", "download", "target: {css: a}"),
+        action("copy", "download", 'url: "http://x.test/r", save_as: "{{ report.size }} bytes"'),
+        action("look", "screenshot"),
+        action("paper", "pdf", "save_as: page"),
+        action("both", "upload", 'target: {css: input}, files: ["{{ report }}", "{{ look.path }}"]'),
+    )
+    one.site.texts.update({"css=a": "a,b\n"})
+    ended = await one.start()
+    assert ended.status == "passed", ended.error
+    assert ended.output == ["report.csv", "look.png"]
+    assert [(each["name"], each["size"]) for each in ended.files] == [
+        ("report.csv", 4),
+        ("4 bytes", 0),
+        ("look.png", 9),
+        ("page.pdf", 4),
+    ]
+    assert one.site.deeds == ["upload report.csv,look.png"]
+    assert one.history.files == ended.files
+    result = one.history.attempts["report"][-1].result
+    assert result is not None
+    assert result.files == [result.value]
+    assert Path(ended.files[0]["path"]).read_text() == "a,b\n"
+
+
+async def test_a_download_done_again_replaces_its_file(tmp_path: Path) -> None:
+    """After a crash and a fresh browser the file that is fetched again takes the place of the first, and nobody else's."""
+    one = rig(
+        tmp_path,
+        action("a", "download", "target: {css: a}"),
+        action("b", "download", "target: {css: b}"),
+        action("go", "click", "target: {css: go}, after_crash: retry"),
+        "{id: last, type: transform, expr: '{{ [a.name, b.name] }}'}",
+    )
+
+    async def die(_target: str, _page: object) -> None:
+        raise KeyboardInterrupt
+
+    one.site.before_click = die
+    with pytest.raises(KeyboardInterrupt):
+        await one.start()
+    one.die()
+    one.site.before_click = None
+    ended = await one.resume()
+    assert ended.output == ["report.csv", "report-2.csv"]
+    assert sorted(each.name for each in (tmp_path / "files" / one.id).iterdir()) == ["report-2.csv", "report.csv"]
+
+
+async def test_a_file_with_a_secret_fails_the_run(tmp_path: Path) -> None:
+    """What a step keeps is scanned for secrets, as everything that the run writes."""
+    one = rig(tmp_path, action("a", "download", "target: {css: a}"), secrets={"KEY": "hunter22"})
+    one.site.texts["css=a"] = "the key is hunter22"
+    ended = await one.start()
+    assert ended.status == "failed"
+    assert ended.error is not None
+    assert ended.error["code"] == "secret-leaked"
+    assert "report.csv" in str(ended.error["evidence"])
+
+
+async def test_a_page_that_shows_a_secret_is_not_printed(tmp_path: Path) -> None:
+    """Nothing can be painted over in a PDF."""
+    one = rig(
+        tmp_path,
+        action("f", "fill", 'target: {css: i}, value: "{{ secrets.KEY }}"'),
+        action("p", "pdf"),
+        secrets={"KEY": "hunter22"},
+    )
+    ended = await one.start()
+    assert ended.error is not None
+    assert ended.error["code"] == "secret-on-page"
+    assert ended.files == []
+
+
+async def test_files_that_are_not_there_have_changed_nothing(tmp_path: Path) -> None:
+    """A wrong path fails before the field is touched, so that it may be tried again."""
+    ended = await rig(tmp_path, action("u", "upload", "target: {css: i}, files: nowhere.csv")).start()
+    assert ended.error is not None
+    assert (ended.error["code"], ended.error["phase"]) == ("file-not-found", "before")
+
+
+async def test_keys_and_files_are_input_themselves(tmp_path: Path) -> None:
+    """A key, an upload or a drag of class effect leaves what was typed pending: no checkpoint may forget it. A click takes it up."""
+    fill = action("f", "fill", "target: {css: i}, value: x")
+    taken: dict[str, int] = {}
+    for name, deed in (
+        ("press", action("d", "press", "key: Tab")),
+        ("drag", action("d", "drag", "target: {css: a}, to: {css: b}")),
+        ("click", action("d", "click", "target: {css: c}")),
+    ):
+        one = rig(tmp_path / name, fill, deed, action("l", "hover", "target: {css: x}"))
+        assert (await one.start()).status == "passed"
+        assert one.browser is not None
+        taken[name] = one.browser.captured
+    assert taken == {"press": 0, "drag": 0, "click": 1}
+
+
+async def test_a_key_may_open_a_tab(tmp_path: Path) -> None:
+    """A press names the tab that it opens, as a click does."""
+    one = rig(
+        tmp_path,
+        action("p", "press", "key: Enter, opens: popup"),
+        action("s", "switch_tab", "tab: popup"),
+        query("t", "title"),
+    )
+    assert (await one.start()).status == "passed"
+    assert one.browser is not None
+    assert "popup" in one.browser.tabs.open_ones
+
+
+async def test_the_run_is_shown_with_its_files(tmp_path: Path) -> None:
+    """``runops show`` names the files, for people and for programs."""
+    one = rig(tmp_path, action("look", "screenshot"))
+    ended = await one.start()
+    view = show.View(one.id, one.history, one.store, "passed")
+    assert view.as_json(view.top)["files"] == ended.files
+    assert f"  file  {ended.files[0]['path']}  9 bytes" in view.text(None)
+
+
+async def test_signed_in_states(tmp_path: Path) -> None:
+    """A state is kept privately by name and taken over by another run; one that is missing or too old can be caught, with its code."""
+    ended = await rig(tmp_path, action("s", "load_session", "name: shop")).start()
+    assert ended.error is not None
+    assert (ended.error["code"], ended.error["phase"]) == ("session-not-found", "before")
+    one = rig(tmp_path, action("s", "save_session", "name: shop"))
+    one.site.texts["session"] = "ada"
+    saved = (await one.start()).output
+    assert saved["name"] == "shop"
+    file = tmp_path / "private" / "sessions" / "shop.json"
+    assert file.stat().st_mode & 0o777 == 0o600
+    other = rig(tmp_path, action("s", "load_session", "name: shop, max_age: 3600"))
+    assert (await other.start()).output == saved
+    assert other.site.texts["session"] == "ada"
+    assert "ada" not in (tmp_path / "conversations" / f"{other.id}.jsonl").read_text()
+    kept = json.loads(file.read_text())
+    file.write_text(json.dumps({**kept, "saved_at": "2020-01-01T00:00:00Z"}))
+    too_old = await rig(tmp_path, action("s", "load_session", "name: shop, max_age: 3600")).start()
+    assert too_old.error is not None
+    assert "may be 3600" in str(too_old.error["message"])
+    for broken in ("{", "[]", '{"format": 99}'):
+        file.write_text(broken)
+        ended = await rig(tmp_path, action("s", "load_session", "name: shop")).start()
+        assert ended.error is not None
+        assert ended.error["code"] == "session-not-found"
+
+
+async def test_tables(tmp_path: Path) -> None:
+    """Rows are maps by header, or by the names that are asked for, typed; a column that is not there names those that are."""
+    grid = [["No", "Total", "Total", ""], ["1", "2.50", "3", "x"], ["2", "4", None, None]]
+
+    async def read(more: str = "") -> events.RunEnded:
+        one = rig(tmp_path, query("t", "table", f"target: {{css: table}}{more}"))
+        one.site.texts["css=table"] = json.dumps(grid)
+        return await one.start()
+
+    assert (await read()).output == [
+        {"No": "1", "Total": "2.50", "Total 2": "3", "4": "x"},
+        {"No": "2", "Total": "4", "Total 2": None, "4": None},
+    ]
+    columns = ", columns: {n: {header: 1, type: integer}, sum: {header: Total, type: number}, other: Total 2}"
+    assert (await read(columns)).output == [
+        {"n": 1, "sum": 2.5, "other": "3"},
+        {"n": 2, "sum": 4, "other": None},
+    ]
+    for column, mend in (("Totl", "did you mean `Total`?"), ("9", "correct the header")):
+        error = (await read(f", columns: {{a: {column}}}")).error
+        assert error is not None
+        assert error["code"] == "column-not-found"
+        assert error["mend"].startswith(mend)
+        assert error["evidence"]["headers"] == ["No", "Total", "Total 2", "4"]
+    error = (await read(", columns: {a: {header: 4, type: number}}")).error
+    assert error is not None
+    assert error["code"] == "value-type"
+
+
+async def test_other_readings(tmp_path: Path) -> None:
+    """Attribute, state, title and observation yield what the page says."""
+    for node, value in (
+        (query("q", "attribute", "target: {css: a}, name: href"), "/x"),
+        (query("q", "attribute", "target: {css: a}, name: id"), None),
+        (query("q", "state", "target: {css: a}"), {"visible": True}),
+        (query("q", "title"), "A fake page"),
+        (query("q", "observation", "target: {css: a}"), "a link"),
+    ):
+        one = rig(tmp_path, node)
+        one.site.texts.update({"css=a href": "/x", "css=a": "a link"})
+        assert (await one.start()).output == value
+
+
+def test_headers_are_made_unique() -> None:
+    """Every column has a name of its own, also where numbers meet headers that look like them."""
+    assert headers(["a", "", "a", "2", "a"]) == ["a", "2", "a 2", "2 2", "a 3"]
+
+
+def test_an_observation_is_cut_honestly() -> None:
+    """Whole lines up to the bound, and a last one that says how much is missing."""
+    text = "\n".join(f"- line {number}" for number in range(100))
+    assert bounded(text, len(text)) == text
+    cut = bounded(text, 300)
+    assert len(cut) <= 300
+    *kept, last = cut.split("\n")
+    assert text.startswith("\n".join(kept) + "\n")
+    assert last.startswith(f"… {100 - len(kept)} more lines, {len(text) - len(chr(10).join(kept)) - 1} characters")
+    assert bounded("x" * 5000, 200).startswith("… 1 more lines, 5000 characters")
+
+
+@pytest.mark.parametrize("keys", ["Enter", "a", "+", "Control++", "Control+Shift+K", "ControlOrMeta+A", "F12", "~"])
+def test_keys_that_are_known(keys: str) -> None:
+    """A key is a character or a name, with modifiers before it."""
+    assert to_keys(keys) == keys
+
+
+@pytest.mark.parametrize("keys", ["", "Return", "Ctrl+A", "Control+", "ab", "A+B", "Control+Foo", "ü"])
+def test_keys_that_are_not(keys: str) -> None:
+    """Anything else is refused before it is pressed."""
+    with pytest.raises(Unfit, match="has no key"):
+        to_keys(keys)
+
+
+@pytest.mark.parametrize(
+    ("node", "said"),
+    [
+        (action("a", "press", "key: Return"), "has no key `Return`"),
+        (action("a", "scroll"), "`scroll` needs a `target`, or `to` or `by`"),
+        (action("a", "scroll", "to: top, by: {y: 1}"), "`to` or `by`, not both"),
+        (action("a", "download"), "`download` needs `target` or `url`"),
+        (action("a", "upload", "target: {css: a}, files: []"), "at least one file"),
+        (action("a", "screenshot", "target: {css: a}, full_page: true"), "`full_page` goes without `target`"),
+        (action("a", "save_session", "name: ../x"), "is no name"),
+        (query("a", "table", "target: {css: a}, columns: {}"), "columns"),
+        (query("a", "observation", "max_chars: 3"), "max_chars"),
+    ],
+)
+def test_mistakes_are_found_before_the_run(node: str, said: str) -> None:
+    """What cannot be meant is told by ``validate``."""
+    with pytest.raises(WorkflowInvalid) as invalid:
+        workflow.parse(f"version: 1\nnodes:\n  - {node}\n", "x.yaml")
+    assert said in str([each.message for each in invalid.value.diagnostics])

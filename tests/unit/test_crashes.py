@@ -1,0 +1,80 @@
+"""Random workflows, killed at random points and resumed; the site's books say whether every deed was done once. ``python -m tests.crashes`` does more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime import history, journal, judge, log, rounds
+from tests.crashes import trial
+
+SEEDS = range(1, 41)
+
+
+async def test_no_deed_is_lost_or_done_twice(tmp_path: Path) -> None:
+    """However often a run dies, it ends as one that was left alone: the same deeds, each once, the same output. A seed that fails is told."""
+    reports = [await trial.examine(seed, tmp_path / str(seed)) for seed in SEEDS]
+    assert [report for report in reports if not report.fine] == []
+    assert sum(len(report.kills) for report in reports) > len(SEEDS)
+    assert sum(report.pauses for report in reports) > 0
+
+
+def no_barrier(patched: pytest.MonkeyPatch) -> None:
+    """A deed is begun before its call is on the disk."""
+    call = journal.Journal.call
+    patched.setattr(journal.Journal, "call", lambda self, each, *, barrier: call(self, each, barrier=False))
+
+
+def deaf(patched: pytest.MonkeyPatch) -> None:
+    """What `confirm` says is not heard."""
+
+    async def ask(*_given: Any) -> judge.Judgement:
+        return judge.Judgement("not-done", "nobody was asked")
+
+    patched.setattr(judge, "ask_the_site", ask)
+
+
+def nothing_in_the_way(patched: pytest.MonkeyPatch) -> None:
+    """A `try` runs again whatever it did."""
+    patched.setattr(rounds, "in_the_way", lambda *_given: [])
+
+
+def forgetting(node: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """A block of this kind that is over is not known any more."""
+
+    def patch(patched: pytest.MonkeyPatch) -> None:
+        fold = history.History._scope
+
+        def forget(self: history.History, entry: log.Scope) -> None:
+            fold(self, entry)
+            if entry.node == node and entry.event in ("committed", "failed"):
+                self.scopes[entry.path].committed = self.scopes[entry.path].failed = None
+                for path in [each for each in self.attempts if each.startswith(f"{entry.path}/")]:
+                    del self.attempts[path]
+
+        patched.setattr(history.History, "_scope", forget)
+
+    return patch
+
+
+@pytest.mark.parametrize(
+    ("breaks", "seeds"),
+    [
+        pytest.param(no_barrier, [55, 62], id="no-barrier"),
+        pytest.param(deaf, [5, 8], id="deaf"),
+        pytest.param(nothing_in_the_way, [3], id="nothing-in-the-way"),
+        pytest.param(forgetting("item"), [3, 17], id="turns-forgotten"),
+        pytest.param(forgetting("try"), [52, 56], id="tries-forgotten"),
+    ],
+)
+async def test_a_broken_promise_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaks: Callable[[pytest.MonkeyPatch], None], seeds: list[int]
+) -> None:
+    """An engine that does not keep one of its rules is found out by seeds that pass with it."""
+    for seed in seeds:
+        assert (await trial.examine(seed, tmp_path / f"kept-{seed}")).fine
+    breaks(monkeypatch)
+    assert [(await trial.examine(seed, tmp_path / f"broken-{seed}")).fine for seed in seeds] == [False] * len(seeds)

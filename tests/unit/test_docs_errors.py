@@ -1,0 +1,105 @@
+"""docs/errors.md has every error that there is, and no other, each under who must act."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+
+from nodes import errors
+from tests.pages import ROOT
+
+PAGE = ROOT / "docs" / "errors.md"
+CODE = re.compile(r"[a-z]+(-[a-z]+)+")
+WORD = re.compile(r"[a-z]+(-[a-z]+)*")
+
+CLASSES = {
+    name: each.who
+    for name, each in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(each, errors.RunOpsError) and each is not errors.RunOpsError
+}
+"""Who must act, by the class of an error."""
+
+OWN = {"Refused": "author"}
+"""The same for what is raised inside a part of the code and told as such an error."""
+
+NO_CODES = {"apt-get", "install-deps", "not-begun", "not-done", "system-out", "no-end"}
+"""What stands where a code could stand, and is none."""
+
+SECTIONS = {
+    "Mistakes in the file": "file",
+    "The workflow, while it runs": "author",
+    "What the workflow found": "finding",
+    "The page": "site",
+    "The command and its settings": "usage",
+    "This machine": "setup",
+    "The log": "operator",
+    "A person": "paused",
+    "Interrupted": "cancelled",
+    "RunOps itself": "internal",
+}
+"""The headings of the page, and who must act by what stands under each; ``file`` is the author, before anything runs."""
+
+
+def calls(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
+    """Every call with a name, and the texts among what it is given; a constant of the module counts as its text."""
+    named = {
+        each.targets[0].id: each.value
+        for each in tree.body
+        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+            given = [named.get(each.id, each) if isinstance(each, ast.Name) else each for each in node.args]
+            yield name, [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+
+
+def returned(tree: ast.AST) -> Iterator[str]:
+    """Texts at the head of what a function returns: a code and its sentence."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) and node.value.elts:
+            yield from (
+                each.value
+                for each in ast.walk(node.value.elts[0])
+                if isinstance(each, ast.Constant) and isinstance(each.value, str)
+            )
+
+
+def raised() -> set[tuple[str, str]]:
+    """Who must act and the code, of every error in the source."""
+    found: set[tuple[str, str]] = set()
+    for file in [*ROOT.glob("nodes/**/*.py"), *ROOT.glob("runtime/**/*.py")]:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        for name, texts in calls(tree):
+            who = {**CLASSES, **OWN}.get(name)
+            if who is not None:
+                found |= {(who, text) for text in texts[:1] if WORD.fullmatch(text)}
+            elif name in ("diagnostic", "Diagnostic") or file.is_relative_to(ROOT / "runtime" / "language"):
+                found |= {("file", text) for text in texts if CODE.fullmatch(text)}
+        if file.is_relative_to(ROOT / "runtime" / "language"):
+            found |= {("file", text) for text in returned(tree) if CODE.fullmatch(text)}
+    return {each for each in found if each[1] not in NO_CODES}
+
+
+def told() -> set[tuple[str, str]]:
+    """The same, by the page: the first cell of each row of a table names one code."""
+    found: set[tuple[str, str]] = set()
+    for section in re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        who = SECTIONS.get(section.partition("\n")[0])
+        if who is not None:
+            found |= {(who, code) for code in re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE)}
+    return found
+
+
+def test_every_error_has_its_entry() -> None:
+    """The page names each code that the source can raise, in the section of who must act, and none that it cannot."""
+    there, wanted = told(), raised()
+    assert (sorted(wanted - there), sorted(there - wanted)) == ([], [])
+
+
+def test_an_entry_helps() -> None:
+    """What stands beside a code says what it means and what to do: two cells with sentences."""
+    rows = re.findall(r"^\| `([a-z-]+)` \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [code for code, rest in rows if rest.count(" | ") != 1 or min(map(len, rest.split(" | "))) < 12] == []

@@ -1,0 +1,129 @@
+"""The report for CI servers, read back by a reader that is not ours."""
+
+from __future__ import annotations
+
+import os
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import junitparser
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.errors import SetupError, UsageError
+from runtime import events, junit, outcomes, secrets
+from runtime.language import workflow
+
+NOBODY = secrets.Masker({})
+TEXT = 'version: 1\nname: Pay "all" & <go>\nnodes:\n  - {id: pay, type: transform, expr: 1}\n'
+LOADED = workflow.parse(TEXT, "shop/pay.yaml")
+
+
+def outcome(status: Any, code: int = 1, **fields: Any) -> outcomes.Outcome:
+    """A run of the workflow that has ended."""
+    one = outcomes.Outcome(Path("shop/pay.yaml"), LOADED)
+    one.begin()
+    one.end(events.RunEnded("01RUN", status, code, 1.25, **fields), code)
+    return one
+
+
+def cases(*ended: outcomes.Outcome) -> list[Any]:
+    """The test cases of the report."""
+    found = junitparser.JUnitXml.fromstring(junit.document(ended, NOBODY))
+    return [case for suite in found for case in suite]
+
+
+def test_each_ending_is_what_a_ci_server_makes_of_it() -> None:
+    """Passed, failed; pause, interruption, start that failed and silence are errors; what was not begun is skipped. The totals agree."""
+    refused = outcomes.Outcome(Path("x.yaml"))
+    refused.refuse(SetupError("secret-missing", "no TOKEN", mend="set it"))
+    silent = outcomes.Outcome(Path("y.yaml"), LOADED)
+    silent.begin()
+    ended = [
+        outcome("passed", 0, output={"a": 1}, tolerated=2),
+        outcome("failed", 1, error={"code": "target-not-found", "message": "no"}, path="pay"),
+        outcome("failed", 70, error={"code": "internal", "message": "no"}),
+        outcome("paused", 4, question={"reason": "outcome-unknown", "message": "did it?"}),
+        outcome("interrupted", 130, error={"code": "interrupted", "message": "no"}),
+        refused,
+        silent,
+        outcomes.Outcome(Path("z.yaml"), LOADED),
+    ]
+    report = junitparser.JUnitXml.fromstring(junit.document(ended, NOBODY))
+    kinds = [[(type(result).__name__, result.type) for result in case.result] for suite in report for case in suite]
+    assert kinds == [
+        [],
+        [("Failure", "target-not-found")],
+        [("Error", "internal")],
+        [("Error", "outcome-unknown")],
+        [("Error", "interrupted")],
+        [("Error", "secret-missing")],
+        [("Error", "no-end")],
+        [("Skipped", None)],
+    ]
+    assert (report.tests, report.failures, report.errors, report.skipped) == (8, 1, 5, 1)
+    assert report.time == pytest.approx(5 * 1.25)
+
+
+def test_a_failure_says_what_where_and_what_to_do() -> None:
+    """Code, message, step path, file with line and column, what was seen, the mend, and the command that shows more."""
+    error = {"code": "x", "message": "gone", "evidence": {"page": "http://shop.test"}, "mend": "look again"}
+    (case,) = cases(outcome("failed", error=error, path="each[#1007]/pay"))
+    (failure,) = case.result
+    assert (case.name, case.classname, case.time, failure.message) == ('Pay "all" & <go>', "shop/pay", 1.25, "gone")
+    for said in ("each[#1007]/pay", "shop/pay.yaml:4:5", "http://shop.test", "look again", "runops show 01RUN"):
+        assert said in failure.text
+
+
+def test_a_suite_names_the_run() -> None:
+    """Its id and status are properties, its begin a timestamp."""
+    suite = next(iter(junitparser.JUnitXml.fromstring(junit.document([outcome("passed", 0)], NOBODY))))
+    assert {each.name: each.value for each in suite.properties()} == {
+        "runops.run": "01RUN",
+        "runops.status": "passed",
+        "runops.exit": "0",
+    }
+    assert suite.timestamp.endswith("Z")
+
+
+@given(st.text())
+def test_any_text_makes_sound_xml(text: str) -> None:
+    """Control characters, halves of characters, markup: the report is always read back, and no piece of it becomes markup."""
+    ended = outcome("failed", error={"code": text, "message": text, "mend": text}, output=[text], path=text)
+    root = ET.fromstring(junit.document([ended, outcome("passed", 0, output=text)], NOBODY))
+    assert [each.tag for each in root.iter("testcase")] == ["testcase"] * 2
+    assert len(list(root.iter("failure"))) == 1
+
+
+def test_no_secret_is_in_a_report() -> None:
+    """Secrets are masked in names, messages and outputs, also where XML would have escaped them; a long output is cut."""
+    masker = secrets.Masker({"A": "p<w&d>'s"})
+    told = "x p<w&d>'s y"
+    ended = outcome("failed", error={"code": "x", "message": told, "evidence": {"seen": told}}, output=told * 1000)
+    data = junit.document([ended], masker).decode()
+    assert "p&lt;w" not in data
+    assert data.count("[hidden]") > 3
+    assert len(data) < 10_000
+
+
+def test_a_report_is_whole_or_not_there(tmp_path: Path) -> None:
+    """Folders are made, an older report is replaced at once, and nothing else is left beside it; its mode is that of any new file."""
+    report = junit.Report(tmp_path / "a" / "b" / "r.xml")
+    report.write([outcome("passed", 0)], NOBODY)
+    report.write([outcome("passed", 0)] * 2, NOBODY)
+    assert [each.name for each in report.file.parent.iterdir()] == ["r.xml"]
+    assert len(list(junitparser.JUnitXml.fromfile(str(report.file)))) == 2
+    (tmp_path / "plain").touch()
+    assert report.file.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_path_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """A folder, a file in the way, a place that cannot be: one error, with the path."""
+    (tmp_path / "file").touch()
+    for path in (tmp_path, tmp_path / "file" / "r.xml", tmp_path / ("x" * 300), Path(f"/proc/{os.getpid()}/r.xml")):
+        with pytest.raises(UsageError) as caught:
+            junit.Report(path).write([], NOBODY)
+        assert (caught.value.code, str(path) in caught.value.message) == ("report-not-written", True)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file"]

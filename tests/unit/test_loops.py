@@ -1,0 +1,344 @@
+"""Loops on a fake site: by a list, by a condition; turns that fail; dying at every deed and going on."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.language import workflow
+from runtime.language.diagnostics import WorkflowInvalid
+from tests.fakes import FakePage
+from tests.rig import Killed, Rig
+
+
+def deed(name: str, target: str) -> str:
+    """A click that must not happen twice, and a `confirm` that can tell."""
+    confirm = (
+        f"{{settle: 0, nodes: [{{id: look_{name}, type: browser_query, query: text, target: {{css: '{target}_done'}}}}],"
+        f" done: \"{{{{ look_{name} == 'yes' }}}}\"}}"
+    )
+    return f"{{id: {name}, type: browser_action, action: click, target: {{css: '{target}'}}, confirm: {confirm}}}"
+
+
+UNTIL = 'until: "{{ left == 0 }}"'
+WHILE = 'while: "{{ left is undefined or left > 0 }}"'
+PAY = deed("pay", "pay{{ o }}")
+
+
+def flow(nodes: str, output: str = "null", more: str = "") -> str:
+    """A workflow file with these nodes."""
+    return f"version: 1\nname: test\n{more}\noutput: {output}\nnodes:\n{textwrap.indent(nodes.strip(), '  ')}\n"
+
+
+def pages(way: str, most: int = 5, more: str = "", output: str = '"{{ pages }}"') -> str:
+    """A workflow that walks three pages."""
+    nodes = f"""
+- id: pages
+  type: iterate
+  {way}
+  max: {most}
+  as: page
+  nodes:
+    - {deed("next", "next{{ page }}")}
+    - {{id: left, type: transform, expr: "{{{{ 3 - page }}}}"}}
+  {more}
+"""
+    return flow(nodes, output)
+
+
+def codes(text: str) -> list[tuple[str, int]]:
+    """The codes of the mistakes in a file, each with its line."""
+    try:
+        workflow.parse(text, "flow.yaml")
+    except WorkflowInvalid as error:
+        return [(each.code, each.mark.line if each.mark else 0) for each in error.diagnostics]
+    return []
+
+
+def pay_each(rig: Rig, *, fail: AbstractSet[str] = frozenset(), kill: dict[str, int] | None = None) -> None:
+    """Let the site carry deeds out; the process dies at those in ``kill`` (after so many more deeds of that name)."""
+    kill = kill if kill is not None else {}
+
+    async def deed(target: str, page: FakePage) -> None:
+        page.browser.site.texts[f"{target}_done"] = "yes"
+        if target in kill:
+            del kill[target]
+            raise Killed
+
+    rig.site.on_click = deed
+    rig.missing = {f"css={name}" for name in fail}
+
+
+@pytest.mark.parametrize("way", [UNTIL, WHILE])
+async def test_a_loop_goes_on_as_its_condition_says(tmp_path: Path, way: str) -> None:
+    """`while` is looked at before each turn and `until` after it, with what the last turn left; `as` is the turn's number."""
+    rig = Rig(tmp_path, pages(way))
+    ended = await rig.start()
+    assert (ended.status, ended.output, rig.site.deeds) == (
+        "passed",
+        [2, 1, 0],
+        ["css=next1", "css=next2", "css=next3"],
+    )
+
+
+async def test_a_while_that_is_false_runs_nothing(tmp_path: Path) -> None:
+    """A `while` that is false from the start yields an empty list."""
+    rig = Rig(tmp_path, pages('while: "{{ left | default(0) > 0 }}"'))
+    assert ((await rig.start()).output, rig.site.deeds) == ([], [])
+
+
+@pytest.mark.parametrize("way", [UNTIL, WHILE])
+async def test_a_loop_that_would_go_on_for_ever_is_an_error(tmp_path: Path, way: str) -> None:
+    """Needing more turns than `max` fails with `loop-limit` and the number of turns; exactly `max` is enough."""
+    assert (await Rig(tmp_path / "a", pages(way, most=3)).start()).status == "passed"
+    ended = await Rig(tmp_path / "b", pages(way, most=2)).start()
+    assert ended.error is not None
+    assert (ended.exit, ended.path, ended.error["code"], ended.error["evidence"]) == (
+        1,
+        "pages",
+        "loop-limit",
+        {"turns": 2},
+    )
+    assert "max" in ended.error["mend"]
+
+
+async def test_nobody_knows_the_length_of_a_conditional_loop(tmp_path: Path) -> None:
+    """`loop.last` and `loop.length` are null; `loop` is known also where the item has no name."""
+    nodes = """
+- id: turns
+  type: iterate
+  until: "{{ loop.index == 2 }}"
+  max: 9
+  nodes: [{id: seen, type: transform, expr: "{{ [loop.index, loop.first, loop.last, loop.length, loop.key] }}"}]
+"""
+    ended = await Rig(tmp_path, flow(nodes, '"{{ turns }}"')).start()
+    assert ended.output == [[1, True, None, None, None], [2, False, None, None, None]]
+
+
+async def test_collect_says_what_a_turn_yields(tmp_path: Path) -> None:
+    """`collect` is worked out at the end of each turn, from what is in it."""
+    rig = Rig(tmp_path, pages(UNTIL, more='collect: "{{ page ~ left }}"'))
+    assert (await rig.start()).output == ["12", "21", "30"]
+
+
+@pytest.mark.parametrize("key", ["", ', key: "{{ o }}"'])
+async def test_a_limit_leaves_the_rest(tmp_path: Path, key: str) -> None:
+    """At most `limit` items are done, and the loop's length says so."""
+    nodes = f"""
+- {{id: each, type: iterate, over: [a, b, c], as: o, limit: "{{{{ 1 + 1 }}}}"{key}, nodes: [{{id: x, type: transform, expr: "{{{{ o ~ loop.length ~ loop.last }}}}"}}]}}
+"""
+    assert (await Rig(tmp_path, flow(nodes, '"{{ each }}"')).start()).output == ["a2false", "b2true"]
+
+
+EACH = f"""
+- id: each
+  type: iterate
+  over: [a, b, c]
+  as: o
+  key: "{{{{ o }}}}"
+  each_error: continue
+  nodes:
+    - {{id: fine, type: transform, expr: 1}}
+    - {PAY}
+    - {{id: name, type: transform, expr: "{{{{ o }}}}"}}
+- {{id: end, type: browser_action, action: click, target: {{css: end}}, effect: idempotent}}
+"""
+OUTPUT = '{paid: "{{ each }}", failed: "{{ run.failures.each }}"}'
+
+
+async def test_a_turn_that_fails_is_given_up(tmp_path: Path) -> None:
+    """With `each_error: continue` the next item begins, the list lacks the failed one, and its error is told with its step."""
+    rig = Rig(tmp_path, flow(EACH, OUTPUT))
+    pay_each(rig, fail={"payb"})
+    rig.site.before_click = None
+    rig.missing = {"css=payb"}
+    ended = await rig.start()
+    (failure,) = ended.output["failed"]
+    assert (ended.status, ended.tolerated, ended.output["paid"]) == ("passed", 1, ["a", "c"])
+    assert {name: failure[name] for name in ("index", "key", "step", "code")} == {
+        "index": 2,
+        "key": "b",
+        "step": "each[#b]/pay",
+        "code": "target-not-found",
+    }
+    assert "css=payb" in failure["message"]
+
+
+async def test_without_failures_the_list_of_them_is_empty(tmp_path: Path) -> None:
+    """`run.failures.<id>` has a value wherever the loop has run."""
+    rig = Rig(tmp_path, flow(EACH, OUTPUT))
+    pay_each(rig)
+    assert (await rig.start()).output == {"paid": ["a", "b", "c"], "failed": []}
+
+
+@pytest.mark.parametrize("survives", [True, False])
+@pytest.mark.parametrize("where", ["css=paya", "css=payc", "css=end"])
+async def test_what_was_given_up_stays_given_up(tmp_path: Path, where: str, survives: bool) -> None:
+    """Killed in any item or behind the loop: a resumed run tells the same failures, and every other item is paid once."""
+    rig = Rig(
+        tmp_path, flow("- {id: open, type: browser_action, action: goto, url: 'http://shop.test/'}" + EACH, OUTPUT)
+    )
+    pay_each(rig, fail={"payb"}, kill={where: 1})
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die(browser_survives=survives)
+    ended = await rig.resume()
+    assert (ended.status, ended.tolerated, ended.output["paid"]) == ("passed", 1, ["a", "c"])
+    assert [failure["step"] for failure in ended.output["failed"]] == ["each[#b]/pay"]
+    assert [deed for deed in rig.site.deeds if "pay" in deed] == ["css=paya", "css=payc"]
+
+
+async def test_an_assert_is_given_up_and_an_origin_is_not(tmp_path: Path) -> None:
+    """`each_error: continue` covers what `on_error: continue` covers, and a foreign origin never."""
+    from nodes.errors import OriginRefused
+
+    rig = Rig(tmp_path, flow(EACH, OUTPUT))
+
+    async def stray(_target: str, page: FakePage) -> None:
+        page.browser.refused = OriginRefused("origin-refused", "a document of http://evil.test was refused")
+
+    rig.site.on_click = stray
+    ended = await rig.start()
+    assert (ended.status, ended.error and ended.error["code"], ended.path) == (
+        "failed",
+        "origin-refused",
+        "each[#a]/pay",
+    )
+
+
+@pytest.mark.parametrize("way", [UNTIL, WHILE])
+@pytest.mark.parametrize("survives", [True, False])
+@pytest.mark.parametrize("turn", [1, 2, 3])
+async def test_a_conditional_loop_goes_on_where_it_died(tmp_path: Path, way: str, survives: bool, turn: int) -> None:
+    """Killed in any turn, finished turns are not done again and what was decided stays decided."""
+    rig = Rig(tmp_path, pages(way))
+    pay_each(rig, kill={f"css=next{turn}": 1})
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die(browser_survives=survives)
+    ended = await rig.resume()
+    assert (ended.status, ended.output) == ("passed", [2, 1, 0])
+    assert rig.site.deeds == ["css=next1", "css=next2", "css=next3"]
+
+
+async def test_what_a_condition_said_is_not_asked_again(tmp_path: Path) -> None:
+    """A condition that says something else when the run is resumed does not change how many turns there are."""
+    nodes = f"""
+- id: turns
+  type: iterate
+  while: "{{{{ vars.n | default(0) < 2 }}}}"
+  max: 9
+  nodes:
+    - {{id: count, type: context, set: {{n: "{{{{ loop.index }}}}"}}}}
+    - {deed("go", "go{{ loop.index }}")}
+- {{id: reset, type: context, set: {{n: 0}}}}
+- {deed("end", "end")}
+"""
+    rig = Rig(tmp_path, flow(nodes, '{turns: "{{ turns | length }}", n: "{{ vars.n }}"}'))
+    pay_each(rig, kill={"css=end": 1})
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die()
+    assert (await rig.resume()).output == {"turns": 2, "n": 0}
+    assert rig.site.deeds == ["css=go1", "css=go2", "css=end"]
+
+
+@pytest.mark.parametrize("survives", [True, False])
+async def test_variables_of_finished_turns_are_known_again(tmp_path: Path, survives: bool) -> None:
+    """What a finished turn set, the resumed run knows."""
+    nodes = """
+- {id: zero, type: context, set: {sum: 0}}
+- id: each
+  type: iterate
+  over: [1, 2, 3]
+  as: o
+  nodes:
+    - {id: go, type: browser_action, action: click, target: {css: "go{{ o }}"}, effect: idempotent}
+    - {id: add, type: context, set: {sum: "{{ vars.sum + o }}"}}
+"""
+    rig = Rig(tmp_path, flow(nodes, '"{{ vars.sum }}"'))
+    pay_each(rig, kill={"css=go3": 1})
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die(browser_survives=survives)
+    assert (await rig.resume()).output == 6
+
+
+async def test_an_error_of_one_turn_is_not_told_in_the_next(tmp_path: Path) -> None:
+    """`run.errors` and `run.taken` of nodes in a loop are those of the turn."""
+    nodes = """
+- id: each
+  type: iterate
+  over: [0, 1]
+  as: o
+  nodes:
+    - {id: half, type: transform, expr: "{{ 1 // o }}", on_error: continue}
+    - {id: said, type: transform, expr: "{{ run.errors.half is defined }}"}
+"""
+    assert (await Rig(tmp_path, flow(nodes, '"{{ each }}"')).start()).output == [True, False]
+
+
+async def test_a_limit_holds_when_the_list_is_made_again(tmp_path: Path) -> None:
+    """The list is read again and lacks what was begun: what was begun counts, so no more than `limit` items are done in all."""
+    orders = ["a", "b", "c", "d"]
+    nodes = f"""
+- {{id: open, type: browser_action, action: goto, url: "http://shop.test/"}}
+- id: unit
+  type: group
+  nodes:
+    - {{id: rows, type: browser_query, query: extract, min: 0, target: {{css: rows}}, fields: {{n: b}}}}
+    - {{id: each, type: iterate, over: "{{{{ rows | map(attribute='n') | list }}}}", as: o, key: "{{{{ o }}}}", limit: 2, nodes: [{PAY}, {{id: to, type: browser_action, action: fill, target: {{css: f}}, value: x}}]}}
+"""
+    rig = Rig(tmp_path, flow(nodes, '"{{ each | length }}"'))
+
+    def listed() -> None:
+        rig.site.texts["css=rows"] = json.dumps([[order] for order in orders])
+
+    async def deed(target: str, page: FakePage) -> None:
+        page.browser.site.texts[f"{target}_done"] = "yes"
+        orders.remove(target.removeprefix("css=pay"))
+        listed()
+        if target == "css=payb":
+            raise Killed
+
+    listed()
+    rig.site.on_click = deed
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die()
+    assert ((await rig.resume()).output, rig.site.deeds) == (2, ["css=paya", "css=payb"])
+
+
+ONE = "[{id: a, type: transform, expr: 1}]"
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ({"over": [1], "as": "o", "while": "{{ true }}", "max": 3}, [("conflicting-fields", 9)]),
+        ({"while": "{{ true }}", "until": "{{ true }}", "max": 3}, [("conflicting-fields", 8)]),
+        ({}, [("missing-field", 5)]),
+        ({"over": [1]}, [("missing-field", 7)]),
+        ({"until": "{{ a == 1 }}"}, [("missing-field", 7)]),
+        ({"until": "{{ a == 1 }}", "max": 3, "limit": 2}, [("conflicting-fields", 9)]),
+        ({"until": "{{ a == 1 }}", "max": 0}, [("out-of-bounds", 8)]),
+        ({"over": [1], "as": "o", "max": 3}, [("conflicting-fields", 9)]),
+        ({"while": "{{ a == 1 }}", "max": 3}, [("unguarded-reference", 7)]),
+        ({"while": "{{ a is undefined or a == 1 }}", "max": 3}, []),
+        ({"while": "{{ loop.index < 3 }}", "max": 3}, [("unknown-reference", 7)]),
+        ({"until": "{{ a == 1 and loop.index > 1 }}", "max": 3}, []),
+        ({"until": "{{ a == 1 }}", "max": 3, "each_error": "continue"}, [("unguarded-reference", 7)]),
+        ({"over": [1], "as": "o", "collect": "{{ a + o }}", "each_error": "continue"}, []),
+        ({"over": [1], "as": "o", "collect": "{{ b }}"}, [("unknown-reference", 9)]),
+    ],
+)  # fmt: skip
+def test_a_loop_is_written_in_one_way(fields: dict[str, Any], found: list[tuple[str, int]]) -> None:
+    """Exactly one of `over`, `while`, `until`, each with the fields that belong to it; what a condition reads is known there."""
+    lines = "".join(f"    {name}: {json.dumps(value)}\n" for name, value in fields.items())
+    text = f"version: 1\nname: t\n\nnodes:\n  - id: each\n    type: iterate\n{lines}    nodes: {ONE}\n"
+    assert codes(text) == found

@@ -1,0 +1,165 @@
+"""Node types of packages: what cannot work is refused when it is loaded, and a package's own mistakes are told as such."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import pytest
+from pydantic import Field
+
+from nodes import plugins, registry
+from nodes.base import Block, Container, Leaf, Node
+from nodes.errors import SetupError
+from nodes.ports import Item
+from nodes.template import Number
+from runtime.language import workflow
+from runtime.language.diagnostics import WorkflowInvalid
+from tests.rig import Rig
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", UserWarning)
+
+    class Slow(Leaf):
+        """A leaf with a field that would never hold what the file says."""
+
+        type: Literal["acme.slow"] = "acme.slow"
+        seconds: Number = 1.0  # pyright: ignore[reportIncompatibleMethodOverride]
+
+        async def run(self, ctx: Any) -> Any: ...
+
+
+class Elsewhere(Leaf):
+    """A leaf that takes `tab` and does nothing with it."""
+
+    type: Literal["acme.elsewhere"] = "acme.elsewhere"
+    tab: str | None = None
+
+    async def run(self, ctx: Any) -> Any: ...
+
+
+class Wrong(Leaf):
+    """A leaf with a bug."""
+
+    effect_default = "read"
+    type: Literal["acme.wrong"] = "acme.wrong"
+
+    async def run(self, ctx: Any) -> Any:
+        await ctx.act()
+        return 1 / 0
+
+
+class Silent(Leaf):
+    """A deed that is not announced."""
+
+    type: Literal["acme.silent"] = "acme.silent"
+
+    async def run(self, ctx: Any) -> Any:
+        return 1
+
+
+class Twice(Container):
+    """A container that runs its block twice."""
+
+    in_turns: ClassVar[bool] = True
+    type: Literal["acme.twice"] = "acme.twice"
+    nodes: Block
+
+    def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
+        yield ("nodes",), self.nodes
+
+    async def run(self, ctx: Any) -> Any:
+        return [await ctx.block(self.nodes), await ctx.block(self.nodes)]
+
+
+class Thrice(Container):
+    """A container that runs its block three times, in turns, and gives a turn up that fails."""
+
+    in_turns: ClassVar[bool] = True
+    type: Literal["acme.thrice"] = "acme.thrice"
+    as_: str = Field(alias="as")
+    nodes: Block
+
+    def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
+        yield ("nodes",), self.nodes
+
+    async def run(self, ctx: Any) -> Any:
+        turns = [await ctx.turn(self.nodes, Item(self.as_, n, n, 3, None), give_up=True) for n in (1, 2, 3)]
+        return [turn.value for turn in turns if not turn.given_up]
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package with three of them."""
+    types = {"acme.wrong": Wrong, "acme.silent": Silent, "acme.twice": Twice, "acme.thrice": Thrice}
+    found = [importlib.metadata.EntryPoint(name, f"{__name__}:{name}", plugins.GROUP) for name in types]
+    monkeypatch.setattr(importlib.metadata.EntryPoint, "load", lambda entry: types[entry.name])
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: found if group == plugins.GROUP else [])
+    known = registry.node_types
+    known.cache_clear()
+    yield
+    known.cache_clear()
+
+
+@pytest.mark.parametrize(("model", "said"), [(Slow, "`seconds` is a word of every node"), (Elsewhere, "`tab`")])
+def test_a_field_that_would_do_nothing_is_refused(
+    model: type[Leaf], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A field in the place of what the engine reads of every node is told when the type is loaded, by the entry point's name."""
+    name = model.model_fields["type"].default
+    entry = importlib.metadata.EntryPoint(name, "acme:model", plugins.GROUP)
+    monkeypatch.setattr(importlib.metadata.EntryPoint, "load", lambda _entry: model)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [entry])
+    with pytest.raises(SetupError, match=said) as raised:
+        plugins.models()
+    assert raised.value.code == "node-type-broken"
+    assert name in raised.value.message
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("node", "code", "said"),
+    [
+        ("{id: it, type: acme.wrong}", "node-type-failed", "ZeroDivisionError: division by zero"),
+        ("{id: it, type: acme.silent}", "node-type-broken", "without saying so"),
+        (
+            "{id: it, type: acme.twice, nodes: [{id: a, type: transform, expr: 1}]}",
+            "node-type-broken",
+            "one block twice",
+        ),
+    ],
+)
+async def test_a_mistake_of_a_package_is_no_bug_of_ours(node: str, code: str, said: str, tmp_path: Path) -> None:
+    """The run fails with exit code 3, and the error names the node type; nothing is called a bug of RunOps."""
+    ended = await Rig(tmp_path, f"version: 1\nnodes: [{node}]\n").start()
+    assert ended.exit == 3
+    assert ended.error is not None
+    assert ended.error["code"] == code
+    assert said in ended.error["message"]
+    assert "acme." in ended.error["message"]
+
+
+@pytest.mark.usefixtures("installed")
+def test_names_that_stay_inside_are_unknown_outside() -> None:
+    """What stands in a container that runs in turns is not seen behind it."""
+    text = "version: 1\nnodes:\n  - {id: t, type: acme.twice, nodes: [{id: a, type: transform, expr: 1}]}\n"
+    with pytest.raises(WorkflowInvalid, match="`a`"):
+        workflow.parse(text + '  - {id: b, type: transform, expr: "{{ a }}"}\n', "inside.yaml")
+
+
+@pytest.mark.usefixtures("installed")
+async def test_turns_that_are_given_up_are_listed(tmp_path: Path) -> None:
+    """A container of a package runs its block in turns as ``iterate`` does, and ``run.failures`` tells those that failed."""
+    text = (
+        "version: 1\nnodes:\n"
+        "  - {id: t, type: acme.thrice, as: n, nodes: [{id: a, type: transform, expr: '{{ 6 // (n - 2) + loop.index }}'}]}\n"
+        "output: {values: '{{ t }}', failed: '{{ run.failures.t }}'}\n"
+    )
+    ended = await Rig(tmp_path, text).start()
+    assert ended.status == "passed", ended.error
+    output: Any = ended.output
+    assert output["values"] == [-5, 9]
+    assert [(each["index"], each["step"]) for each in output["failed"]] == [(2, "t[2]/a")]

@@ -1,0 +1,181 @@
+"""Functions of the project: only those that the configuration allows, and their failures in words."""
+
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import AuthorError, RunOpsError, UsageError
+from runtime import pythons, secrets, settings
+from runtime.language import workflow
+from runtime.language.diagnostics import WorkflowInvalid
+from tests.rig import Rig
+
+RULES = """
+import datetime
+import decimal
+import os.path
+import threading
+from os.path import basename
+
+gate = threading.Event()
+
+def price(total, rate=decimal.Decimal("0.10")):
+    print("computing")
+    return {"due": datetime.date(2026, 1, 31), "price": decimal.Decimal(total) * rate}
+
+def fails(total):
+    raise ValueError(f"{total} is too much")
+
+def says(text):
+    print(text)
+    return text
+
+def leaves():
+    raise SystemExit(0)
+
+def waits():
+    gate.wait()
+
+def thing():
+    return object()
+
+async def later():
+    return 1
+
+class Rules:
+    pass
+"""
+
+WORKFLOW = """
+version: 1
+nodes:
+  - {id: due, type: transform, python: "shop_rules:price", args: {total: "{{ 20 * 2 }}"}}
+output: "{{ due }}"
+"""
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project that allows the module `shop_rules`, which stands in its folder."""
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.runops]\npython_modules = ["shop_rules", "broken_rules", "no_rules"]\n'
+    )
+    (tmp_path / "shop_rules.py").write_text(RULES)
+    (tmp_path / "broken_rules.py").write_text("import no_such_thing_at_all\n")
+    monkeypatch.delenv("RUNOPS_PYTHON_MODULES", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("shop_rules", "broken_rules"):
+        sys.modules.pop(name, None)
+    return tmp_path
+
+
+async def test_a_function_makes_the_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Keyword arguments go in, JSON comes out; what it prints is no result."""
+    rig = Rig(tmp_path / "runs", WORKFLOW)
+    assert (await rig.start()).output == {"due": "2026-01-31", "price": 4}
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "code", "said"),
+    [
+        ("fails", {"total": 3}, "python-failed", "`shop_rules:fails` failed"),
+        ("leaves", {}, "python-failed", "`shop_rules:leaves` failed"),
+        ("thing", {}, "python-failed", "cannot be kept"),
+        ("price", {"rate": 1}, "python-failed", "missing a required argument: 'total'"),
+        ("price", {"total": 1, "more": 1}, "python-failed", "'more'"),
+        ("prices", {}, "python-not-found", "no function `prices`"),
+        ("basename", {"p": "x"}, "python-not-found", "no function `basename` of its own"),
+        ("Rules", {}, "python-not-found", "no function `Rules`"),
+        ("gate", {}, "python-not-found", "no function `gate`"),
+        ("later", {}, "python-not-found", "async"),
+    ],
+)
+async def test_what_goes_wrong_is_the_authors_error(
+    function: str, args: dict[str, object], code: str, said: str
+) -> None:
+    """A function that fails, does not exist, is none, or is not the module's own is told in words."""
+    with pytest.raises(AuthorError) as caught:
+        await pythons.Functions(10, secrets.Masker({})).call(f"shop_rules:{function}", args)
+    assert caught.value.code == code
+    assert said in caught.value.message
+    assert caught.value.mend
+    assert "Traceback" not in str(caught.value.as_json())
+
+
+async def test_what_a_function_prints_has_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    """A value may hold a secret that a page showed: where a function prints what it was given, stderr has it masked."""
+    functions = pythons.Functions(10, secrets.Masker({"KEY": "hunter22"}))
+    assert await functions.call("shop_rules:says", {"text": "it is hunter22"}) == "it is hunter22"
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", f"it is {secrets.MASK}\n")
+
+
+async def test_a_failure_tells_its_last_line_and_place() -> None:
+    """The author reads what was raised, and in which line of the module."""
+    with pytest.raises(AuthorError) as caught:
+        await pythons.Functions(10, secrets.Masker({})).call("shop_rules:fails", {"total": 3})
+    line = RULES.splitlines().index('    raise ValueError(f"{total} is too much")') + 1
+    assert caught.value.evidence["error"] == "ValueError: 3 is too much"
+    assert str(caught.value.evidence["place"]).endswith(f"shop_rules.py:{line}")
+
+
+async def test_a_function_that_does_not_end_fails_the_step() -> None:
+    """The run goes on without it after the node's time."""
+    with pytest.raises(AuthorError, match=r"longer than 0\.2 s"):
+        await pythons.Functions(0.2, secrets.Masker({})).call("shop_rules:waits", {})
+    left = [each for each in threading.enumerate() if each.name == "shop_rules:waits"]
+    assert all(each.daemon for each in left)
+    sys.modules["shop_rules"].gate.set()
+    for each in left:
+        each.join()
+
+
+@pytest.mark.parametrize(
+    ("module", "said"), [("no_rules", "there is no Python module"), ("broken_rules", "cannot be imported")]
+)
+async def test_a_module_that_is_missing_or_broken_is_named(module: str, said: str) -> None:
+    """Missing is told from broken, and broken with what broke it."""
+    with pytest.raises(AuthorError, match=said) as caught:
+        await pythons.Functions(10, secrets.Masker({})).call(f"{module}:price", {})
+    assert caught.value.code == "python-not-found"
+    assert ("no_such_thing_at_all" in str(caught.value.evidence)) == (module == "broken_rules")
+
+
+def test_a_module_that_is_not_allowed_keeps_the_run_from_starting(project: Path) -> None:
+    """Without configuration no function may be called: the file's place, the setting, exit 2; a near miss is named."""
+    (project / "pyproject.toml").write_text("")
+    with pytest.raises(WorkflowInvalid) as caught:
+        pythons.check(workflow.parse(WORKFLOW, "shop.yaml"))
+    (problem,) = caught.value.diagnostics
+    assert (caught.value.exit, problem.code) == (2, "python-not-allowed")
+    assert problem.mark is not None
+    assert (problem.mark.line, problem.mark.column) == (4, 40)
+    assert 'python_modules = ["shop_rules"]' in problem.help[0]
+    (project / "pyproject.toml").write_text('[tool.runops]\npython_modules = ["shop_rule"]\n')
+    with pytest.raises(WorkflowInvalid) as caught:
+        pythons.check(workflow.parse(WORKFLOW, "shop.yaml"))
+    assert caught.value.diagnostics[0].help == ("did you mean `shop_rule`?",)
+
+
+async def test_a_resumed_run_asks_the_configuration_again(project: Path) -> None:
+    """What is allowed is looked at when the function is called, too."""
+    (project / "pyproject.toml").write_text("")
+    with pytest.raises(UsageError) as caught:
+        await pythons.Functions(10, secrets.Masker({})).call("shop_rules:price", {"total": 1})
+    assert caught.value.code == "python-not-allowed"
+    assert "shop_rules" not in sys.modules
+
+
+def test_the_variable_names_modules_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`RUNOPS_PYTHON_MODULES=a.b,c` is a list of two; a number in pyproject.toml is refused."""
+    monkeypatch.setenv("RUNOPS_PYTHON_MODULES", "a.b, c")
+    assert settings.load().python_modules == ("a.b", "c")
+    monkeypatch.delenv("RUNOPS_PYTHON_MODULES")
+    Path("pyproject.toml").write_text("[tool.runops]\npython_modules = 3\n")
+    with pytest.raises(RunOpsError) as caught:
+        settings.load()
+    assert caught.value.code == "bad-setting"

@@ -1,0 +1,226 @@
+"""SQL over all runs: what the views say, what damaged and growing logs do to it, and how little memory it takes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes.errors import SiteError, UsageError
+from runtime import log, query, settings, store
+from tests.fakes import FakePage, FakeSite
+from tests.rig import Rig
+
+WORKFLOW = """
+version: 1
+name: Orders
+nodes:
+  - {id: total, type: transform, expr: "{{ 40 + 2 }}"}
+  - {id: look, type: browser_query, query: text, target: {css: missing}, on_error: continue}
+  - id: pay
+    type: browser_action
+    action: click
+    target: {css: pay}
+    retry: {attempts: 2, delay: 0, on: [declined]}
+"""
+
+
+@pytest.fixture
+def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> settings.Settings:
+    """The settings of a workspace with one run in it: it passed, one failure was tolerated, and its deed was tried twice."""
+    monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
+    return settings.load()
+
+
+async def run_once(home: Path) -> Rig:
+    """A run of the workflow."""
+    tries: list[str] = []
+
+    async def declines_once(target: str, _page: FakePage) -> None:
+        tries.append(target)
+        if len(tries) == 1:
+            raise SiteError("declined", "the card was declined", phase="after")
+
+    rig = Rig(home, WORKFLOW, site=FakeSite(before_click=declines_once), missing={"css=missing"})
+    await rig.start()
+    return rig
+
+
+def ask(chosen: settings.Settings, sql: str) -> list[dict[str, Any]]:
+    """The rows of a query over logs that are all sound."""
+    answer = query.ask(chosen, sql)
+    assert not answer.left_out
+    return [row for batch in answer.result.batches for row in batch]
+
+
+async def test_the_views_say_what_the_logs_say(chosen: settings.Settings) -> None:
+    """A run, its steps with their last attempt, and every call: typed columns, times in UTC."""
+    rig = await run_once(chosen.home)
+    (run,) = ask(chosen, "SELECT * REPLACE (typeof(started) AS started, ended >= started AS ended) FROM runs")
+    assert list(run) == [each.name for each in query.VIEWS["runs"]]
+    assert run["run"] == rig.id
+    assert (run["workflow"], run["state"], run["exit"], run["calls"], run["tolerated"]) == ("Orders", "passed", 0, 4, 1)
+    assert (run["started"], run["ended"], run["error"]) == ("TIMESTAMP", True, None)
+    steps = ask(chosen, "SELECT path, status, attempts, error FROM steps ORDER BY line")
+    assert steps == [
+        {"path": "total", "status": "ok", "attempts": 1, "error": None},
+        {"path": "look", "status": "error", "attempts": 1, "error": "target-not-found"},
+        {"path": "pay", "status": "ok", "attempts": 2, "error": None},
+    ]
+    calls = ask(
+        chosen,
+        "SELECT path, attempt, status, tolerated, action, effect, error, message FROM calls WHERE path = 'pay' ORDER BY line",
+    )
+    assert [(each["attempt"], each["status"], each["error"]) for each in calls] == [
+        (1, "error", "declined"),
+        (2, "ok", None),
+    ]
+    assert calls[0]["message"] == "the card was declined"
+    assert calls[0]["effect"] == "effect"
+
+
+async def test_views_that_nothing_fills_yet_have_their_columns(chosen: settings.Settings) -> None:
+    """A query that is written today for costs and plans works, also where there is no run at all."""
+    for view, columns in query.VIEWS.items():
+        assert ask(chosen, f"SELECT {', '.join(each.name for each in columns)} FROM {view}") == []
+    assert ask(chosen, "SELECT sum(dollars) AS dollars, count(*) AS n FROM costs") == [{"dollars": None, "n": 0}]
+
+
+async def test_every_cut_of_a_growing_log_can_be_asked(chosen: settings.Settings) -> None:
+    """Wherever a writer stands, a torn last line included, what stands before it is answered and nothing is called damaged."""
+    rig = await run_once(chosen.home)
+    file = store.FileStore(chosen.home).conversation_file(rig.id)
+    whole = file.read_bytes()
+    ends = [place + 1 for place, mark in enumerate(whole) if mark == ord("\n")]
+    seen: list[int] = []
+    for cut in [10] + [cut for end in ends for cut in (end, end + 1, end + 40)]:
+        file.write_bytes(whole[:cut])
+        (row,) = ask(
+            chosen,
+            "SELECT (SELECT count(*) FROM calls) AS calls, (SELECT count(*) FROM calls WHERE status = 'open') AS open",
+        )
+        assert row["open"] in (0, 1)
+        seen.append(row["calls"])
+    assert seen == sorted(seen)
+    assert seen[-1] == 4
+
+
+async def test_a_damaged_log_is_left_out_and_named(chosen: settings.Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other runs are answered; nothing of the damaged one is, also not what stands before the damage."""
+    monkeypatch.setattr(query, "BATCH", 1)
+    bad, good = await run_once(chosen.home), await run_once(chosen.home)
+    file = store.FileStore(chosen.home).conversation_file(bad.id)
+    lines = file.read_bytes().splitlines(keepends=True)
+    lines[-2] = lines[-2].replace(b'"seq"', b'"sqe"')
+    file.write_bytes(b"".join(lines))
+    answer = query.ask(chosen, "SELECT DISTINCT run FROM (FROM calls SELECT run UNION ALL FROM runs SELECT run)")
+    assert [row["run"] for batch in answer.result.batches for row in batch] == [good.id]
+    (error,) = answer.left_out
+    assert f"{file}:{len(lines) - 1}" in error.message
+
+
+async def test_a_run_that_died_and_what_was_judged_later(chosen: settings.Settings) -> None:
+    """A log without an end is that of a run that died; what was found out about a deed is its step's status."""
+    rig = await run_once(chosen.home)
+    file = store.FileStore(chosen.home).conversation_file(rig.id)
+    entries = list(query.entries(file))
+    last = next(entry for entry in reversed(entries) if isinstance(entry, log.Call))
+    kept = [
+        *entries[: last.seq],
+        log.Note(name="judged", data={"call": last.call, "verdict": "done", "how": "confirm"}),
+    ]
+    file.write_bytes(b"".join(log.encode(entry.model_copy(update={"seq": seq})) for seq, entry in enumerate(kept, 1)))
+    assert ask(chosen, "SELECT state, exit FROM runs") == [{"state": "died", "exit": None}]
+    assert ask(chosen, "SELECT status, judged FROM calls ORDER BY line DESC LIMIT 1") == [
+        {"status": "open", "judged": "done"}
+    ]
+    assert ask(chosen, "SELECT status FROM steps WHERE path = 'pay'") == [{"status": "recovered"}]
+
+
+@pytest.mark.parametrize(
+    ("sql", "said", "mend"),
+    [
+        ("SELEC 1", "syntax error", "DuckDB"),
+        ("SELECT stat FROM runs", '"stat"', "did you mean `state`"),
+        ("SELECT * FROM run", "no view `run`", "did you mean `runs`"),
+        ("SELECT * FROM read_text('/etc/hostname')", "not available", "list of maps"),
+        ("SELECT * FROM '/etc/hostname'", "no view", "runs, steps, calls, costs, plans"),
+        ("DELETE FROM runs", "SELECT", "SELECT"),
+        ("SELECT 1; SELECT 2", "2 statements", "SELECT"),
+        ("SELECT 1 AS a, 2 AS a", "two columns", "AS"),
+        ("SELECT 'x'::INTEGER AS a", "could not convert", "runops query"),
+        ("SELECT $name AS a", "`$name` has no value", "the value itself"),
+    ],
+)
+async def test_a_query_that_cannot_be_used_is_wrong_usage(
+    sql: str, said: str, mend: str, chosen: settings.Settings
+) -> None:
+    """One sentence, the near miss where there is one, exit 2."""
+    with pytest.raises(UsageError) as caught:
+        ask(chosen, sql)
+    assert caught.value.code == "bad-query"
+    assert said in caught.value.message
+    assert mend in str(caught.value.mend)
+    assert "\n" not in caught.value.message
+
+
+def big_log(home: Path, calls: int) -> int:
+    """A log of so many calls with long arguments and errors; returns its size."""
+    kept = store.FileStore(home)
+    run = store.new_id()
+    blob = log.Blob(sha256="0" * 64, bytes=1, preview="", path="x")
+    header = log.RunHeader(
+        workflow="Big",
+        file="big.yaml",
+        text=blob,
+        inputs={},
+        secrets=[],
+        origins=[],
+        browser={},
+        versions={},
+        callees={},
+    )
+    with kept.conversation_file(run).open("wb") as file:
+        file.write(log.encode(log.Scope(seq=1, at=log.now(), path="", event="opened", node="run", run=header)))
+        for number in range(calls):
+            call = log.Call(
+                seq=2 * number + 2,
+                at=log.now(),
+                call=f"c{number}",
+                path=f"each[{number}]/pay",
+                node="browser_action",
+                attempt=1,
+                effect="effect",
+                args={"value": "x" * 3000},
+                fingerprint="0",
+            )
+            file.write(log.encode(call))
+            file.write(
+                log.encode(log.Result(seq=call.seq + 1, at=log.now(), call=call.call, status="ok", value="y" * 3000))
+            )
+        return file.tell()
+
+
+def test_memory_does_not_grow_with_the_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log of more than 50 MB is asked within far less memory than it has."""
+    monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
+    size = big_log(tmp_path, 10_000)
+    assert size > 50 << 20
+    program = (
+        "import resource, sys, json\n"
+        "import duckdb\n"
+        "from runtime import query, settings\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "answer = query.ask(settings.load(), \"SELECT count(*) AS n, count(DISTINCT path) AS paths FROM calls WHERE status = 'ok'\")\n"
+        "rows = [row for batch in answer.result.batches for row in batch]\n"
+        "print(json.dumps([rows, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=dict(os.environ), check=True
+    )
+    rows, grown = json.loads(done.stdout)
+    assert rows == [{"n": 10_000, "paths": 10_000}]
+    assert grown < size / 2

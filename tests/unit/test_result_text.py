@@ -1,0 +1,29 @@
+"""What a run yields, as it is printed for people."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from nodes.values import Json
+from runtime.cli import console
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        None,
+        "Lindenstraße 8",
+        '- main:\n  - button "Go on"',
+        {"seen": "one\ntwo\n", "more": ["a\n\n", "  indented\nlines", "trailing \nblank", "tab\there\n", "\n"]},
+        {"number": "1001", "total": 12.5, "paid": False, "none": [], "colon": "a: b"},
+    ],
+)
+def test_a_program_reads_what_a_person_sees(output: Json) -> None:
+    """The text is YAML that holds the very value, also where it has texts of several lines."""
+    assert yaml.safe_load(f"{console.result_text(output)}\n") == output
+
+
+def test_lines_stay_lines() -> None:
+    """A text of several lines is printed as these lines, not as one with marks for their ends."""
+    assert console.result_text({"page": "- main:\n  - button"}) == "page: |-\n  - main:\n    - button"

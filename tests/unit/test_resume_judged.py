@@ -1,0 +1,139 @@
+"""What was said or found about a deed: it counts for that deed, in every later life, and for no other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes.errors import SiteError
+from runtime import runs, settings
+from tests.fakes import FakePage
+from tests.rig import Killed, Rig
+
+OPEN = "{id: open, type: browser_action, action: goto, url: 'http://shop.test/'}"
+
+
+def click(name: str, more: str = "") -> str:
+    """A click that must not happen twice."""
+    return f"{{id: {name}, type: browser_action, action: click, target: {{css: '{name}'}}{more}}}"
+
+
+def tells(name: str) -> str:
+    """A `confirm` that can tell of the click of this name."""
+    look = f"{{id: look_{name}, type: browser_query, query: text, target: {{css: '{name}_done'}}}}"
+    return f", confirm: {{settle: 0, nodes: [{look}], done: \"{{{{ look_{name} == 'yes' }}}}\"}}"
+
+
+def flow(*nodes: str, output: str = "null") -> str:
+    """A workflow file with these nodes."""
+    return f"version: 1\nname: test\noutput: {json.dumps(output)}\nnodes:\n" + "".join(
+        f"  - {each}\n" for each in nodes
+    )
+
+
+def decide(rig: Rig, verdict: runs.Verdict) -> None:
+    """A person's answer to the question that the run waits with."""
+    rig.die()
+    runs.decide(settings.Settings(home=rig.home), rig.id, verdict)
+
+
+async def test_not_done_is_said_once(tmp_path: Path) -> None:
+    """A lost answer leaves the call open; `not-done` lets the deed be done, and nobody is asked the same again."""
+    rig = Rig(tmp_path, flow(OPEN, click("pay")))
+    lost = [1]
+
+    async def lose(_target: str, _page: FakePage) -> None:
+        if lost:
+            lost.pop()
+            raise SiteError("answer-lost", "nobody knows", phase="after")
+
+    rig.site.before_click = lose
+    assert (await rig.start()).status == "paused"
+    decide(rig, "not-done")
+    assert ((await rig.resume()).status, rig.site.deeds) == ("passed", ["css=pay"])
+    assert rig.calls("pay") == ["interrupted not-done", "ok"]
+
+
+@pytest.mark.parametrize("policy", ["skip", "ask", "retry"])
+async def test_what_the_site_refused_is_no_unknown(tmp_path: Path, policy: str) -> None:
+    """`after_crash` is for what nobody knows: a deed that the site refused is an error, also where the node has a `confirm`."""
+    rig = Rig(tmp_path, flow(OPEN, click("pay", f"{tells('pay')}, after_crash: {policy}")))
+
+    async def refuse(_target: str, _page: FakePage) -> None:
+        raise SiteError("verify-failed", "declined", phase="after")
+
+    rig.site.before_click = refuse
+    ended = await rig.start()
+    assert ended.error is not None
+    assert (ended.status, ended.error["code"], rig.calls("pay")) == ("failed", "verify-failed", ["error"])
+
+
+async def test_an_answer_about_one_turn_is_none_about_another(tmp_path: Path) -> None:
+    """A handle begins again and its loop has no key: each turn's deed is asked for, and one that was never done is done."""
+    pay = click("pay", "").replace("'pay'", "'pay{{ n }}'")
+    loop = f"{{id: each, type: iterate, over: [1, 2, 3], as: n, nodes: [{pay}]}}"
+    sweep = click("sweep", ", effect: idempotent")
+    rig = Rig(tmp_path, flow(OPEN, f"{{id: clean, type: handle, try: [{loop}], finally: [{sweep}]}}"))
+    rig.missing = {"css=pay2"}
+    assert (await rig.start()).status == "failed"
+    rig.missing = set()
+    rig.die()
+    asked: list[str | None] = []
+    while (ended := await rig.resume()).status == "paused":
+        assert ended.question is not None
+        evidence: Any = ended.question["evidence"]
+        asked.append(evidence["step"])
+        decide(rig, "done" if evidence["step"].endswith("pay1") else "not-done")
+    assert (ended.status, rig.site.deeds) == (
+        "passed",
+        ["css=pay1", "css=sweep", "css=pay2", "css=pay3", "css=sweep"],
+    )
+    assert asked == ["click css=pay1", "click css=pay2", "click css=pay3"]
+
+
+FILL = "{id: name, type: browser_action, action: fill, target: {label: Name}, value: A}"
+SENT = [{'label="Name"': "A"}, {}]
+
+
+async def test_what_went_out_does_not_go_out_again_after_a_decision(tmp_path: Path) -> None:
+    """A person says that a deed happened; what is typed again for it in the new browser is cleared, and the next deed sends none of it."""
+    rig = Rig(tmp_path, flow(OPEN, FILL, click("send"), click("other")))
+
+    async def die(_target: str, _page: FakePage) -> None:
+        rig.site.on_click = None
+        raise Killed
+
+    rig.site.on_click = die
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die()
+    assert (await rig.resume()).status == "paused"
+    decide(rig, "done")
+    assert (await rig.resume()).status == "passed"
+    assert rig.site.records == SENT
+
+
+async def test_what_a_turn_sent_does_not_go_out_with_the_next_one(tmp_path: Path) -> None:
+    """A turn was given up after its deed, and the run goes on from before it: what is typed again is cleared before the next turn."""
+    bad = '{id: bad, type: transform, expr: "{{ 1 / (n - 1) }}"}'
+    loop = f"{{id: each, type: iterate, over: [1, 2], as: n, each_error: continue, nodes: [{click('send')}, {bad}]}}"
+    rig = Rig(tmp_path, flow(OPEN, FILL, loop, output="{{ each }}"))
+
+    async def die(_target: str, _page: FakePage) -> None:
+        if rig.site.deeds:
+            rig.site.before_click = None
+            raise Killed
+
+    rig.site.before_click = die
+    with pytest.raises(Killed):
+        await rig.start()
+    for file in rig.store.private(rig.id).glob("checkpoint-*.json"):
+        file.unlink()
+    rig.die()
+    assert (await rig.resume()).status == "paused"
+    decide(rig, "not-done")
+    ended = await rig.resume()
+    assert (ended.status, ended.output, rig.site.records) == ("passed", [1.0], SENT)

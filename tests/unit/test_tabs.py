@@ -1,0 +1,218 @@
+"""Tabs in workflow files, and steps that work in them: on a fake site."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runtime.language import workflow
+from runtime.language.diagnostics import WorkflowInvalid
+from tests.fakes import FakePage
+from tests.rig import Rig
+
+HEAD = "version: 1\nallowed_origins: ['http://a.test']\nnodes:\n"
+
+
+def mistakes(*nodes: str) -> list[tuple[str, str, int, int, list[str]]]:
+    """What is wrong with a file of these nodes: code, words, line of the node (from 1), column, mends."""
+    try:
+        workflow.parse(HEAD + "".join(f"  - {node}\n" for node in nodes), "t.yaml")
+    except WorkflowInvalid as invalid:
+        return [
+            (
+                each.code,
+                each.message,
+                each.mark.line - 3 if each.mark else 0,
+                each.mark.column if each.mark else 0,
+                list(each.help),
+            )
+            for each in invalid.diagnostics
+        ]
+    return []
+
+
+CLICK = "{id: c, type: browser_action, action: click, target: {css: a}, opens: popup}"
+OPEN = "{id: o, type: browser_action, action: open_tab, tab: reports}"
+
+
+def test_a_tab_is_one_that_a_node_opens() -> None:
+    """``main``, what ``open_tab`` opens and what a deed ``opens`` may be named by every node that works on a page, wherever it stands."""
+    uses = [
+        "{id: a, type: browser_query, query: url, tab: main}",
+        "{id: b, type: browser_query, query: title, tab: popup}",
+        "{id: d, type: browser_action, action: switch_tab, tab: reports}",
+        "{id: e, type: browser_action, action: close_tab, tab: popup}",
+        "{id: f, type: browser_action, action: reload, tab: reports}",
+    ]
+    assert mistakes(OPEN, CLICK, *uses) == []
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "{id: x, type: browser_query, query: url, tab: popap}",
+        "{id: x, type: browser_action, action: switch_tab, tab: popap}",
+        "{id: x, type: browser_action, action: close_tab, tab: popap}",
+        "{id: x, type: group, nodes: [{id: y, type: browser_query, query: url, tab: popap}]}",
+    ],
+)
+def test_a_tab_that_no_node_opens(node: str) -> None:
+    """It is told where the name stands, with the one that was meant."""
+    (found,) = mistakes(OPEN, CLICK, node)
+    column = len("  - ") + node.index("popap") + 1
+    assert found == ("unknown-tab", "no node opens a tab called `popap`", 3, column, ["did you mean `popup`?"])
+
+
+def test_a_tab_that_is_like_no_other() -> None:
+    """Where no name is near, all are told."""
+    (found,) = mistakes(OPEN, CLICK, "{id: x, type: browser_query, query: url, tab: zzz}")
+    assert found[4] == ["the tabs here are main, popup, reports"]
+
+
+@pytest.mark.parametrize("field", ["tab: main", "tab: popap"])
+def test_a_confirm_has_a_tab_of_its_own(field: str) -> None:
+    """A look at the site takes no tab of the run's."""
+    look = f"{{id: l, type: browser_query, query: url, {field}}}"
+    node = (
+        f"{{id: x, type: browser_action, action: click, target: {{css: a}}, confirm: {{nodes: [{look}], done: true}}}}"
+    )
+    assert "not-in-confirm" in [each[0] for each in mistakes(CLICK, node)]
+
+
+@pytest.mark.parametrize(("name", "column"), [("'{{ vars.x }}'", 0), ("'two words'", 0), ("''", 0)])
+def test_the_name_of_a_tab_is_written_out(name: str, column: int) -> None:
+    """It is a name: no reference, no blank."""
+    assert mistakes(f"{{id: o, type: browser_action, action: open_tab, tab: {name}}}") != []
+
+
+def flow(*nodes: str) -> str:
+    """A workflow file."""
+    return HEAD + "".join(f"  - {node}\n" for node in nodes)
+
+
+async def test_a_step_works_in_its_tab_and_switches_to_none(tmp_path: Path) -> None:
+    """``tab`` says where a step works; only ``open_tab``, ``switch_tab`` and ``close_tab`` change the current one."""
+    rig = Rig(
+        tmp_path,
+        flow(
+            "{id: a, type: browser_action, action: goto, url: 'http://a.test/main'}",
+            "{id: b, type: browser_action, action: open_tab, tab: second, url: 'http://a.test/second'}",
+            "{id: c, type: browser_action, action: goto, url: 'http://a.test/other', tab: main}",
+            "{id: d, type: browser_query, query: url}",
+            "{id: e, type: browser_query, query: url, tab: main}",
+            "{id: f, type: browser_action, action: switch_tab, tab: main}",
+            "{id: g, type: browser_action, action: close_tab, tab: second}",
+            "{id: h, type: browser_query, query: url, tab: second, on_error: continue}",
+        )
+        + "output: ['{{ b }}', '{{ d }}', '{{ e }}', '{{ f }}', '{{ run.errors.h.code | default(0) }}']\n",
+    )
+    ended = await rig.start()
+    second, other = "http://a.test/second", "http://a.test/other"
+    assert ended.output == [second, second, other, other, "tab-closed"]
+
+
+async def test_verify_looks_where_the_deed_left_the_run(tmp_path: Path) -> None:
+    """Where a deed closed its own tab, its rules are looked at on the tab that is the current one then."""
+
+    async def close(target: str, page: FakePage) -> None:
+        if target == "css=#close":
+            await page.browser.tabs.close("popup")
+
+    rig = Rig(
+        tmp_path,
+        flow(
+            "{id: a, type: browser_action, action: click, target: {css: '#open'}, opens: popup}",
+            "{id: b, type: browser_action, action: click, target: {css: '#close'}, tab: popup, verify: [{text: saved, target: {css: p}}]}",
+        ),
+    )
+    rig.site.on_click = close
+    rig.site.texts["=css=p"] = "saved"
+    ended = await rig.start()
+    assert ended.status == "passed", ended.error
+    assert rig.browser is not None
+    assert list(rig.browser.tabs.open_ones) == ["main"]
+
+
+ASKING = (
+    "{id: a, type: browser_action, action: click, target: {css: '#ask'}, effect: idempotent}",
+    "{id: b, type: browser_action, action: dialog, answer: accept, text: sure}",
+)
+
+
+async def ask(target: str, page: FakePage) -> None:
+    """A click that opens a question."""
+    if target == "css=#ask":
+        page.dialog = "Are you sure?"
+
+
+async def test_an_answer_is_a_deed_of_its_own(tmp_path: Path) -> None:
+    """What accepts is class *effect* and what dismisses is not; the value is what the dialog said."""
+    rig = Rig(tmp_path, flow(*ASKING) + "output: '{{ b }}'\n")
+    rig.site.on_click = ask
+    ended = await rig.start()
+    assert ended.output == "Are you sure?"
+    assert rig.site.deeds == ["css=#ask", "accept Are you sure?"]
+    assert [each.call.effect for each in rig.history.all_attempts()] == ["idempotent", "effect"]
+    dismissing = workflow.parse(flow(ASKING[0], ASKING[1].replace("accept", "dismiss")), "t.yaml")
+    assert dismissing.workflow.nodes[1].effect_class == "idempotent"
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "{id: b, type: browser_query, query: url}",
+        "{id: b, type: browser_action, action: click, target: {css: a}}",
+        "{id: b, type: browser_action, action: wait, verify: [{url: '**'}]}",
+    ],
+)
+async def test_nothing_else_is_done_while_a_dialog_is_open(node: str, tmp_path: Path) -> None:
+    """The next step in that tab fails at once, before its deed, whatever it is."""
+    rig = Rig(tmp_path, flow(ASKING[0], node))
+    rig.site.on_click = ask
+    ended = await rig.start()
+    assert ended.error is not None
+    assert (ended.error["code"], ended.error["phase"], ended.path) == ("dialog-open", "before", "b")
+    assert rig.site.deeds == ["css=#ask"]
+
+
+async def test_an_answer_is_verified_behind_the_dialog(tmp_path: Path) -> None:
+    """The rules of an answer are looked at once the dialog is gone; nothing is claimed of the page before."""
+    asked, answered = ASKING
+    rig = Rig(tmp_path, flow(asked, answered.replace("}", ", verify: [{text: gone, target: {css: p}}]}")))
+    rig.site.on_click = ask
+    rig.site.texts["=css=p"] = "gone"
+    ended = await rig.start()
+    assert ended.status == "passed", ended.error
+    assert rig.history.attempts["b"][0].call.held_before is None
+
+
+@pytest.mark.parametrize("verify", ["", ", verify: [{text: sure}]"])
+async def test_a_deed_that_asks_is_done(verify: str, tmp_path: Path) -> None:
+    """A deed that opens a dialog has its result; only rules on the page, which nobody can look at now, fail it after the deed."""
+    rig = Rig(tmp_path, flow("{id: a, type: browser_action, action: click, target: {css: '#ask'}" + verify + "}"))
+    rig.site.on_click = ask
+    ended = await rig.start()
+    if not verify:
+        assert (ended.status, rig.calls("a")) == ("passed", ["ok"])
+    else:
+        assert ended.error is not None
+        assert (ended.error["code"], ended.error["phase"]) == ("dialog-open", "after")
+
+
+async def test_other_tabs_work_on_beside_a_dialog(tmp_path: Path) -> None:
+    """A dialog holds up its own tab only, and keeps nobody from opening, choosing and closing tabs."""
+    rig = Rig(
+        tmp_path,
+        flow(
+            ASKING[0],
+            "{id: o, type: browser_action, action: open_tab, tab: second, url: 'http://a.test/'}",
+            "{id: u, type: browser_query, query: url}",
+            "{id: s, type: browser_action, action: switch_tab, tab: main}",
+            "{id: c, type: browser_action, action: close_tab}",
+        )
+        + "output: '{{ u }}'\n",
+    )
+    rig.site.on_click = ask
+    ended = await rig.start()
+    assert (ended.status, ended.output) == ("passed", "http://a.test/")

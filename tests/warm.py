@@ -1,0 +1,198 @@
+"""A process that has the command imported, and forks for each call of it: a test waits for the command, not for Python to start.
+
+What is forked is a process as any other, with an environment, a folder, streams and an exit code of its own, and it runs what the
+installed script runs. Only what it imports is there already.
+
+    python -m tests.warm SOCKET     serve on this socket, until standard input is closed
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LANGUAGE = "C.UTF-8"
+"""What a process that is forked takes its encoding from."""
+
+SCRIPT = """#!{python} -IS
+# The command as a shell finds it: has it forked, and ends as it ends.
+import json, os, signal, socket, sys
+link = socket.socket(socket.AF_UNIX)
+link.connect({address!r})
+request = dict(arguments=sys.argv[1:], folder=os.getcwd(), environment=dict(os.environ))
+socket.send_fds(link, [json.dumps(request).encode() + b"\\n"], [0, 1, 2])
+answers = link.makefile()
+pid = int(answers.readline())
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, lambda number, _frame: os.kill(pid, number))
+code = os.waitstatus_to_exitcode(int(answers.readline()))
+os._exit(code if code >= 0 else 128 - code)
+"""
+
+
+class Warm:
+    """The serving process, of one worker of the tests."""
+
+    def __init__(self) -> None:
+        """Start it."""
+        self._folder = tempfile.TemporaryDirectory(prefix="runops-warm-")
+        self._address = f"{self._folder.name}/socket"
+        kept = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "tests.warm", self._address],
+            # Python looks once, when it starts, what kind of streams it has: pipes, as each command has.
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            env={**kept, "LANG": LANGUAGE},
+        )
+        assert self._server.stdout is not None
+        if not self._server.stdout.readline():
+            raise RuntimeError(self._server.communicate()[1].decode())
+        self.script = Path(self._folder.name, "runops")
+        self.script.write_text(SCRIPT.format(python=sys.executable, address=self._address))
+        self.script.chmod(0o755)
+
+    def takes(self, environment: Mapping[str, str]) -> bool:
+        """Whether a command with this environment can be forked: nothing in it changes how Python starts."""
+        return environment.get("LANG") == LANGUAGE and not any(
+            name.startswith(("PYTHON", "LC_")) for name in environment
+        )
+
+    def run(
+        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], seconds: float
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the command to its end."""
+        request = {"arguments": arguments, "folder": str(folder), "environment": dict(environment)}
+        with contextlib.ExitStack() as opened:
+            link = opened.enter_context(socket.socket(socket.AF_UNIX))
+            link.connect(self._address)
+            pipes = [os.pipe(), os.pipe()]
+            streams = [opened.enter_context(os.fdopen(reading, "rb")) for reading, _writing in pipes]
+            nothing = opened.enter_context(Path(os.devnull).open())
+            files = [nothing.fileno(), *(writing for _reading, writing in pipes)]
+            socket.send_fds(link, [json.dumps(request).encode() + b"\n"], files)
+            for _reading, writing in pipes:
+                os.close(writing)
+            answers = opened.enter_context(link.makefile())
+            pid = int(answers.readline())
+            try:
+                out, err = _read_all([stream.fileno() for stream in streams], time.monotonic() + seconds)
+            except BaseException:
+                os.kill(pid, signal.SIGKILL)
+                raise
+            code = os.waitstatus_to_exitcode(int(answers.readline()))
+        return subprocess.CompletedProcess(["runops", *arguments], code, out.decode(), err.decode())
+
+    def close(self) -> None:
+        """End it."""
+        self._server.communicate()
+        self._folder.cleanup()
+
+
+def _read_all(streams: Sequence[int], end: float) -> list[bytes]:
+    """What is written into pipes until they are closed."""
+    written = {stream: bytearray() for stream in streams}
+    with selectors.DefaultSelector() as selector:
+        for stream in streams:
+            selector.register(stream, selectors.EVENT_READ)
+        while selector.get_map():
+            if (left := end - time.monotonic()) <= 0:
+                raise TimeoutError(b"".join(written.values()).decode(errors="replace"))
+            for key, _events in selector.select(left):
+                if chunk := os.read(key.fd, 1 << 16):
+                    written[key.fd] += chunk
+                else:
+                    selector.unregister(key.fd)
+    return [bytes(written[stream]) for stream in streams]
+
+
+def serve(address: str) -> int:
+    """Fork for each request; returns in the forked process, with the exit code of its command, and at the end."""
+    _import_all()
+    gc.collect()
+    gc.freeze()
+    with socket.socket(socket.AF_UNIX) as door, selectors.DefaultSelector() as selector:
+        door.bind(address)
+        door.listen()
+        selector.register(door, selectors.EVENT_READ)
+        selector.register(sys.stdin, selectors.EVENT_READ)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        while True:
+            if sys.stdin in [key.fileobj for key, _events in selector.select()]:
+                return 0
+            link, _address = door.accept()
+            if os.fork() == 0:
+                door.close()
+                return _serve_one(link)
+            link.close()
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                    pass
+
+
+def _serve_one(link: socket.socket) -> int:
+    """Fork once more and tell how that ends; returns in the forked process."""
+    message, files, _flags, _address = socket.recv_fds(link, 1 << 20, 3)
+    while not message.endswith(b"\n"):
+        if not (more := link.recv(1 << 20)):
+            os._exit(0)  # whoever asked was killed
+        message += more
+    pid = os.fork()
+    if pid == 0:
+        link.close()
+        return _become(json.loads(message), files)
+    for each in files:
+        os.close(each)
+    with contextlib.suppress(BrokenPipeError):
+        link.send(b"%d\n" % pid)
+        _pid, status = os.waitpid(pid, 0)
+        link.send(b"%d\n" % status)
+    os._exit(0)
+
+
+def _import_all() -> None:
+    from runtime.cli import table
+
+    for command in table.OWN:
+        command.load()
+    for module in ("runtime.browser.launching", "runtime.language.workflow", "runtime.running", "playwright.async_api"):
+        importlib.import_module(module)
+
+
+def _become(request: dict[str, object], files: Sequence[int]) -> int:
+    """Be the command."""
+    from runtime.cli import main
+
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(str(request["folder"]))
+    environment, arguments = request["environment"], request["arguments"]
+    assert isinstance(environment, dict)
+    assert isinstance(arguments, list)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["runops", *arguments]
+    # As for the installed script: where it stands, not where this server was started.
+    sys.path[0] = str(Path(sys.executable).parent)
+    return main.main()
+
+
+if __name__ == "__main__":
+    sys.exit(serve(sys.argv[1]))

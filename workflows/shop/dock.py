@@ -1,0 +1,93 @@
+"""The loading dock: a gate is reserved, a label is printed there, and the gate is given back.
+
+The label printer of gate A2 is broken: whoever prints there gets an HTTP 500, and still holds the gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from workflows.shop import layout
+from workflows.shop.store import Store
+from workflows.shop.web import RefusedError, Request, Response, Route, Shop, redirect, route
+
+GATES = ("A1", "A2", "A3", "A4")
+WITHOUT_PRINTER = "A2"
+
+
+def reserved(store: Store, gate: str) -> bool:
+    """Whether somebody holds the gate."""
+    return len(store.ledger("gate_reserved", gate)) > len(store.ledger("gate_released", gate))
+
+
+def show_all(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
+    """All gates."""
+    rows = "\n".join(
+        f'<tr><td class="gate"><a href="/dock/{gate}">{gate}</a></td><td class="state">{_state(shop.store, gate)}</td></tr>'
+        for gate in GATES
+    )
+    body = f'<h1>Dock</h1>\n<table id="gates"><caption class="hidden">Gates</caption><tbody>\n{rows}\n</tbody></table>'
+    return layout.page("Dock", body, user=request.user, here="/dock")
+
+
+def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
+    """One gate, with the buttons that its state allows."""
+    gate = _gate(part)
+    labels = len(shop.store.ledger("label", gate))
+    deeds = {"label": "Print label", "release": "Release"} if reserved(shop.store, gate) else {"reserve": "Reserve"}
+    forms = "".join(
+        f'<form method="post" action="/dock/{gate}/{deed}">{layout.request_id_field()}<button>{name}</button></form>'
+        for deed, name in deeds.items()
+    )
+    body = (
+        f'<p><a href="/dock">All gates</a></p>\n<h1>Gate {gate}</h1>\n<section class="card"><dl><dt>State</dt>'
+        f'<dd data-testid="state">{_state(shop.store, gate)}</dd><dt>Labels printed</dt><dd data-testid="labels">{labels}</dd>'
+        f"</dl>{forms}</section>"
+    )
+    return layout.page(f"Gate {gate}", body, user=request.user, here="/dock")
+
+
+def reserve(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
+    """Take a gate that is free."""
+    gate = _gate(part)
+    if reserved(shop.store, gate):
+        raise RefusedError(409, f"Gate {gate} is reserved already.")
+    shop.store.record(request.request_id, "gate_reserved", gate)
+    return redirect(f"/dock/{gate}")
+
+
+def print_label(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
+    """Print one more label, where there is a printer that works."""
+    gate = _gate(part)
+    if gate == WITHOUT_PRINTER:
+        raise RefusedError(500, f"The label printer of gate {gate} does not answer.")
+    shop.store.record(request.request_id, "label", gate)
+    return redirect(f"/dock/{gate}")
+
+
+def release(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
+    """Give a gate back."""
+    gate = _gate(part)
+    if not reserved(shop.store, gate):
+        raise RefusedError(409, f"Gate {gate} is free.")
+    shop.store.record(request.request_id, "gate_released", gate)
+    return redirect(f"/dock/{gate}")
+
+
+def _state(store: Store, gate: str) -> str:
+    return "reserved" if reserved(store, gate) else "free"
+
+
+def _gate(part: Mapping[str, str]) -> str:
+    if part["gate"] not in GATES:
+        raise RefusedError(404, f"There is no gate {part['gate']}.")
+    return part["gate"]
+
+
+ROUTES: tuple[Route, ...] = (
+    route("GET", "/dock", show_all),
+    route("GET", r"/dock/(?P<gate>\w+)", show),
+    route("POST", r"/dock/(?P<gate>\w+)/reserve", reserve),
+    route("POST", r"/dock/(?P<gate>\w+)/label", print_label),
+    route("POST", r"/dock/(?P<gate>\w+)/release", release),
+)
