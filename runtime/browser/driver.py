@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import weakref
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from playwright.async_api import Playwright, async_playwright
@@ -26,6 +27,7 @@ async def start() -> Playwright:
         def apart(factory: Any, *command: Any, **options: Any) -> Any:
             if "run-driver" in command:
                 options["start_new_session"] = True
+                options["env"] = _with_compile_cache(options.get("env") or os.environ)
             return original(factory, *command, **options)
 
         loop.subprocess_exec = apart
@@ -33,6 +35,14 @@ async def start() -> Playwright:
             return await async_playwright().start()
         finally:
             loop.subprocess_exec = original
+
+
+def _with_compile_cache(environment: Mapping[str, str]) -> dict[str, str]:
+    """The driver's environment: node keeps what it compiled in the person's cache folder, which saves a quarter of its start."""
+    home = environment.get("HOME")
+    caches = environment.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else None)
+    kept = {} if caches is None else {"NODE_COMPILE_CACHE": f"{caches}/runops/driver"}
+    return {**kept, **environment}
 
 
 _locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = weakref.WeakKeyDictionary()

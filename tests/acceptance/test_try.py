@@ -37,7 +37,7 @@ nodes:
       - {id: double, type: transform, expr: "{{ sum[0] * 2 }}"}
   - {id: part, type: group, use: parts/square.yaml, with: {side: "{{ first }}"}}
   - {id: count, type: browser_query, query: text, target: {css: "#count"}}
-  - {id: pay, type: browser_action, action: click, target: {role: button, name: "Pay {{ first }}"}}
+  - {id: pay, type: browser_action, action: click, target: {role: button, name: "Pay {{ first }}"}, timeout: 5}
   - id: both
     type: group
     nodes:

@@ -1,6 +1,6 @@
 """`make bench`: what RunOps costs. The last line is one JSON object; docs/benchmarks.md says what its numbers mean.
 
-python -m tests.benchmarks [--pairs N] [--rounds N]
+python -m tests.benchmarks [--pairs N] [--rounds N] [--warm N]
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("--pairs", type=int, default=15, help="pairs of form fillings (default 15)")
     parser.add_argument("--rounds", type=int, default=7, help="rounds of 1,000 nodes (default 7)")
+    parser.add_argument("--warm", type=int, default=2, help="pairs before them that do not count (default 2)")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="runops-bench-") as folder:
         say(f"{chosen.rounds} rounds of 1,000 nodes on a page that answers at once …")
         overhead = asyncio.run(node_overhead.measure(Path(folder) / "nodes", chosen.rounds))
         say(f"  {statistics.median(overhead):.3f} ms a node (from {min(overhead):.3f} to {max(overhead):.3f})")
         say(f"{chosen.pairs} pairs of the form of 50 steps, engine and raw script in turn …")
-        form = asyncio.run(engine_form.measure(Path(folder) / "form", chosen.pairs))
+        form = asyncio.run(engine_form.measure(Path(folder) / "form", chosen.pairs, chosen.warm))
         say(
             f"  engine {form.first * 1000:.0f} ms, raw {form.second * 1000:.0f} ms, ratios {min(form.ratios):.3f} to {max(form.ratios):.3f}"
         )

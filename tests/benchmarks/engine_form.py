@@ -43,7 +43,7 @@ class One(run.Browsers):
         return None
 
 
-async def measure(folder: Path, count: int) -> pairs.Comparison:
+async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
     """Compare the two ways; fails where either leaves anything else with the shop than what was to be entered."""
     chosen = settings.load(home=folder / "home", linger=0.0)
     kept = store.FileStore(chosen.home)
@@ -86,7 +86,7 @@ async def measure(folder: Path, count: int) -> pairs.Comparison:
                 await raw_form.fill_form(page, shop.url)
 
             try:
-                found = await pairs.compare(by_engine, by_hand, pairs=count)
+                found = await pairs.compare(by_engine, by_hand, pairs=count, warm=warm)
             finally:
                 await raw.end()
                 await browser.close()
