@@ -30,6 +30,8 @@ PATIENCE = 30.0
 """Seconds after which a wait is given up."""
 
 _CONTROL = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b[@-Z\\-_]")
+_BEGUN = re.compile(r"\x1b(\[[?0-9;]*)?")
+"""The beginning of one. At Ctrl-C the kernel throws away what was not read yet, so that the end of it may never come."""
 
 
 class Screen:
@@ -56,8 +58,13 @@ class Screen:
             if text[place] == "\x1b":
                 found = _CONTROL.match(text, place)
                 if found is None:
-                    self._left = text[place:]
-                    return
+                    begun = _BEGUN.match(text, place)
+                    assert begun is not None
+                    if begun.end() == len(text):
+                        self._left = text[place:]
+                        return
+                    place = begun.end()
+                    continue
                 self._obey(found[1] or "", found[2] or "")
                 place = found.end()
             else:

@@ -93,7 +93,7 @@ def test_ctrl_c_in_a_step_leaves_a_run_that_goes_on(project: Project, shop: Shop
         assert terminal.survivors() == []
         assert "Traceback" not in terminal.everything
         again = re.search(r"runops (resume \w+)", terminal.everything)
-        assert again is not None, (terminal.raw, terminal.everything)
+        assert again is not None, terminal.raw
     shop.clear()
     with project.terminal(*again[1].split()) as terminal:
         assert terminal.wait() == 0
