@@ -376,7 +376,8 @@ class Step:
             if self.not_done:
                 engine.journal.note("judged", call=call.call, verdict="not-done", how="confirm")
         seconds = time.monotonic() - self._begun
-        engine.tell(events.StepFinished(self._path, "tolerated" if tolerated else "error", seconds, False, recorded))
+        status = "tolerated" if tolerated else events.ended_by(error)
+        engine.tell(events.StepFinished(self._path, status, seconds, False, recorded))
         return recorded
 
     def _finished(self, status: log.Status, value: Json, error: dict[str, Json] | None = None) -> Json:

@@ -261,7 +261,8 @@ class Blocks:
         try:
             value = await engine.block(nodes, frame, path, unit=True)
         except RunOpsError as error:
-            engine.tell(events.StepFinished(path, "error", time.monotonic() - begun, True, engine.journal.error(error)))
+            seconds, recorded = time.monotonic() - begun, engine.journal.error(error)
+            engine.tell(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
             raise
         engine.tell(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
         return value

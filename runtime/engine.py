@@ -174,7 +174,8 @@ class ExecutionEngine:
             lost = isinstance(value, frames.Lost) or view.lost
             value = frames.Lost(path) if lost else self._normal(value)
         except RunOpsError as error:
-            self.tell(events.StepFinished(path, "error", time.monotonic() - begun, True, self.journal.error(error)))
+            seconds, recorded = time.monotonic() - begun, self.journal.error(error)
+            self.tell(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
             raise
         if not self.settling and self.history.scopes[path].committed is None:
             kept = {"masked": True} if isinstance(value, frames.Lost) else {"value": value}

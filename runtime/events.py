@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal, Protocol
 
+from nodes.errors import Paused, RunOpsError
 from nodes.values import Json
 
-StepStatus = Literal["ok", "error", "tolerated", "skipped", "recorded", "recovered"]
-"""``recorded``: done before the crash and not done again; ``recovered``: done before the crash, as the site confirmed; ``skipped``: ``when`` was false."""
+StepStatus = Literal["ok", "error", "paused", "tolerated", "skipped", "recorded", "recovered"]
+"""``paused``: a person is asked; ``recorded``: done before the crash and not done again; ``recovered``: done before the crash, as the site confirmed; ``skipped``: ``when`` was false."""
 
 RunStatus = Literal["passed", "failed", "paused", "interrupted"]
 
@@ -98,3 +99,8 @@ class Listener(Protocol):
     def __call__(self, event: Event, /) -> None:
         """One event."""
         ...
+
+
+def ended_by(error: RunOpsError) -> StepStatus:
+    """How a node ended that raised ``error``: a question to a person is none of its failures."""
+    return "paused" if isinstance(error, Paused) else "error"

@@ -17,6 +17,7 @@ MARKS: dict[events.StepStatus | None, tuple[str, Tone]] = {
     None: (">>", "running"),
     "ok": ("ok", "good"),
     "error": ("!!", "bad"),
+    "paused": ("??", "odd"),
     "tolerated": ("!?", "odd"),
     "skipped": ("--", "quiet"),
     "recorded": ("==", "quiet"),
@@ -25,6 +26,7 @@ MARKS: dict[events.StepStatus | None, tuple[str, Tone]] = {
 
 REMARKS: dict[events.StepStatus | None, str] = {
     "error": "failed",
+    "paused": "paused",
     "tolerated": "failed, tolerated",
     "skipped": "skipped",
     "recorded": "done before",

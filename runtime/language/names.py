@@ -421,7 +421,7 @@ class _Walk:
                 hint = f"did you mean `inputs.{name}`?"
             elif name in self._declared.setters:
                 hint = f"did you mean `vars.{name}`?"
-            listed = ", ".join(known[:4] + known[4:][-8:])
+            listed = ", ".join(known if len(known) <= 12 else [*known[:4], "…", *known[-8:]])
             self._wrong(
                 slot,
                 use,

@@ -30,7 +30,7 @@ EVENTS = st.one_of(
     st.builds(
         events.StepFinished,
         PATHS,
-        st.sampled_from(["ok", "error", "tolerated", "skipped", "recorded", "recovered"]),
+        st.sampled_from(["ok", "error", "paused", "tolerated", "skipped", "recorded", "recovered"]),
         st.floats(0, 1e6),
         st.booleans(),
         ERRORS,
