@@ -386,7 +386,7 @@ async def test_a_restless_page_takes_one_click(tab: Tab, driven: Session, shown:
     await tab.page.evaluate(
         "document.body.insertAdjacentHTML('beforeend', '<div id=wall style=\"position:fixed;inset:0\">Wall</div>')"
     )
-    driven.bound(1)
+    driven.bound(3)
     with pytest.raises(SiteError) as covered:
         await tab.click(pay)
     assert (covered.value.evidence["problem"], covered.value.phase) == ("covered", "before")

@@ -116,7 +116,7 @@ async def test_a_frame_that_comes_late_and_one_that_is_replaced(tab: Tab, driven
 
 async def test_what_is_missing_in_a_frame(tab: Tab, driven: Session) -> None:
     """The frame that is missing is named, with those that are there; in a frame that is there, the nearest elements of that frame."""
-    driven.bound(0.5)
+    driven.bound(2)
     wanted = [
         (["nowhere"], "no frame matches nowhere", ['name="middle" src="', 'id="other" src="']),
         (["middle", "nowhere"], "no frame matches nowhere in frame middle", ['src="']),
@@ -127,15 +127,15 @@ async def test_what_is_missing_in_a_frame(tab: Tab, driven: Session) -> None:
         assert (raised.value.code, raised.value.phase) == ("target-not-found", "before")
         for line, begins in zip(raised.value.evidence["frames"], known, strict=True):
             assert begins in line
-        driven.bound(0.5)
+        driven.bound(2)
     with pytest.raises(SiteError) as raised:
         await tab.text(Target(css="p", frame="iframe"))
     assert (raised.value.code, raised.value.message[:24]) == ("target-ambiguous", "2 frames match iframe  (")
-    driven.bound(0.5)
+    driven.bound(2)
     with pytest.raises(SiteError) as raised:
         await tab.click(Target(role="button", name="Retrun", frame=WAY))
     assert raised.value.evidence["nearest"] == ['role=button name="Return"']
-    driven.bound(0.5)
+    driven.bound(2)
     with pytest.raises(AuthorError) as bad:
         await tab.click(Target(css="p", frame="iframe["))
     assert bad.value.code == "bad-target"
@@ -145,7 +145,7 @@ async def test_the_nearest_in_the_row_come_first(tab: Tab, driven: Session, show
     """Of what is spelled alike, what stands in the row that was meant is named first."""
     rows = "".join(f"<tr><td>{each}</td><td><button>Pay {each} now</button></td></tr>" for each in ("one", "two"))
     await tab.goto(shown.page("/rows", f"<table>{rows}</table><button>Pay on</button>"))
-    driven.bound(0.5)
+    driven.bound(2)
     with pytest.raises(SiteError) as raised:
         await tab.click(Target(role="button", name="Pay one", within=Target(role="row", has_text="two")))
     nearest = raised.value.evidence["nearest"]

@@ -75,7 +75,7 @@ async def tab(driven: Session, shop: site.Site) -> AsyncIterator[Tab]:
     driven.bound(10)
     async with driven.fresh_page() as fresh:
         await fresh.goto(f"{shop.origin}/")
-        driven.bound(0.3)
+        driven.bound(1)
         yield fresh
 
 
@@ -154,7 +154,7 @@ OBSTACLES: dict[str, Callable[[Tab], Awaitable[object]]] = {
 @pytest.mark.parametrize("problem", OBSTACLES)
 async def test_what_cannot_take_the_deed(problem: str, driven: Session, tab: Tab) -> None:
     """The obstacle is named, nothing was done, and what should have been typed stands nowhere in the error."""
-    driven.bound(1)
+    driven.bound(2)
     error = await failure(OBSTACLES[problem](tab))
     assert (error.code, error.phase) == ("target-not-actionable", "before")
     assert error.evidence["problem"] == problem
@@ -183,7 +183,7 @@ async def test_readiness_is_proved_without_the_deed(
     target: Target, deed: Deed, code: str | None, driven: Session, tab: Tab
 ) -> None:
     """``ready`` fails as the deed would, and leaves the page as it is."""
-    driven.bound(10 if code is None else 1)
+    driven.bound(10 if code is None else 2)
     await tab.page.evaluate("document.addEventListener('click', () => { document.title = 'Clicked'; }, true)")
     if code is None:
         await tab.ready(target, deed)
@@ -247,7 +247,7 @@ async def test_a_dead_site(driven: Session, tab: Tab, shop: site.Site) -> None:
         return site.Answer("late")
 
     shop.answer("/late", late)
-    driven.bound(0.5)
+    driven.bound(2)
     slow = await failure(tab.goto(f"{shop.origin}/late"))
     assert (slow.code, slow.phase) == ("timeout", "after")
     answered.set()

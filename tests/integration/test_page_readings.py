@@ -99,7 +99,7 @@ async def test_tables_are_read_as_a_person_sees_them(tab: Tab, driven: Session, 
 async def test_what_is_no_table(css: str, code: str, said: str, tab: Tab, driven: Session, shown: site.Site) -> None:
     """What cannot be read as a table says why."""
     await tab.goto(f"{shown.origin}/tables")
-    driven.bound(0.3)
+    driven.bound(2)
     with pytest.raises(SiteError) as refused:
         await tab.table(Target(css=css), 1)
     assert refused.value.code == code

@@ -116,7 +116,7 @@ async def test_links_and_forms_open_tabs(path: str, driven: Session, shown: site
 async def test_no_tab_opens(driven: Session, shown: site.Site) -> None:
     """A tab that was expected and does not open is an error after the deed; one that nobody expected disturbs nothing."""
     await driven.page.goto(shown.page("/quiet", button("document.title = 'Clicked'")))
-    driven.bound(0.5)
+    driven.bound(3)
     with pytest.raises(SiteError) as raised:
         async with driven.page.opening("popup"):
             await driven.page.click(GO)
@@ -262,7 +262,7 @@ async def test_a_dialog_is_answered(kind: str, driven: Session, shown: site.Site
 async def test_a_dialog_that_nobody_opens(driven: Session, shown: site.Site) -> None:
     """Waiting for a dialog ends with the time."""
     await driven.page.goto(f"{shown.origin}/")
-    driven.bound(0.3)
+    driven.bound(1)
     with pytest.raises(SiteError) as raised:
         await driven.page.asked(None)
     assert code(raised) == ("no-dialog", "before")
