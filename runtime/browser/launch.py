@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from nodes.errors import SetupError
-from runtime.browser import find, process, watcher
+from runtime import process
+from runtime.browser import find, watcher
 
 START_SECONDS = 30.0
 """How long Chromium may take to start: a cold disk is slow."""

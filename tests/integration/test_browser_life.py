@@ -17,8 +17,8 @@ import pytest
 
 from nodes.errors import SetupError, SiteError
 from nodes.targets import Target
-from runtime import durable
-from runtime.browser import find, launching, own, process
+from runtime import durable, process
+from runtime.browser import find, launching, own
 from runtime.browser.options import BrowserOptions, Mode, Viewport
 from runtime.browser.session import Session
 from tests import browsers, site

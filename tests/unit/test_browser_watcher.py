@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from runtime.browser import launch, process, watcher
+from runtime import process
+from runtime.browser import launch, watcher
 from tests import browsers
 
 TOKEN = "token of this test"
