@@ -15,6 +15,7 @@ from pathlib import Path
 from nodes.errors import LogError, SiteError
 from runtime import durable, journal
 from runtime.browser import port
+from runtime.crashes import CrashPoint, crash_point
 
 
 class Checkpoints:
@@ -64,6 +65,7 @@ class Checkpoints:
 
     async def _write(self, captured: port.Captured, after: int) -> None:
         file = self._private / f"checkpoint-{after}.json"
+        crash_point(CrashPoint.CHECKPOINT_TAKEN)
         try:
             await asyncio.to_thread(durable.write, file, captured.data)
         except OSError as error:
@@ -73,6 +75,7 @@ class Checkpoints:
                 mend="free some space (or mend the disk), then resume the run: nothing was done on the site after this",
                 evidence={"file": str(file), "errno": error.errno},
             ) from None
+        crash_point(CrashPoint.CHECKPOINT_FILE)
         before = self._journal.history.checkpoint
         self._journal.checkpoint(file.name, captured.urls, after)
         # After a power cut the log may end before this entry, so the last one that is known to be on the disk keeps its file.

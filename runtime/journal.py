@@ -12,6 +12,7 @@ from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import history as history_module
 from runtime import log, secrets, store
+from runtime.crashes import CrashPoint, crash_point
 
 LARGE = 4096
 """Bytes of JSON from which on a value stands in a blob."""
@@ -41,30 +42,49 @@ class Journal:
         """Write a call; with ``barrier`` it is on the disk when this returns."""
         fields = self._value(call.args, call.path)
         update = {"args": fields.get("value"), "blob": fields.get("blob"), "matched": self.masker.json(call.matched)}
-        written = self._append(call.model_copy(update=update))
-        if barrier:
-            self.barrier()
+        call = call.model_copy(update=update)
+        if not barrier:
+            return self._append(call)
+        crash_point(CrashPoint.BEFORE_CALL)
+        written = self._append(call)
+        crash_point(CrashPoint.CALL_APPENDED)
+        self.barrier()
+        crash_point(CrashPoint.CALL_SYNCED)
         return written
 
     def result(self, call: log.Call, status: log.Status, *, value: Json = None, **fields: Any) -> log.Result:
         """Write the outcome of ``call``. ``value`` is normalised already."""
         if fields.get("error") is not None:
             fields["error"] = self.masker.json(fields["error"])
-        return self._append(
-            log.Result(thread=call.thread, call=call.call, status=status, **fields, **self._value(value, call.path))
+        result = log.Result(
+            thread=call.thread, call=call.call, status=status, **fields, **self._value(value, call.path)
         )
+        if call.effect != "effect":
+            return self._append(result)
+        over = status in ("ok", "error")
+        if over:
+            crash_point(CrashPoint.DEED_OVER)
+        written = self._append(result)
+        crash_point(CrashPoint.RESULT_APPENDED if over else CrashPoint.CLOSED)
+        return written
 
     def scope(self, path: str, event: Any, node: str, *, value: Json = None, **fields: Any) -> log.Scope:
         """Write what a container opened, decided or committed."""
-        return self._append(log.Scope(path=path, event=event, node=node, **fields, **self._value(value, path)))
+        written = self._append(log.Scope(path=path, event=event, node=node, **fields, **self._value(value, path)))
+        crash_point(CrashPoint(event))
+        return written
 
     def checkpoint(self, file: str, urls: list[str], after: int) -> log.Checkpoint:
         """Write that a checkpoint was taken; ``after`` is the last line whose consequences it holds."""
-        return self._append(log.Checkpoint(file=file, urls=[self.masker.text(url) for url in urls], after=after))
+        written = self._append(log.Checkpoint(file=file, urls=[self.masker.text(url) for url in urls], after=after))
+        crash_point(CrashPoint.CHECKPOINT_APPENDED)
+        return written
 
     def note(self, name: log.NoteName, **data: Json) -> log.Note:
         """Write a note."""
-        return self._append(log.Note(name=name, data=self.masker.json(data)))
+        written = self._append(log.Note(name=name, data=self.masker.json(data)))
+        crash_point(CrashPoint(name))
+        return written
 
     def barrier(self) -> None:
         """Everything written is on the disk when this returns."""
@@ -119,6 +139,7 @@ class Journal:
     def _blob(self, data: bytes, path: str) -> log.Blob:
         blob = self.conversation.put_blob(data, path)
         self.blobs.add(blob.sha256)
+        crash_point(CrashPoint.BLOB)
         return blob
 
 

@@ -177,6 +177,11 @@ class Chromium:
             raise ConnectionResetError("the browser's watcher is gone")
         return json.loads(line)
 
+    async def linger(self, seconds: float) -> None:
+        """Have it live for so long once we are gone. Raises OSError where its watcher does not answer."""
+        async with asyncio.timeout(WATCHER_SECONDS):
+            await self._say({"linger": seconds})
+
     @property
     def gone(self) -> bool:
         """Whether the watcher has let go of us: Chromium has ended."""

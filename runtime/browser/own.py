@@ -20,6 +20,7 @@ from runtime.browser import cdp, checkpoint, downloads, driver, failures, find, 
 from runtime.browser.emulation import Emulation
 from runtime.browser.options import BrowserOptions, Permission
 from runtime.browser.session import Session
+from runtime.crashes import CrashPoint, crash_point
 
 STATE = "browser.json"
 """The file in the run's private folder that says where its Chromium is."""
@@ -122,8 +123,14 @@ class Own:
             names = {name: self._targets[page] for name, page in named.items() if page in self._targets}
             current = self._targets.get(session.page.page, "")
             state = {**dataclasses.asdict(self._chromium.alive), "tabs": {"names": names, "current": current}}
+            crash_point(CrashPoint.BROWSER_STARTED)
             await asyncio.to_thread(durable.write, self._state, json.dumps(state).encode())
+            crash_point(CrashPoint.BROWSER_KNOWN)
             return len(names) == len(named) and bool(current)
+
+    async def linger(self, seconds: float) -> None:
+        """Have Chromium live for so long once we are gone. Raises OSError where it is gone."""
+        await self._chromium.linger(seconds)
 
     async def end(self, keep: bool) -> None:
         """Let go of everything; Chromium ends too, unless it is to be kept. Never raises for a browser that is gone."""
@@ -151,7 +158,8 @@ async def open_own(
     starting = launch.start(
         executable,
         private,
-        linger=linger,
+        # Until a file says where it is nobody would find it again, so it ends with us.
+        linger=0.0,
         headed=headed,
         further=_switches(options),
         environment={"TZ": options.timezone} if options.timezone else {},
@@ -161,7 +169,8 @@ async def open_own(
         await own.connect(options, origins)
         context = await own.playwright_context()
         session = await own.session(context, None)
-    except (cdp.Gone, Error) as error:
+        await own.linger(linger)
+    except (cdp.Gone, Error, ConnectionError, TimeoutError) as error:
         await own.end(keep=False)
         raise SetupError(
             "browser-not-started", f"{executable} ended while it was being connected to: {error}"

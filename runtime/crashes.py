@@ -1,0 +1,74 @@
+"""The moments at which a run may die, by name. ``docs/crash-recovery.md`` says of each what is on the disk and what a resume does with it.
+
+Between two of them a process does nothing that outlives it. A test sets ``hook`` and ends the process there; a run has none.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+
+
+class CrashPoint(enum.StrEnum):
+    """A moment right after which the process may be gone. A deed is a step of class *effect*."""
+
+    # A deed
+    BEFORE_CALL = "before-call"
+    """Everything is ready, and the deed's call is not appended."""
+    CALL_APPENDED = "call-appended"
+    """The deed's call is appended, and not on the disk."""
+    CALL_SYNCED = "call-synced"
+    """The deed's call is on the disk, and the deed is not begun."""
+    DEED_OVER = "deed-over"
+    """The deed is over, and its result is not appended."""
+    RESULT_APPENDED = "result-appended"
+    """The deed's result is appended, and not on the disk."""
+
+    # A container, a turn, a block, the run itself
+    OPENED = "opened"
+    DECIDED = "decided"
+    """A decision is appended: of a container, or of a person about a deed."""
+    COMMITTED = "committed"
+    FAILED = "failed"
+
+    # A checkpoint
+    CHECKPOINT_TAKEN = "checkpoint-taken"
+    """The browser's state is read, and no file has it."""
+    CHECKPOINT_FILE = "checkpoint-file"
+    """The state's file is on the disk, and no entry names it."""
+    CHECKPOINT_APPENDED = "checkpoint-appended"
+
+    # A large value
+    BLOB = "blob"
+    """A blob is on the disk, and no entry names it."""
+
+    # The browser
+    BROWSER_STARTED = "browser-started"
+    """It can be driven, and the file does not say so, or not what its tabs are."""
+    BROWSER_KNOWN = "browser-known"
+    """The file says where it is and what its tabs are."""
+
+    # What a resume settles
+    CLOSED = "closed"
+    """The call that a crash left open has its result: interrupted, recovered or skipped."""
+
+    # Notes, each by its name in the log
+    CLAIMED = "claimed"
+    CHANGED = "changed"
+    RESTORING = "restoring"
+    RESTORED = "restored"
+    JUDGED = "judged"
+    PAUSED = "paused"
+    ANSWERED = "answered"
+    ENDED = "ended"
+    """How the run ended is appended, and not on the disk."""
+
+
+hook: Callable[[CrashPoint], None] | None = None
+"""Called at each point; None but in tests."""
+
+
+def crash_point(name: CrashPoint) -> None:
+    """Here the process may die."""
+    if hook is not None:
+        hook(name)
