@@ -98,7 +98,7 @@ class Shop:
         """The rows of a kind and subject, oldest first: id, time, request_id, kind, subject, detail.
 
         Kinds: payment, note, decision, refund, document, invoice, price, delivery_draft, delivery, gate_reserved,
-        gate_released, label, form, registration_draft, registration, sign_in, sign_out.
+        gate_released, label, cart, checkout, receipt, form, registration_draft, registration, sign_in, sign_out.
         """
         return self.api("GET", "/_ledger" + _query(kind=kind, subject=subject))
 

@@ -77,6 +77,7 @@ MENU = {
     "/delivery": "Delivery",
     "/dock": "Dock",
     "/prices": "Prices",
+    "/articles": "Articles",
     "/form": "Application",
     "/register": "Register",
 }

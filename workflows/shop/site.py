@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from workflows.shop import (
     api,
+    checkout,
     delivery,
     dock,
     documents,
@@ -23,7 +24,7 @@ from workflows.shop.web import RefusedError, Request, Response, Route, Shop, jso
 
 ROUTES: tuple[Route, ...] = (
     *sign_in.ROUTES, *orders.ROUTES, *refunds.ROUTES, *documents.ROUTES, *triage.ROUTES, *delivery.ROUTES, *dock.ROUTES,
-    *prices.ROUTES, *form.ROUTES, *register.ROUTES, *mirror.ROUTES, *api.ROUTES,
+    *prices.ROUTES, *checkout.ROUTES, *form.ROUTES, *register.ROUTES, *mirror.ROUTES, *api.ROUTES,
 )  # fmt: skip
 
 
