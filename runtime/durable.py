@@ -17,6 +17,32 @@ def write(path: Path, data: bytes) -> None:
     _write(path, (data,))
 
 
+def write_once(path: Path, data: bytes) -> bool:
+    """As ``write``, but what stands at ``path`` already stays: whether ``data`` was put there. Of several at once one puts it. Raises OSError."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(temporary)  # noqa: PTH108 - a name, as mkstemp gives it
+    sync_folder(path.parent)
+    return True
+
+
+def folder(path: Path, mode: int = 0o700) -> None:
+    """Make the folder where it is missing, by default for its owner only, and what it stands in; its name is on the disk when this returns. Raises OSError."""
+    if path.is_dir():
+        return
+    folder(path.parent, 0o777)
+    path.mkdir(mode, exist_ok=True)
+    sync_folder(path.parent)
+
+
 async def keep(path: Path, data: bytes | Path) -> tuple[int, str]:
     """``write`` of bytes or of what a file holds, beside other work; returns size and SHA-256 of what was written."""
     return await asyncio.to_thread(_write, path, (data,) if isinstance(data, bytes) else _chunks(data))

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from nodes.errors import LogError, RunHeld, UsageError
 from nodes.values import Json
-from runtime import durable, log
+from runtime import durable, locks, log
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 ID = re.compile(rf"^[{CROCKFORD}]{{26}}$")
@@ -74,7 +74,10 @@ class Store(Protocol):
     """Keeps conversations and blobs."""
 
     def create(self, conversation: str) -> Conversation:
-        """A new, empty conversation, owned by this process."""
+        """A new, empty conversation, owned by this process. One whose maker died before its first entry was whole is made anew.
+
+        Raises LogError ``run-exists`` where it holds an entry, RunHeld where a living process holds it.
+        """
         ...
 
     def claim(self, conversation: str) -> tuple[Conversation, list[log.AnyEntry]]:
@@ -90,6 +93,13 @@ class Store(Protocol):
 
     def ids(self) -> list[str]:
         """Every conversation, oldest first."""
+        ...
+
+    def keyed(self, key: str) -> str:
+        """The id of the conversation that belongs to ``key``: the same for whoever asks, chosen when first asked, and on the disk when this returns.
+
+        Whether that conversation was ever made is another question.
+        """
         ...
 
     def blob(self, sha256: str) -> bytes:
@@ -113,7 +123,7 @@ class FileStore(Store):
         self.home = home
         with _disk(home):
             for folder in (home, home / "conversations", home / "blobs", home / "private"):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                durable.folder(folder)
             ignore = home / ".gitignore"
             if not ignore.exists():
                 ignore.write_text("*\n")
@@ -122,21 +132,27 @@ class FileStore(Store):
     def create(self, conversation: str) -> Conversation:
         path = self._file(conversation)
         with _disk(path):
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-            durable.sync_folder(path.parent)
-        if not _lock(handle):
-            os.close(handle)
-            raise _held(self.read(conversation))
+            handle = locks.hold(path, make=True)
+            if handle is None:
+                raise _held(conversation, _whole_entries(path))
+            try:
+                if b"\n" in path.read_bytes():
+                    raise _exists(conversation, path)
+                # Whoever made it died before its first line was whole: nothing was done in it.
+                os.ftruncate(handle, 0)
+                durable.sync_folder(path.parent)
+            except BaseException:
+                os.close(handle)
+                raise
         return _OpenFile(self, conversation, handle, seq=0)
 
     @override
     def claim(self, conversation: str) -> tuple[Conversation, list[log.AnyEntry]]:
         path = self._existing(conversation)
         with _disk(path):
-            handle = os.open(path, os.O_RDWR | os.O_APPEND)
-        if not _lock(handle):
-            os.close(handle)
-            raise _held(self.read(conversation))
+            handle = locks.hold(path)
+        if handle is None:
+            raise _held(conversation, _whole_entries(path))
         try:
             entries, torn = _parse(path, path.read_bytes())
             owned = _OpenFile(self, conversation, handle, seq=len(entries))
@@ -155,7 +171,7 @@ class FileStore(Store):
         with _disk(path):
             data = path.read_bytes()
         entries, torn = _parse(path, data)
-        return Reading(conversation, entries, torn, _is_held(path))
+        return Reading(conversation, entries, torn, self.held(conversation))
 
     @override
     def ids(self) -> list[str]:
@@ -180,17 +196,38 @@ class FileStore(Store):
 
     def held(self, conversation: str) -> bool:
         """Whether a living process owns the log."""
-        return _is_held(self._existing(conversation))
+        path = self._existing(conversation)
+        with _disk(path):
+            return locks.is_held(path)
 
     def conversation_file(self, conversation: str) -> Path:
         """Where the conversation's log stands."""
         return self._file(conversation)
 
     @override
+    def keyed(self, key: str) -> str:
+        path = self.home / "keys" / hashlib.sha256(key.encode()).hexdigest()
+        with _disk(path):
+            if not path.exists():
+                durable.folder(path.parent)
+                durable.write_once(path, new_id().encode())
+            known = path.read_text(errors="replace")
+            # Whoever wrote it may have died before its name was on the disk.
+            durable.sync_folder(path.parent)
+        if not ID.match(known):
+            raise LogError(
+                "log-damaged",
+                f"{path}: this file should name the run of the key {key!r}, and names none",
+                mend="put the file back from a copy, or use another key",
+                evidence={"file": str(path)},
+            )
+        return known
+
+    @override
     def private(self, conversation: str) -> Path:
         folder = self.home / "private" / conversation
         with _disk(folder):
-            folder.mkdir(mode=0o700, exist_ok=True)
+            durable.folder(folder)
         return folder
 
     @override
@@ -220,6 +257,8 @@ class _OpenFile(Conversation):
         self._seq = seq
         self._failed: OSError | None = None
         self._unsynced = False
+        self._kept: set[str] = set()
+        """Hashes of the blobs whose names are known to be on the disk."""
 
     @override
     def append(self, entry: log.AnyEntry) -> log.AnyEntry:
@@ -251,9 +290,13 @@ class _OpenFile(Conversation):
         sha256 = hashlib.sha256(data).hexdigest()
         file = self._store.blob_file(sha256)
         with self._trusted():
-            if not file.exists():
-                file.parent.mkdir(mode=0o700, exist_ok=True)
+            if not _touched(file):
+                durable.folder(file.parent)
                 durable.write(file, data)
+            elif sha256 not in self._kept:
+                # Whoever wrote it may have died before its name was on the disk.
+                durable.sync_folder(file.parent)
+        self._kept.add(sha256)
         preview = data[:200].decode(errors="ignore")
         return log.Blob(sha256=sha256, bytes=len(data), preview=preview, path=f"@state/{self.id}/{path}")
 
@@ -285,6 +328,19 @@ def me() -> dict[str, Json]:
     }
 
 
+def _touched(blob: Path) -> bool:
+    """Whether the blob is there; it is then as young as one that was written just now.
+
+    ``runops prune`` takes away blobs that no log names and that are older than an hour: it gives them another name, looks at their
+    age again, and puts back what was touched meanwhile. So a blob that is found here stays until an entry names it.
+    """
+    try:
+        os.utime(blob)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def _sync(handle: int) -> None:
     if platform.system() == "Darwin":
         fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
@@ -292,39 +348,33 @@ def _sync(handle: int) -> None:
         os.fdatasync(handle)
 
 
-def _lock(handle: int) -> bool:
-    """Take the lock. A reader that looks whether it is held takes it for an instant, so one refusal is not believed."""
-    for _ in range(20):
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.01)
-        else:
-            return True
-    return False
-
-
-def _is_held(path: Path) -> bool:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
-
-
-def _held(reading: Reading) -> RunHeld:
-    claims = [entry for entry in reading.entries if isinstance(entry, log.Note) and entry.name == "claimed"]
+def _held(conversation: str, entries: list[log.AnyEntry]) -> RunHeld:
+    claims = [entry for entry in entries if isinstance(entry, log.Note) and entry.name == "claimed"]
     holder = claims[-1].data if claims else {}
     since = claims[-1].at if claims else "just now"
     return RunHeld(
         "run-held",
-        f"run {reading.id} is held by process {holder.get('pid', '?')} on {holder.get('host', 'this machine')} since {since}",
+        f"run {conversation} is held by process {holder.get('pid', '?')} on {holder.get('host', 'this machine')} since {since}",
         mend="wait until it ends, or interrupt it (Ctrl-C in its terminal, or SIGTERM)",
         evidence=dict(holder),
     )
+
+
+def _exists(conversation: str, path: Path) -> LogError:
+    return LogError(
+        "run-exists",
+        f"there is a run {conversation} already ({path})",
+        mend=f"go on with it: `runops resume {conversation}`",
+        evidence={"file": str(path)},
+    )
+
+
+def _whole_entries(path: Path) -> list[log.AnyEntry]:
+    """What can be read of a log that somebody may be writing; nothing where it is damaged."""
+    try:
+        return _parse(path, path.read_bytes())[0]
+    except LogError:
+        return []
 
 
 def _parse(path: Path, data: bytes) -> tuple[list[log.AnyEntry], int]:

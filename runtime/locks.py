@@ -1,0 +1,60 @@
+"""The kernel's lock on a log file: it ends with the process that holds it, however that ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+
+def hold(path: Path, *, make: bool = False) -> int | None:
+    """A handle for reading and appending that has the file's lock; None where a living process has it. Closing it gives the lock up.
+
+    ``make`` makes the file where it is missing. Raises OSError.
+    """
+    flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if make else 0)
+    while True:
+        handle = os.open(path, flags, 0o600)
+        try:
+            if not _lock(handle):
+                os.close(handle)
+                return None
+            if _is_at(handle, path):
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        # Whoever held the lock until now took the file away: what we have locked has no name any more.
+        os.close(handle)
+
+
+def is_held(path: Path) -> bool:
+    """Whether a living process has the file's lock. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _lock(handle: int) -> bool:
+    """Take the lock. A reader that looks whether it is held takes it for an instant, so one refusal is not believed."""
+    for _ in range(20):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        else:
+            return True
+    return False
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False

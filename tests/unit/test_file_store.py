@@ -1,0 +1,141 @@
+"""The file store, where it is more than its interface: what a dead process left, several at once, and what a power cut would take."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import LogError, RunHeld
+from runtime import durable, log, store
+
+
+def note(number: int) -> log.Note:
+    """Any entry."""
+    return log.Note(name="restored", data={"mode": "attached", "number": number})
+
+
+@pytest.mark.parametrize("left", [b"", b'{"v":1,"seq":1,"at":"2026', b"\0" * 300], ids=["empty", "torn", "zeros"])
+def test_a_run_whose_maker_died_before_its_first_line_is_made_anew(tmp_path: Path, left: bytes) -> None:
+    """What a process left that died before its first entry was whole is emptied, and the run begins at line 1."""
+    kept, run = store.FileStore(tmp_path), store.new_id()
+    kept.conversation_file(run).write_bytes(left)
+    conversation = kept.create(run)
+    written = conversation.append(note(1))
+    conversation.close()
+    assert kept.read(run).entries == [written]
+
+
+def test_a_run_that_began_is_not_made_anew(tmp_path: Path) -> None:
+    """A run with an entry is refused to whoever would make it, and nothing of it is lost."""
+    kept, run = store.FileStore(tmp_path), store.new_id()
+    conversation = kept.create(run)
+    conversation.append(note(1))
+    conversation.close()
+    before = kept.conversation_file(run).read_bytes()
+    with pytest.raises(LogError, match=f"there is a run {run} already") as caught:
+        kept.create(run)
+    assert caught.value.code == "run-exists"
+    assert kept.conversation_file(run).read_bytes() == before
+    assert not kept.held(run)
+
+
+def test_a_run_that_somebody_is_making_is_held(tmp_path: Path) -> None:
+    """Between its making and its first entry a run belongs to its maker already."""
+    kept, run = store.FileStore(tmp_path), store.new_id()
+    conversation = kept.create(run)
+    with pytest.raises(RunHeld):
+        kept.create(run)
+    written = conversation.append(note(1))
+    conversation.close()
+    assert kept.read(run).entries == [written]
+
+
+def test_a_file_that_was_taken_away_while_its_lock_was_waited_for_is_not_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who gets the lock of a file that has no name any more makes the run anew under its name."""
+    kept, run = store.FileStore(tmp_path), store.new_id()
+    file = kept.conversation_file(run)
+    file.touch()
+    really, removed = store.locks.fcntl.flock, list[bool]()
+
+    def flock(handle: int, operation: int) -> None:
+        if not removed:
+            removed.append(True)
+            file.unlink()
+        really(handle, operation)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store.locks.fcntl, "flock", flock)
+        conversation = kept.create(run)
+    written = conversation.append(note(1))
+    conversation.close()
+    assert removed
+    assert kept.read(run).entries == [written]
+
+
+def test_of_many_who_ask_for_a_key_at_once_all_get_the_same_run(tmp_path: Path) -> None:
+    """However many ask for a new key at once, there is one run for it."""
+    many = 8
+    for key in ("nightly", "a key\nwith anything in it ü", ""):
+        ready = threading.Barrier(many)
+
+        def ask(_number: int, key: str = key, ready: threading.Barrier = ready) -> str:
+            kept = store.FileStore(tmp_path)
+            ready.wait()
+            return kept.keyed(key)
+
+        with ThreadPoolExecutor(many) as pool:
+            found = set(pool.map(ask, range(many)))
+        assert len(found) == 1
+        assert store.ID.match(found.pop())
+    assert not list((tmp_path / "keys").glob(".*"))
+
+
+def test_a_damaged_key_is_named(tmp_path: Path) -> None:
+    """The file of a key that names no run is refused by its path: no other run is begun in its place."""
+    kept = store.FileStore(tmp_path)
+    kept.keyed("nightly")
+    (file,) = (tmp_path / "keys").iterdir()
+    file.write_bytes(b"\xff\0")
+    with pytest.raises(LogError, match=str(file)) as caught:
+        kept.keyed("nightly")
+    assert caught.value.code == "log-damaged"
+
+
+def test_a_blob_that_is_kept_again_is_as_young_as_a_new_one(tmp_path: Path) -> None:
+    """Keeping a value that is there already makes its file young, so that nobody who clears away old ones takes it."""
+    kept = store.FileStore(tmp_path)
+    conversation = kept.create(store.new_id())
+    file = kept.blob_file(conversation.put_blob(b"large", "orders").sha256)
+    os.utime(file, (1, 1))
+    conversation.put_blob(b"large", "orders")
+    assert file.stat().st_mtime > 1
+    file.unlink()
+    conversation.put_blob(b"large", "orders")
+    assert file.read_bytes() == b"large"
+    conversation.close()
+
+
+def test_every_name_is_on_the_disk_before_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder or file that the store made has its name brought to the disk: what a power cut leaves has all of them."""
+    synced: set[Path] = set()
+    really = durable.sync_folder
+
+    def sync_folder(folder: Path) -> None:
+        really(folder)
+        synced.update(folder.iterdir())
+
+    monkeypatch.setattr(durable, "sync_folder", sync_folder)
+    kept, run = store.FileStore(tmp_path / "home"), store.new_id()
+    kept.keyed("nightly")
+    conversation = kept.create(run)
+    conversation.put_blob(b"large", "orders")
+    conversation.close()
+    kept.private(run)
+    made = {each for each in tmp_path.rglob("*") if each.name != ".gitignore"}
+    assert made - synced == set()
