@@ -198,7 +198,7 @@ def _load(database: duckdb.DuckDBPyConnection, kept: store.FileStore) -> list[Lo
         except LogError as error:
             database.execute("ROLLBACK")
             left_out.append(error)
-        except FileNotFoundError:  # it was taken away meanwhile
+        except (FileNotFoundError, UsageError):  # it was taken away meanwhile
             database.execute("ROLLBACK")
         else:
             database.execute("COMMIT")

@@ -41,6 +41,9 @@ def list_runs(chosen: settings.Settings) -> list[RunSummary]:
         except LogError as error:
             summaries.append(RunSummary(run, "?", "damaged", "", "", 0, error.message))
             continue
+        except UsageError:
+            # `runops prune` took it away since its name was read.
+            continue
         past = history.History(reading.entries)
         if past.header is not None:
             steps = sum(1 for path in past.order if past.done(path) is not None)

@@ -149,7 +149,7 @@ class FileStore(Store):
     @override
     def claim(self, conversation: str) -> tuple[Conversation, list[log.AnyEntry]]:
         path = self._existing(conversation)
-        with _disk(path):
+        with _disk(path), self._there(conversation):
             handle = locks.hold(path)
         if handle is None:
             raise _held(conversation, _whole_entries(path))
@@ -168,7 +168,7 @@ class FileStore(Store):
     @override
     def read(self, conversation: str) -> Reading:
         path = self._existing(conversation)
-        with _disk(path):
+        with _disk(path), self._there(conversation):
             data = path.read_bytes()
         entries, torn = _parse(path, data)
         return Reading(conversation, entries, torn, self.held(conversation))
@@ -180,10 +180,10 @@ class FileStore(Store):
     @override
     def blob(self, sha256: str) -> bytes:
         path = self.blob_file(sha256)
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            raise LogError("blob-missing", f"a value of the run is missing: {path}", mend="put the file back") from None
+        found = map(_bytes_of, (path, self.blob_aside(sha256), path))
+        data = next((each for each in found if each is not None), None)
+        if data is None:
+            raise LogError("blob-missing", f"a value of the run is missing: {path}", mend="put the file back")
         if hashlib.sha256(data).hexdigest() != sha256:
             raise LogError(
                 "blob-missing", f"a value of the run was changed: {path}", mend="put the file back as it was"
@@ -194,10 +194,14 @@ class FileStore(Store):
         """Where the blob of this hash stands."""
         return self.home / "blobs" / sha256[:2] / sha256
 
+    def blob_aside(self, sha256: str) -> Path:
+        """Where the blob stands while ``runops prune`` finds out whether somebody wants it after all."""
+        return self.home / "blobs" / sha256[:2] / f"{sha256}.aside"
+
     def held(self, conversation: str) -> bool:
         """Whether a living process owns the log."""
         path = self._existing(conversation)
-        with _disk(path):
+        with _disk(path), self._there(conversation):
             return locks.is_held(path)
 
     def conversation_file(self, conversation: str) -> Path:
@@ -240,10 +244,21 @@ class FileStore(Store):
     def _existing(self, conversation: str) -> Path:
         path = self._file(conversation)
         if not ID.match(conversation) or not path.exists():
-            raise UsageError(
-                "unknown-run", f"there is no run {conversation} in {self.home}", mend="`runops runs` lists the runs"
-            )
+            raise self._unknown(conversation)
         return path
+
+    def _unknown(self, conversation: str) -> UsageError:
+        return UsageError(
+            "unknown-run", f"there is no run {conversation} in {self.home}", mend="`runops runs` lists the runs"
+        )
+
+    @contextlib.contextmanager
+    def _there(self, conversation: str) -> Generator[None]:
+        """Whoever looked a moment ago found the log; ``runops prune`` may have taken it away meanwhile."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise self._unknown(conversation) from None
 
 
 class _OpenFile(Conversation):
@@ -326,6 +341,13 @@ def me() -> dict[str, Json]:
         "boot": round(psutil.boot_time()),
         "host": socket.gethostname(),
     }
+
+
+def _bytes_of(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def _touched(blob: Path) -> bool:

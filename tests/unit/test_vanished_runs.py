@@ -1,0 +1,90 @@
+"""A run that is taken away while somebody looks: whoever reads copes with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import UsageError
+from runtime import log, running, store
+from runtime.cli import app
+
+WORKFLOW = """
+version: 1
+name: One
+nodes: [{id: one, type: transform, expr: 1}]
+"""
+
+
+@pytest.fixture
+def vanishing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """Two runs, of which the first is taken away as soon as its name has been read."""
+    monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.yaml").write_text(WORKFLOW)
+    gone, left = (running.run_workflow("one.yaml").run for _ in range(2))
+    listed = store.FileStore.ids
+
+    def ids(kept: store.FileStore) -> list[str]:
+        found = listed(kept)
+        kept.conversation_file(gone).unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(store.FileStore, "ids", ids)
+    return gone, left
+
+
+def test_the_list_has_the_others(vanishing: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """`runs` and `query` tell of the runs that are there."""
+    _gone, left = vanishing
+    assert app.run(["runs", "--json"]) == 0
+    assert [each["id"] for each in json.loads(capsys.readouterr().out)["runs"]] == [left]
+
+
+def test_a_query_has_the_others(vanishing: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """`query` tells of the runs that are there."""
+    _gone, left = vanishing
+    assert app.run(["query", "SELECT run FROM runs", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["rows"], told["left_out"]) == ([{"run": left}], [])
+
+
+@pytest.mark.parametrize("command", ["show", "resume"])
+def test_a_command_on_it_says_so(command: str, vanishing: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Who asks for it by name is told that there is no such run, with exit code 2."""
+    gone, _left = vanishing
+    assert app.run([command, gone]) == 2
+    assert f"error[unknown-run]: there is no run {gone}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("way", ["read", "claim", "held"])
+def test_the_store_says_so_at_the_last_moment(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the file goes between the look and the opening of it, the run is unknown, and nothing was written wrongly."""
+    kept, run = store.FileStore(tmp_path), store.new_id()
+    conversation = kept.create(run)
+    conversation.append(log.Note(name="tail-cut", data={"bytes": 0}))
+    conversation.close()
+    there = kept._existing
+
+    def look(conversation: str) -> Path:
+        found = there(conversation)
+        found.unlink()
+        return found
+
+    monkeypatch.setattr(kept, "_existing", look)
+    with pytest.raises(UsageError) as caught:
+        getattr(kept, way)(run)
+    assert caught.value.code == "unknown-run"
+    assert kept.ids() == []
+
+
+def test_a_value_that_is_looked_at_is_still_there(tmp_path: Path) -> None:
+    """A blob that stands aside, while it is found out whether somebody wants it, is read from there."""
+    kept = store.FileStore(tmp_path)
+    conversation = kept.create(store.new_id())
+    blob = conversation.put_blob(b"large", "step")
+    conversation.close()
+    kept.blob_file(blob.sha256).rename(kept.blob_aside(blob.sha256))
+    assert kept.blob(blob.sha256) == b"large"
