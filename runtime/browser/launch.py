@@ -22,6 +22,9 @@ from runtime.browser import find, watcher
 START_SECONDS = 30.0
 """How long Chromium may take to start: a cold disk is slow."""
 
+STATE = "browser.json"
+"""The file in a run's private folder that says where its Chromium is: an ``Alive``, and what its tabs are called."""
+
 WATCHER_SECONDS = 10.0
 """How long the watcher may take to end Chromium, and to answer."""
 

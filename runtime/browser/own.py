@@ -22,8 +22,7 @@ from runtime.browser.options import BrowserOptions, Permission
 from runtime.browser.session import Session
 from runtime.crashes import CrashPoint, crash_point
 
-STATE = "browser.json"
-"""The file in the run's private folder that says where its Chromium is."""
+STATE = launch.STATE
 
 TELL_SECONDS = 1.0
 """How long a tab may take to say which it is."""

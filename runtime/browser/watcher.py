@@ -18,6 +18,9 @@ of both. Then it takes lines of JSON from each connection; the first must be {"t
 
     {"linger": seconds}   how long to wait from now on           {"ok": true}
     {"end": true}         end Chromium, remove the folders, go   {"ended": true}
+
+Whoever only wants to know says {"token": "…", "look": true}, is told {"holders": engines that hold on, "left": seconds until the end, or null
+while somebody does}, and is hung up on: that makes nobody an engine, and changes nothing about the time that is left.
 """
 
 from __future__ import annotations
@@ -66,7 +69,7 @@ class Engine:
         *lines, self.buffer = (self.buffer + chunk).split(b"\n")
         return lines
 
-    def answer(self, message: dict[str, bool]) -> None:
+    def answer(self, message: dict[str, Any]) -> None:
         """Send a line; an engine that is gone misses nothing."""
         with contextlib.suppress(OSError):
             self.connection.sendall(json.dumps(message).encode() + b"\n")
@@ -122,7 +125,11 @@ class Watcher:
         try:
             message = json.loads(line)
             if not engine.known:
-                engine.known = message["token"] == self.spec["token"]
+                welcome = message["token"] == self.spec["token"]
+                if welcome and message.get("look"):
+                    engine.answer(self.looked_at())
+                    return False
+                engine.known = welcome
                 if engine.known:
                     self.deadline = None
                     engine.answer({"ok": True})
@@ -135,6 +142,11 @@ class Watcher:
             return False
         engine.answer({"ok": True})
         return True
+
+    def looked_at(self) -> dict[str, Any]:
+        """What somebody is told who only looks."""
+        left = None if self.deadline is None else round(max(self.deadline - time.monotonic(), 0.0), 3)
+        return {"holders": sum(each.known for each in self.engines.values()), "left": left}
 
     def end(self) -> None:
         """End Chromium and all its helpers, remove its folders, and tell whoever asked for it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import json
 import logging
 import os
@@ -22,7 +21,7 @@ import typer
 
 from nodes.values import Json
 from runtime import answers, events, outcomes, running, settings
-from runtime.browser import launch, own
+from runtime.browser import surviving
 from runtime.cli import console, signals
 from runtime.display.base import Display, choose
 from runtime.display.text import duration, harmless, one_line
@@ -169,10 +168,8 @@ def hush() -> None:
 
 def end_browser(private: Path) -> None:
     """Ask the watcher of a run's browser to end it now; nothing happens where there is none."""
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        state: dict[str, Any] = json.loads((private / own.STATE).read_text())
-        alive = launch.Alive(**{field.name: state[field.name] for field in dataclasses.fields(launch.Alive)})
-        if alive.lives():
+    if (alive := surviving.find(private)) is not None:
+        with contextlib.suppress(OSError):
             os.kill(alive.watcher, signal.SIGTERM)
 
 
@@ -192,7 +189,7 @@ def closing(ended: events.RunEnded, again: str | None = None) -> str:
         return f"{console.paint('passed', console.BOLD, 32)}  {duration(ended.seconds)}{tolerated}  run {ended.run}"
     error = ended.question or ended.error or {}
     word = console.paint(
-        ended.status.upper(), console.BOLD, console.YELLOW if ended.status == "paused" else console.RED
+        ended.status.upper(), console.BOLD, console.YELLOW if ended.status in ("paused", "replaced") else console.RED
     )
     lines = [f"{word} {one_line(ended.path or '')}   {harmless(str(error.get('message', '')))}".rstrip()]
     evidence = error.get("evidence")
@@ -208,6 +205,8 @@ def closing(ended: events.RunEnded, again: str | None = None) -> str:
         more["look"] = f"runops show {ended.run} --at {shlex.quote(ended.path)}"
     if again is not None:
         more["again"] = again
+    elif ended.status == "replaced":
+        more["look"] = f"runops show {ended.run}"
     elif ended.status == "paused":
         more["answer"] = answers.how(ended.run, str(error.get("reason")), evidence)
     else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import json
 import os
 import signal
 import sys
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 
 from runtime import process
-from runtime.browser import launch, watcher
+from runtime.browser import launch, surviving, watcher
 from tests import browsers
 
 TOKEN = "token of this test"
@@ -42,8 +44,19 @@ class Watched:
 
     async def hold(self, linger: float, token: str = TOKEN) -> launch.Chromium:
         """Hold on to it, as an engine does."""
-        alive = launch.Alive("", [], self.chromium, "", self.watcher, "", self.port, token, "")
-        return await launch.Chromium.hold(alive, linger)
+        return await launch.Chromium.hold(self.remembered(token), linger)
+
+    def remembered(self, token: str = TOKEN) -> launch.Alive:
+        """What a run writes down of it."""
+        starts = [process.started(each) or "" for each in (self.chromium, self.watcher)]
+        folders = [str(self.folder)]
+        return launch.Alive(
+            "", folders, self.chromium, starts[0], self.watcher, starts[1], self.port, token, process.boot()
+        )
+
+    async def look(self, token: str = TOKEN) -> surviving.Look | None:
+        """Ask it how long it waits."""
+        return await asyncio.to_thread(surviving.look, self.remembered(token))
 
 
 @contextlib.asynccontextmanager
@@ -100,6 +113,81 @@ async def test_the_next_engine_stops_the_clock(tmp_path: Path) -> None:
         assert found.alive()
         await second.release()
         await browsers.until(found.gone)
+
+
+async def test_a_look_changes_nothing(tmp_path: Path) -> None:
+    """Whoever looks is told who holds on and how long is left; that is no holding on, and the clock goes on as if nobody had looked."""
+    async with watched(tmp_path) as found:
+        first = await found.hold(500)
+        assert await found.look() == surviving.Look(holders=1, left=None)
+        second = await found.hold(500)
+        assert await found.look() == surviving.Look(holders=2, left=None)
+        await first.release()
+        await second.release()
+        looks = [await found.look()]
+        while (looks[-1] is None or looks[-1].left is None) and len(looks) < 200:
+            looks.append(await found.look())
+        looks += [await found.look() for _ in range(3)]
+        left = [each.left for each in looks if each is not None and each.left is not None]
+        assert len(left) >= 4
+        assert 0 < left[-1] < left[0] <= 500, "each look tells less time"
+        assert await found.look("wrong") is None
+        assert found.alive()
+
+
+async def test_looking_again_and_again_keeps_nothing_alive(tmp_path: Path) -> None:
+    """Chromium ends when its time is over, however often somebody looks."""
+    async with watched(tmp_path) as found:
+        held = await found.hold(0.5)
+        await held.release()
+        looks: list[surviving.Look | None] = []
+
+        async with asyncio.timeout(60):
+            while not found.gone():
+                looks.append(await found.look())
+                await asyncio.sleep(0.01)
+        assert any(each is not None and each.left is not None for each in looks)
+        assert await found.look() is None
+
+
+@pytest.mark.parametrize("watcher_is", ["well", "stopped"])
+async def test_somebody_else_ends_it_for_good(watcher_is: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who knows what the run wrote down can end it all, also where the watcher does not answer, and then nothing is left of it."""
+    async with watched(tmp_path) as found:
+        if watcher_is == "stopped":
+            monkeypatch.setattr(surviving, "END_SECONDS", 0.2)
+            os.kill(found.watcher, signal.SIGSTOP)
+        assert await asyncio.to_thread(surviving.end, found.remembered()) is True
+        assert found.gone()
+        assert await asyncio.to_thread(surviving.end, found.remembered()) is True
+
+
+async def test_nobody_else_is_ended(tmp_path: Path) -> None:
+    """Where the process ids belong to others by now (another start, another boot) nobody is asked, and nobody ended."""
+    async with watched(tmp_path) as found:
+        known = found.remembered()
+        others = [
+            dataclasses.replace(known, chromium_started="1", watcher_started="1", folders=[]),
+            dataclasses.replace(known, boot="another", folders=[]),
+        ]
+        for other in others:
+            assert await asyncio.to_thread(surviving.end, other) is True
+            assert found.alive()
+
+
+async def test_what_is_no_note_of_a_browser_is_none(tmp_path: Path) -> None:
+    """A file that is missing, cut, or something else tells of no browser; one of processes that have ended tells of none that lives."""
+    assert surviving.find(tmp_path) is None
+    for text in ("", "[]", '{"chromium": 1}', "\x00"):
+        (tmp_path / launch.STATE).write_text(text)
+        assert surviving.remembered(tmp_path) is None
+    async with watched(tmp_path) as found:
+        (tmp_path / launch.STATE).write_text(json.dumps({**dataclasses.asdict(found.remembered()), "tabs": {}}))
+        assert surviving.find(tmp_path) == found.remembered()
+        os.kill(found.chromium, signal.SIGKILL)
+        await browsers.until(found.gone)
+        assert surviving.find(tmp_path) is None
+        assert surviving.remembered(tmp_path) is not None
 
 
 async def test_two_engines_may_hold_on(tmp_path: Path) -> None:
