@@ -33,6 +33,7 @@ OWN = (
     Command("runs", "List the runs of this project", "runtime.cli.runs:runs"),
     Command("show", "Show what a run did, step by step", "runtime.cli.show:show"),
     Command("query", "Ask the logs of all runs with SQL", "runtime.cli.query:query"),
+    Command("ps", "List what is alive: runs that are held, browsers that are left", "runtime.cli.ps:ps"),
     Command("validate", "Check workflow files, without a browser or the network", "runtime.cli.validate:validate"),
     Command("schema", "Print the JSON Schema of workflow files, for your editor", "runtime.cli.schema:schema"),
     Command("try", "Run one node of a workflow by itself", "runtime.cli.try_node:try_node"),

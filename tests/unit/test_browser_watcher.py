@@ -9,78 +9,14 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from runtime import process
 from runtime.browser import launch, surviving, watcher
 from tests import browsers
-
-TOKEN = "token of this test"
-
-# Starts a helper of its own, as Chromium does, and leaves its process id behind.
-STAND_IN = "import subprocess, sys, time; p = subprocess.Popen(['sleep', '600']); open(sys.argv[1], 'w').write(f'{p.pid} '); time.sleep(600)"
-
-
-class Watched:
-    """A watcher, what it watches, and a connection to it."""
-
-    def __init__(self, report: dict[str, Any], folder: Path, helper: int) -> None:
-        self.watcher, self.chromium, self.port = report["watcher"], report["chromium"], report["port"]
-        self.folder = folder
-        self.helper = helper
-
-    def gone(self) -> bool:
-        """Whether nothing is left: neither process nor helper nor folder."""
-        processes = (self.watcher, self.chromium, self.helper)
-        return not self.folder.exists() and not any(process.started(each) for each in processes)
-
-    def alive(self) -> bool:
-        """Whether everything is still there."""
-        return self.folder.exists() and all(process.started(each) for each in (self.watcher, self.chromium))
-
-    async def hold(self, linger: float, token: str = TOKEN) -> launch.Chromium:
-        """Hold on to it, as an engine does."""
-        return await launch.Chromium.hold(self.remembered(token), linger)
-
-    def remembered(self, token: str = TOKEN) -> launch.Alive:
-        """What a run writes down of it."""
-        starts = [process.started(each) or "" for each in (self.chromium, self.watcher)]
-        folders = [str(self.folder)]
-        return launch.Alive(
-            "", folders, self.chromium, starts[0], self.watcher, starts[1], self.port, token, process.boot()
-        )
-
-    async def look(self, token: str = TOKEN) -> surviving.Look | None:
-        """Ask it how long it waits."""
-        return await asyncio.to_thread(surviving.look, self.remembered(token))
-
-
-@contextlib.asynccontextmanager
-async def watched(folder: Path, command: list[str] | None = None) -> AsyncGenerator[Watched]:
-    """A watcher of a stand-in, with a folder to remove."""
-    profile, noted = folder / "profile", folder / "helper"
-    profile.mkdir()
-    spec = {
-        "command": command or [sys.executable, "-c", STAND_IN, str(noted)],
-        "environment": dict(os.environ),
-        "log": str(folder / "log"),
-        "remove": [str(profile)],
-        "token": TOKEN,
-        "linger": 600.0,
-    }
-    report = await launch._run_watcher(spec)
-    await browsers.until(lambda: noted.exists() and noted.read_text().endswith(" "))
-    found = Watched(report, profile, int(noted.read_text()))
-    try:
-        yield found
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(found.watcher, signal.SIGTERM)
-        await browsers.until(found.gone)
+from tests.watched import TOKEN, watched
 
 
 async def test_it_ends_everything_when_told(tmp_path: Path) -> None:

@@ -1,0 +1,67 @@
+"""``runops ps``: what is alive here."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from runtime import living, settings
+from runtime.cli import console, flags
+from runtime.cli.runs import moment, table
+from runtime.display.text import duration, one_line
+
+
+def ps(as_json: flags.JsonFlag = False) -> None:
+    """List what is alive in this project: runs that a process holds, and browsers that are left of runs that nobody holds.
+
+    It only looks: a browser ends when it would have ended anyway.
+    """
+    chosen = settings.load()
+    found = living.find(chosen)
+    if as_json:
+        console.result(console.as_json(home=str(chosen.home), alive=[dataclasses.asdict(each) for each in found]))
+    elif found:
+        console.result("\n".join(table([HEAD, *(row(each) for each in found)])))
+        for command in dict.fromkeys(each.next for each in found):
+            console.say(f"  {word_for(command)}  {command}")
+    else:
+        console.say(f"nothing is alive in {chosen.home}\n  what ran: runops runs")
+
+
+WORDS = {"show": "look ", "prune": "clear", "runs": "look "}
+
+
+def word_for(command: str) -> str:
+    """What stands before a command to type."""
+    return WORDS.get(command.split()[1], "again")
+
+
+HEAD = ["run", "state", "process", "browser", "since", "workflow"]
+
+
+def row(each: living.Living) -> list[str]:
+    """One line of the list."""
+    since = moment(each.holder.since) if each.holder is not None else None
+    return [
+        each.run,
+        each.state,
+        process(each),
+        browser(each),
+        since.astimezone().strftime("%Y-%m-%d %H:%M:%S") if since else "",
+        one_line(each.workflow or "?"),
+    ]
+
+
+def process(each: living.Living) -> str:
+    """Who holds the run: its process id, and its machine where that is another one."""
+    if each.holder is None:
+        return "?" if each.state == "running" else ""
+    return f"{each.holder.pid} on {one_line(each.holder.host)}" if each.holder.elsewhere else str(each.holder.pid)
+
+
+def browser(each: living.Living) -> str:
+    """The process id of the run's browser, and what happens to it where nobody holds on to it."""
+    if each.browser is None:
+        return ""
+    if each.browser.left is not None:
+        return f"{each.browser.chromium}, ends in {duration(each.browser.left)}"
+    return f"{each.browser.chromium}, does not answer" if each.browser.holders is None else str(each.browser.chromium)

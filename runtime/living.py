@@ -1,0 +1,124 @@
+"""What is alive in a workspace: runs that a process holds, and browsers that outlived their engine or were kept.
+
+Both are found by what runs wrote down: who holds a run says its log, and the kernel whether the lock is held; where a browser is says
+``browser.json``. No process is looked for by its name, and nothing is changed by looking.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+from pathlib import Path
+from typing import Literal
+
+from nodes.errors import LogError, UsageError
+from runtime import history, log, runs, settings, store
+from runtime.browser import surviving
+
+State = Literal[runs.RunState, "gone"]
+"""``gone``: a browser is there, and the log of its run is not."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Holder:
+    """The process that holds a run."""
+
+    pid: int
+    host: str
+    """The machine that it runs on."""
+    since: str
+    """When it took the run, ISO 8601 UTC."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it runs on another machine."""
+        return self.host != socket.gethostname()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Browser:
+    """A run's own Chromium, which lives."""
+
+    chromium: int
+    watcher: int
+    holders: int | None
+    """Engines that hold on to it; None where its watcher does not answer."""
+    left: float | None
+    """Seconds until its watcher ends it; None while an engine holds on, and where the watcher does not answer."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Living:
+    """A run that is held, or whose browser lives."""
+
+    run: str
+    state: State
+    workflow: str | None
+    """Its name; None where the log does not tell."""
+    holder: Holder | None
+    """None where nobody holds the run, and where the log does not say who does."""
+    browser: Browser | None
+    next: str
+    """What to type next."""
+
+
+def find(chosen: settings.Settings) -> list[Living]:
+    """Every run that is held or whose browser lives, oldest first."""
+    kept = store.FileStore(chosen.home)
+    browsers = _browsers(kept)
+    found: list[Living] = []
+    for run in sorted({*kept.ids(), *browsers}):
+        try:
+            held = kept.held(run)
+        except UsageError:
+            held = False
+        if held or run in browsers:
+            found.append(_living(kept, run, browsers.get(run)))
+    return [each for each in found if each.browser is not None or each.state in ("running", "damaged")]
+
+
+def _browsers(kept: store.FileStore) -> dict[str, Browser]:
+    found: dict[str, Browser] = {}
+    for private in named_after_runs(kept.home / "private"):
+        if (alive := surviving.find(private)) is not None:
+            looked = surviving.look(alive)
+            found[private.name] = Browser(
+                alive.chromium,
+                alive.watcher,
+                None if looked is None else looked.holders,
+                None if looked is None else looked.left,
+            )
+    return found
+
+
+def named_after_runs(folder: Path) -> list[Path]:
+    """What stands in ``folder`` under the id of a run, in order; nothing where there is no such folder."""
+    return sorted(each for each in folder.iterdir() if store.ID.match(each.name)) if folder.is_dir() else []
+
+
+def _living(kept: store.FileStore, run: str, browser: Browser | None) -> Living:
+    try:
+        reading = kept.read(run)
+    except UsageError:
+        return Living(run, "gone", None, None, browser, "runops prune")
+    except LogError:
+        return Living(run, "damaged", None, None, browser, "runops runs")
+    past = history.History(reading.entries)
+    if reading.held:
+        # A process that has just taken the run may not have said so yet, and how the run ended before is then its last word.
+        holder, workflow = holder_of(reading), past.header.workflow if past.header is not None else None
+        return Living(run, "running", workflow, holder, browser, f"runops show {run}")
+    if past.header is None:
+        return Living(run, "gone", None, None, browser, "runops prune")
+    state = runs.state_of(past, held=False)
+    over = state == "passed" or past.header.trial is not None
+    return Living(run, state, past.header.workflow, None, browser, "runops prune" if over else runs.again(past, run))
+
+
+def holder_of(reading: store.Reading) -> Holder | None:
+    """Who holds the run, as its log says; None where nobody has said so."""
+    claims = [entry for entry in reading.entries if isinstance(entry, log.Note) and entry.name == "claimed"]
+    if not claims:
+        return None
+    data = claims[-1].data
+    return Holder(int(data["pid"]), str(data["host"]), claims[-1].at)
