@@ -11,6 +11,7 @@ RunOpsError
 │   └── RunHeld          another living process holds the run
 ├── Paused           a person: a question or a crash decision
 ├── Cancelled        nobody: the run was interrupted
+├── Replaced         nobody: the run goes on elsewhere
 └── InternalError    us
 """
 
@@ -135,6 +136,13 @@ class Cancelled(RunOpsError):
 
     who = "cancelled"
     exit = 130
+
+
+class Replaced(RunOpsError):
+    """Another owner has claimed the run: whoever held it writes nothing more and acts no more. Never caught by ``handle``, ``on_error`` or ``each_error``."""
+
+    who = "replaced"
+    exit = 75
 
 
 class InternalError(RunOpsError):

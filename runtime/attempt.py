@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from nodes import plugins
 from nodes.base import Leaf
-from nodes.errors import AuthorError, LogError, OriginRefused, Paused, RunOpsError, SetupError, SiteError
+from nodes.errors import AuthorError, LogError, OriginRefused, Paused, Replaced, RunOpsError, SetupError, SiteError
 from nodes.pages import Page, Tabs
 from nodes.ports import Python, Sql
 from nodes.rules import Rule
@@ -315,6 +315,9 @@ class Step:
 
     async def _after(self, error: RunOpsError) -> Json:
         """An attempt went wrong. Where the deed may have happened all the same, find out."""
+        if isinstance(error, Replaced):
+            # Whoever has the run finds out, and may be asking the site already.
+            raise error
         if self._call is None:
             error.phase = "before"
             raise error
@@ -369,7 +372,7 @@ class Step:
         """Write the attempt's error result (and its call, if it came to none); the error as it stands in the log."""
         engine = self._engine
         recorded = engine.journal.error(error)
-        if not isinstance(error, Paused | LogError):
+        if not isinstance(error, Paused | LogError | Replaced):
             call = self._call or engine.journal.call(self._describe(None), barrier=False)
             fields = {"error": recorded, "tolerated": tolerated or None, **self._trace()}
             engine.journal.result(call, "error", **fields)

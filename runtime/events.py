@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal, Protocol
 
-from nodes.errors import Paused, RunOpsError
+from nodes.errors import Paused, Replaced, RunOpsError
 from nodes.values import Json
 
-StepStatus = Literal["ok", "error", "paused", "tolerated", "skipped", "recorded", "recovered"]
-"""``paused``: a person is asked; ``recorded``: done before the crash and not done again; ``recovered``: done before the crash, as the site confirmed; ``skipped``: ``when`` was false."""
+StepStatus = Literal["ok", "error", "paused", "replaced", "tolerated", "skipped", "recorded", "recovered"]
+"""``paused``: a person is asked; ``replaced``: the run goes on elsewhere; ``recorded``: done before the crash and not done again; ``recovered``: done before the crash, as the site confirmed; ``skipped``: ``when`` was false."""
 
-RunStatus = Literal["passed", "failed", "paused", "interrupted"]
+RunStatus = Literal["passed", "failed", "paused", "interrupted", "replaced"]
+"""``replaced``: another owner has claimed the run, and it goes on there; of this the log says nothing but that owner's ``claimed``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -102,5 +103,7 @@ class Listener(Protocol):
 
 
 def ended_by(error: RunOpsError) -> StepStatus:
-    """How a node ended that raised ``error``: a question to a person is none of its failures."""
+    """How a node ended that raised ``error``: a question to a person is none of its failures, and neither is another owner."""
+    if isinstance(error, Replaced):
+        return "replaced"
     return "paused" if isinstance(error, Paused) else "error"

@@ -100,13 +100,10 @@ class Journal:
         return self.masker.json(error.as_json())
 
     def files(self) -> list[Path]:
-        """The files that this journal and the run's steps wrote, where the store keeps files."""
-        if not isinstance(self._store, store.FileStore):
-            return []
+        """The files that this journal and the run's steps wrote."""
         kept = self.artifacts
         return [
-            self._store.conversation_file(self.conversation.id),
-            *(self._store.blob_file(each) for each in sorted(self.blobs)),
+            *self._store.stands_in(self.conversation.id, sorted(self.blobs)),
             *(sorted(each for each in kept.iterdir() if each.is_file()) if kept.is_dir() else ()),
         ]
 

@@ -1,7 +1,7 @@
 """JUnit XML, which every CI server reads: a suite for each file, in it one test case, the workflow.
 
 A test case without a child passed. ``failure``: the workflow failed, on the site or by its own finding. ``error``: it could not be told, because it could not
-start, waits for a person, was interrupted, or ended without a word. ``skipped``: it was not begun.
+start, waits for a person, was interrupted, went on elsewhere, or ended without a word. ``skipped``: it was not begun.
 """
 
 from __future__ import annotations

@@ -41,6 +41,24 @@ def is_held(path: Path) -> bool:
     return False
 
 
+def holder(path: Path) -> int | None:
+    """The process that has the file's lock, where the kernel says so; None where it does not. Raises OSError."""
+    try:
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return None
+    inode = str(path.stat().st_ino)
+    # 1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234567 0 EOF
+    for fields in map(str.split, lines):
+        if (
+            fields[1:4] == ["FLOCK", "ADVISORY", "WRITE"]
+            and fields[5].rpartition(":")[2] == inode
+            and int(fields[4]) > 0
+        ):
+            return int(fields[4])
+    return None
+
+
 def _lock(handle: int) -> bool:
     """Take the lock. A reader that looks whether it is held takes it for an instant, so one refusal is not believed."""
     for _ in range(20):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import zlib
 from typing import Annotated, Any, Literal
 
@@ -47,6 +48,19 @@ class RunHeader(Piece):
     versions: dict[str, str]
     trial: dict[str, Json] | None = None
     """Of a trial of one node: which, and what it was given. It is never resumed."""
+    key: str | None = None
+    """The key under which the run was begun, if it was given one."""
+
+
+class Taken(Piece):
+    """What a run has from its file: it may take another one on its way."""
+
+    workflow: str
+    text: Blob
+    callees: dict[str, Blob]
+    inputs: dict[str, Json]
+    secrets: list[str]
+    origins: list[str]
 
 
 class PageState(Piece):
@@ -127,7 +141,9 @@ class Checkpoint(Entry):
     after: int
 
 
-NoteName = Literal["claimed", "tail-cut", "restoring", "restored", "judged", "paused", "decided", "answered", "ended"]
+NoteName = Literal[
+    "claimed", "changed", "tail-cut", "restoring", "restored", "judged", "paused", "decided", "answered", "ended"
+]
 
 
 class Note(Entry):
@@ -145,6 +161,20 @@ _ADAPTER: TypeAdapter[AnyEntry] = TypeAdapter(Annotated[AnyEntry, Field(discrimi
 def now() -> str:
     """The present moment, as entries tell it: UTC, ISO 8601, milliseconds."""
     return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def numbered(entry: AnyEntry, seq: int) -> AnyEntry:
+    """The entry as line ``seq`` of a log, written now; a call gets its id."""
+    given: dict[str, Json] = {"seq": seq, "at": now()}
+    if isinstance(entry, Call):
+        given["call"] = f"c{seq}"
+    return entry.model_copy(update=given)
+
+
+def blob_of(data: bytes, path: str) -> Blob:
+    """How entries name a blob with these bytes; ``path`` is what it is called in them."""
+    sha256 = hashlib.sha256(data).hexdigest()
+    return Blob(sha256=sha256, bytes=len(data), preview=data[:200].decode(errors="ignore"), path=path)
 
 
 def encode(entry: AnyEntry) -> bytes:

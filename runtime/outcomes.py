@@ -14,9 +14,9 @@ from runtime import events
 from runtime.language import workflow
 
 WORST_FIRST = (70, 143, 130, 75, 3, 2, 1, 6, 5, 4, 0)
-"""Exit codes: a bug, an interruption, a lost lease, setup, usage, failure, drift, budget, pause, and then success."""
+"""Exit codes: a bug, an interruption, another owner, setup, usage, failure, drift, budget, pause, and then success."""
 
-State = Literal["not-begun", "begun", "passed", "failed", "paused", "interrupted", "error"]
+State = Literal["not-begun", "begun", "passed", "failed", "paused", "interrupted", "replaced", "error"]
 """``error``: the run could not start, so there is none; ``begun``: it started, and has not said yet how it ended."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import psutil
@@ -28,6 +30,32 @@ def started(pid: int) -> str | None:
         return None if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.0f}"
     except psutil.Error:
         return None
+
+
+def end(pid: int, since: str) -> None:
+    """End the process that has this id and began then (``started``), whatever it is doing, also where it is stopped; no other one.
+
+    Raises PermissionError where it belongs to another user.
+    """
+    try:
+        # A process id may come to mean another process at any moment; a handle does not.
+        handle = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+    except ProcessLookupError:
+        return
+    except OSError:
+        handle = None
+    try:
+        if started(pid) != since:
+            return
+        if handle is not None:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+        else:
+            os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def boot() -> str:

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from nodes.errors import AuthorError, Cancelled, InternalError, LogError, Paused, RunOpsError
+from nodes.errors import AuthorError, Cancelled, InternalError, LogError, Paused, Replaced, RunOpsError
 from nodes.values import Json
 from runtime import engine as engine_module
-from runtime import events, journal, log, resume, store, version
+from runtime import events, holders, journal, leases, log, resume, version
 from runtime.browser import port
 from runtime.language import workflow
 
@@ -70,6 +70,7 @@ class Run:
     async def drive(self, work: Awaitable[Json]) -> events.RunEnded:
         """Await ``work``, write how the run ended, close its browser, and tell.
 
+        Where another owner has claimed the run, ``work`` is cancelled, nothing more is written, and the browser is left for that owner.
         A cancellation is told as ``interrupted`` and then goes on its way; an error that is no RunOpsError is told as exit 70 and goes on its way.
         """
         begun = time.monotonic()
@@ -77,7 +78,8 @@ class Run:
         failure: RunOpsError | None = None
         passing: BaseException | None = None
         try:
-            output = await work
+            async with leases.held(self._journal.conversation):
+                output = await work
         except RunOpsError as error:
             failure = error
         except asyncio.CancelledError as cancelled:
@@ -90,14 +92,16 @@ class Run:
         try:
             try:
                 await self.engine.checkpoints.settled()
-            except LogError as error:
-                failure = error
-            ended = self._end(output, self._leak() or failure, time.monotonic() - begun)
+            except (LogError, Replaced) as error:
+                failure = failure if isinstance(failure, Replaced) else error
+            if not isinstance(failure, Replaced):
+                failure = self._leak() or failure
+            ended = self._end(output, failure, time.monotonic() - begun)
         finally:
             browser = self.engine.browser
             if browser is not None:
                 with contextlib.suppress(RunOpsError):
-                    await browser.close(keep=self._keep_browser)
+                    await browser.close(keep=self._keep_browser or self._is_replaced())
             self._journal.conversation.close()
         self.engine.tell(ended)
         if passing is not None:
@@ -106,42 +110,49 @@ class Run:
 
     def _end(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
         """Write the last entries, and bring them to the disk."""
-        pen, tolerated, files = self._journal, self._journal.history.tolerated, self._journal.history.files
-        if failure is None:
-            shown = pen.masker.json(output)
-            ended = events.RunEnded(self.id, "passed", 0, seconds, output=shown, tolerated=tolerated, files=files)
-        else:
-            status: events.RunStatus = "failed"
-            if isinstance(failure, Paused):
-                status = "paused"
-            elif isinstance(failure, Cancelled):
-                status = "interrupted"
-            error = pen.error(failure)
-            question = as_question(failure, error) if isinstance(failure, Paused) else None
-            ended = events.RunEnded(
-                self.id,
-                status,
-                failure.exit,
-                seconds,
-                error=None if question is not None else error,
-                path=failure.path,
-                place=self.engine.loaded.place(failure.path),
-                tolerated=tolerated,
-                question=question,
-                files=files,
-            )
-        if isinstance(failure, LogError):
+        pen, ended = self._journal, self._ended(output, failure, seconds)
+        if isinstance(failure, LogError | Replaced):
             return ended
+        told: dict[str, Json] = {"error": ended.error, "path": ended.path, "tolerated": ended.tolerated}
         try:
             if ended.question is not None:
                 pen.note("paused", **ended.question)
-            pen.note(
-                "ended", status=ended.status, exit=ended.exit, error=ended.error, path=ended.path, tolerated=tolerated
-            )
+            pen.note("ended", status=ended.status, exit=ended.exit, **told)
             pen.barrier()
-        except LogError as error:
-            return events.RunEnded(self.id, "failed", error.exit, seconds, error=pen.error(error), tolerated=tolerated)
+        except (LogError, Replaced) as error:
+            return self._ended(None, error, seconds)
         return ended
+
+    def _ended(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
+        """How the run ended, as it is told."""
+        pen, tolerated, files = self._journal, self._journal.history.tolerated, self._journal.history.files
+        if failure is None:
+            shown = pen.masker.json(output)
+            return events.RunEnded(self.id, "passed", 0, seconds, output=shown, tolerated=tolerated, files=files)
+        error = pen.error(failure)
+        question = as_question(failure, error) if isinstance(failure, Paused) else None
+        return events.RunEnded(
+            self.id,
+            _status(failure),
+            failure.exit,
+            seconds,
+            error=None if question is not None else error,
+            path=failure.path,
+            place=self.engine.loaded.place(failure.path),
+            tolerated=tolerated,
+            question=question,
+            files=files,
+        )
+
+    def _is_replaced(self) -> bool:
+        """Whether another owner has claimed the run, and with it the browser."""
+        try:
+            self._journal.conversation.renew()
+        except Replaced:
+            return True
+        except LogError:
+            pass
+        return False
 
     def _leak(self) -> RunOpsError | None:
         """A secret that stands in anything the run wrote: that fails the run."""
@@ -157,6 +168,15 @@ class Run:
         )
 
 
+def _status(failure: RunOpsError) -> events.RunStatus:
+    """How a run ended that ``failure`` ended."""
+    if isinstance(failure, Paused):
+        return "paused"
+    if isinstance(failure, Cancelled):
+        return "interrupted"
+    return "replaced" if isinstance(failure, Replaced) else "failed"
+
+
 def as_question(paused: Paused, error: dict[str, Json]) -> dict[str, Json]:
     """What a pause asks, as the log and events hold it; ``error`` is the pause with its secrets masked."""
     return {
@@ -169,9 +189,14 @@ def as_question(paused: Paused, error: dict[str, Json]) -> dict[str, Json]:
 
 
 def write_header(
-    pen: journal.Journal, loaded: workflow.Loaded, typed: Mapping[str, Json], *, trial: dict[str, Json] | None = None
+    pen: journal.Journal,
+    loaded: workflow.Loaded,
+    typed: Mapping[str, Json],
+    *,
+    trial: dict[str, Json] | None = None,
+    key: str | None = None,
 ) -> None:
-    """Write the run's first entry, and who owns it. ``trial`` is what a trial of one node was given."""
+    """Write the run's first entry, and who owns it. ``trial`` is what a trial of one node was given, ``key`` what the run is known by."""
     header = log.RunHeader(
         workflow=loaded.workflow.name,
         file=str(loaded.path.absolute()),
@@ -186,6 +211,7 @@ def write_header(
         browser={},
         versions=version.versions(),
         trial=pen.masker.json(trial),
+        key=key,
     )
     pen.scope("", "opened", "run", run=header)
-    pen.note("claimed", **store.me(), epoch=1, version=version.VERSION)
+    pen.note("claimed", **holders.me(), epoch=pen.conversation.epoch, version=version.VERSION)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from nodes.errors import LogError, Paused, UsageError
 from nodes.values import Json
-from runtime import history, journal, log, secrets, settings, store, version
+from runtime import history, holders, journal, log, secrets, settings, store, version
 
 Verdict = Literal["done", "not-done", "skip"]
 RunState = Literal["running", "passed", "failed", "paused", "interrupted", "died", "damaged"]
@@ -29,6 +29,8 @@ class RunSummary:
     """Leaf steps that have their value."""
     problem: str | None = None
     """For a damaged log: what is wrong, with file and line."""
+    key: str | None = None
+    """The key under which it was begun, if it was given one."""
 
 
 def list_runs(chosen: settings.Settings) -> list[RunSummary]:
@@ -48,7 +50,8 @@ def list_runs(chosen: settings.Settings) -> list[RunSummary]:
         if past.header is not None:
             steps = sum(1 for path in past.order if past.done(path) is not None)
             state = state_of(past, held=reading.held)
-            summaries.append(RunSummary(run, past.header.workflow, state, past.started, past.last_at, steps))
+            name, key = past.header.workflow, past.header.key
+            summaries.append(RunSummary(run, name, state, past.started, past.last_at, steps, key=key))
     return summaries
 
 
@@ -88,20 +91,29 @@ def load_history(chosen: settings.Settings, run: str) -> tuple[history.History, 
 
 
 def claim(
-    kept: store.Store, run: str, masker: secrets.Masker, check: Callable[[history.History], None] = lambda _past: None
+    kept: store.Store,
+    run: str,
+    masker: secrets.Masker,
+    check: Callable[[history.History], None] = lambda _past: None,
+    *,
+    take_over: bool = False,
 ) -> journal.Journal:
     """Own the run: its lock, its history, a note that says who holds it. Raises RunHeld and LogError.
+
+    ``take_over``: also where a living process holds it, which is ended for it.
 
     ``check`` is called before anything is written, with the history as the lock's last holder left it: what was read before may be
     out of date. What it raises gives the run up again.
     """
-    conversation, entries = kept.claim(run)
+    conversation, entries = kept.claim(run, take_over=take_over)
     try:
         past = history.History(entries)
         refuse_trial(past, run)
         check(past)
         pen = journal.Journal(conversation, past, masker, kept)
-        pen.note("claimed", **store.me(), epoch=past.epoch + 1, version=version.VERSION)
+        taken = conversation.taken_from
+        told: dict[str, Json] = {"taken_from": taken.told()} if taken is not None else {}
+        pen.note("claimed", **holders.me(), epoch=conversation.epoch, version=version.VERSION, **told)
     except BaseException:
         conversation.close()
         raise

@@ -10,18 +10,15 @@ import os
 import platform
 import re
 import secrets
-import socket
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import psutil
 from typing_extensions import override
 
-from nodes.errors import LogError, RunHeld, UsageError
-from nodes.values import Json
-from runtime import durable, locks, log
+from nodes.errors import LogError, UsageError
+from runtime import durable, holders, locks, log
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 ID = re.compile(rf"^[{CROCKFORD}]{{26}}$")
@@ -34,14 +31,24 @@ def new_id() -> str:
 
 
 class Conversation(Protocol):
-    """An open log that this process owns."""
+    """An open log that this process owns, until it gives it up or, in a store that several machines share, another owner claims it.
+
+    Once there is a later claim, ``append``, ``barrier``, ``put_blob`` and ``renew`` raise Replaced and write nothing: whoever was replaced
+    must act no more.
+    """
 
     id: str
+    epoch: int
+    """The number of this claim: 1 for who made the conversation, and higher with each later claim."""
+    lease: float | None
+    """Seconds after which another owner may claim the conversation, unless it is renewed; None where it is held until it is closed, or its process ends."""
+    taken_from: holders.Holder | None
+    """The living owner from which it was taken over, if it was."""
 
     def append(self, entry: log.AnyEntry) -> log.AnyEntry:
         """Write the entry; returns it with its ``seq``, ``at`` and, for a call, its id. It survives the process when this returns.
 
-        Raises LogError ``log-write-failed``; from then on every append does.
+        Raises LogError ``log-write-failed``, from then on always; also after ``close``.
         """
         ...
 
@@ -53,8 +60,12 @@ class Conversation(Protocol):
         """Keep a large value under its hash; it is on the disk when this returns."""
         ...
 
+    def renew(self) -> None:
+        """Hold the conversation for another ``lease`` from this moment on. Where there is no lease, nothing is to be done."""
+        ...
+
     def close(self) -> None:
-        """Give the log up; another process may claim it."""
+        """Give the log up; another process may claim it. Who was replaced gives nothing up by it."""
         ...
 
 
@@ -80,9 +91,10 @@ class Store(Protocol):
         """
         ...
 
-    def claim(self, conversation: str) -> tuple[Conversation, list[log.AnyEntry]]:
+    def claim(self, conversation: str, *, take_over: bool = False) -> tuple[Conversation, list[log.AnyEntry]]:
         """Own an existing conversation, and its entries. A torn last line is cut and noted.
 
+        ``take_over``: also where a living owner holds it. That one is ended first, or can write nothing more from this moment on.
         Raises RunHeld, LogError ``log-damaged`` (file and line), UsageError ``unknown-run``.
         """
         ...
@@ -114,6 +126,10 @@ class Store(Protocol):
         """The folder for the files of the conversation's run; whoever keeps the first one makes it."""
         ...
 
+    def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
+        """The files that the conversation and the blobs of these hashes stand in; empty where they stand in none."""
+        ...
+
 
 class FileStore(Store):
     """Conversations as files in ``.runops/``."""
@@ -134,7 +150,7 @@ class FileStore(Store):
         with _disk(path):
             handle = locks.hold(path, make=True)
             if handle is None:
-                raise _held(conversation, _whole_entries(path))
+                raise holders.held(conversation, _whole_entries(path))
             try:
                 if b"\n" in path.read_bytes():
                     raise _exists(conversation, path)
@@ -144,18 +160,22 @@ class FileStore(Store):
             except BaseException:
                 os.close(handle)
                 raise
-        return _OpenFile(self, conversation, handle, seq=0)
+        return _OpenFile(self, conversation, handle)
 
     @override
-    def claim(self, conversation: str) -> tuple[Conversation, list[log.AnyEntry]]:
+    def claim(self, conversation: str, *, take_over: bool = False) -> tuple[Conversation, list[log.AnyEntry]]:
         path = self._existing(conversation)
+        before: holders.Holder | None = None
         with _disk(path), self._there(conversation):
-            handle = locks.hold(path)
-        if handle is None:
-            raise _held(conversation, _whole_entries(path))
+            if take_over:
+                handle, before = holders.take_over(path, conversation, lambda: _whole_entries(path))
+            else:
+                handle = locks.hold(path)
+            if handle is None:
+                raise holders.held(conversation, _whole_entries(path))
         try:
-            entries, torn = _parse(path, path.read_bytes())
-            owned = _OpenFile(self, conversation, handle, seq=len(entries))
+            entries, torn = parse(path, path.read_bytes())
+            owned = _OpenFile(self, conversation, handle, entries, before)
             if torn:
                 with _disk(path):
                     os.ftruncate(handle, os.fstat(handle).st_size - torn)
@@ -170,7 +190,7 @@ class FileStore(Store):
         path = self._existing(conversation)
         with _disk(path), self._there(conversation):
             data = path.read_bytes()
-        entries, torn = _parse(path, data)
+        entries, torn = parse(path, data)
         return Reading(conversation, entries, torn, self.held(conversation))
 
     @override
@@ -238,6 +258,10 @@ class FileStore(Store):
     def files(self, conversation: str) -> Path:
         return self.home / "files" / conversation
 
+    @override
+    def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
+        return [self._file(conversation), *map(self.blob_file, blobs)]
+
     def _file(self, conversation: str) -> Path:
         return self.home / "conversations" / f"{conversation}.jsonl"
 
@@ -264,12 +288,25 @@ class FileStore(Store):
 class _OpenFile(Conversation):
     """A log file with its lock."""
 
-    def __init__(self, store: FileStore, conversation: str, handle: int, seq: int) -> None:
+    lease = None
+    # The kernel's lock is the lease: who has it is the owner, so nobody needs to be told that there is another one.
+
+    def __init__(
+        self,
+        store: FileStore,
+        conversation: str,
+        handle: int,
+        entries: Sequence[log.AnyEntry] = (),
+        taken_from: holders.Holder | None = None,
+    ) -> None:
         self.id = conversation
+        before = holders.last(entries)
+        self.epoch = before.epoch + 1 if before is not None else 1
+        self.taken_from = taken_from
         self._store = store
         self._path = store.conversation_file(conversation)
         self._handle = handle
-        self._seq = seq
+        self._seq = len(entries)
         self._failed: OSError | None = None
         self._unsynced = False
         self._kept: set[str] = set()
@@ -277,10 +314,7 @@ class _OpenFile(Conversation):
 
     @override
     def append(self, entry: log.AnyEntry) -> log.AnyEntry:
-        given: dict[str, Json] = {"seq": self._seq + 1, "at": log.now()}
-        if isinstance(entry, log.Call):
-            given["call"] = f"c{self._seq + 1}"
-        written = entry.model_copy(update=given)
+        written = log.numbered(entry, self._seq + 1)
         line = log.encode(written)
         self._write(line)
         self._seq += 1
@@ -302,18 +336,21 @@ class _OpenFile(Conversation):
 
     @override
     def put_blob(self, data: bytes, path: str) -> log.Blob:
-        sha256 = hashlib.sha256(data).hexdigest()
-        file = self._store.blob_file(sha256)
+        blob = log.blob_of(data, f"@state/{self.id}/{path}")
+        file = self._store.blob_file(blob.sha256)
         with self._trusted():
             if not _touched(file):
                 durable.folder(file.parent)
                 durable.write(file, data)
-            elif sha256 not in self._kept:
+            elif blob.sha256 not in self._kept:
                 # Whoever wrote it may have died before its name was on the disk.
                 durable.sync_folder(file.parent)
-        self._kept.add(sha256)
-        preview = data[:200].decode(errors="ignore")
-        return log.Blob(sha256=sha256, bytes=len(data), preview=preview, path=f"@state/{self.id}/{path}")
+        self._kept.add(blob.sha256)
+        return blob
+
+    @override
+    def renew(self) -> None:
+        pass
 
     @override
     def close(self) -> None:
@@ -331,16 +368,6 @@ class _OpenFile(Conversation):
         except OSError as error:
             self._failed = error
             raise _write_failed(self._path, error) from None
-
-
-def me() -> dict[str, Json]:
-    """What tells this process from every other: pid, start time, boot, host."""
-    return {
-        "pid": os.getpid(),
-        "started": round(psutil.Process().create_time(), 2),
-        "boot": round(psutil.boot_time()),
-        "host": socket.gethostname(),
-    }
 
 
 def _bytes_of(file: Path) -> bytes | None:
@@ -370,18 +397,6 @@ def _sync(handle: int) -> None:
         os.fdatasync(handle)
 
 
-def _held(conversation: str, entries: list[log.AnyEntry]) -> RunHeld:
-    claims = [entry for entry in entries if isinstance(entry, log.Note) and entry.name == "claimed"]
-    holder = claims[-1].data if claims else {}
-    since = claims[-1].at if claims else "just now"
-    return RunHeld(
-        "run-held",
-        f"run {conversation} is held by process {holder.get('pid', '?')} on {holder.get('host', 'this machine')} since {since}",
-        mend="wait until it ends, or interrupt it (Ctrl-C in its terminal, or SIGTERM)",
-        evidence=dict(holder),
-    )
-
-
 def _exists(conversation: str, path: Path) -> LogError:
     return LogError(
         "run-exists",
@@ -394,13 +409,13 @@ def _exists(conversation: str, path: Path) -> LogError:
 def _whole_entries(path: Path) -> list[log.AnyEntry]:
     """What can be read of a log that somebody may be writing; nothing where it is damaged."""
     try:
-        return _parse(path, path.read_bytes())[0]
+        return parse(path, path.read_bytes())[0]
     except LogError:
         return []
 
 
-def _parse(path: Path, data: bytes) -> tuple[list[log.AnyEntry], int]:
-    """The entries, and how many bytes of a torn last line follow them."""
+def parse(path: Path, data: bytes) -> tuple[list[log.AnyEntry], int]:
+    """The entries of a log, and how many bytes of a torn last line follow them. Raises LogError ``log-damaged`` with ``path`` and line."""
     lines = data.split(b"\n")
     unfinished = lines.pop()
     entries: list[log.AnyEntry] = []

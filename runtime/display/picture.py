@@ -18,6 +18,7 @@ MARKS: dict[events.StepStatus | None, tuple[str, Tone]] = {
     "ok": ("ok", "good"),
     "error": ("!!", "bad"),
     "paused": ("??", "odd"),
+    "replaced": ("->", "odd"),
     "tolerated": ("!?", "odd"),
     "skipped": ("--", "quiet"),
     "recorded": ("==", "quiet"),
@@ -27,6 +28,7 @@ MARKS: dict[events.StepStatus | None, tuple[str, Tone]] = {
 REMARKS: dict[events.StepStatus | None, str] = {
     "error": "failed",
     "paused": "paused",
+    "replaced": "goes on elsewhere",
     "tolerated": "failed, tolerated",
     "skipped": "skipped",
     "recorded": "done before",

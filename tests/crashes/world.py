@@ -204,8 +204,8 @@ class WatchedStore(store.FileStore):
         return self._open
 
     @override
-    def claim(self, conversation: str) -> tuple[store.Conversation, list[log.AnyEntry]]:
-        owned, entries = super().claim(conversation)
+    def claim(self, conversation: str, *, take_over: bool = False) -> tuple[store.Conversation, list[log.AnyEntry]]:
+        owned, entries = super().claim(conversation, take_over=take_over)
         self._open = _Watched(owned, self)
         return self._open, entries
 
@@ -224,7 +224,7 @@ class WatchedStore(store.FileStore):
 
 class _Watched(store.Conversation):
     def __init__(self, inner: store.Conversation, owner: WatchedStore) -> None:
-        self.id = inner.id
+        self.id, self.epoch, self.lease, self.taken_from = inner.id, inner.epoch, inner.lease, inner.taken_from
         self._inner = inner
         self._owner = owner
 
@@ -243,6 +243,10 @@ class _Watched(store.Conversation):
     @override
     def put_blob(self, data: bytes, path: str) -> log.Blob:
         return self._inner.put_blob(data, path)
+
+    @override
+    def renew(self) -> None:
+        self._inner.renew()
 
     @override
     def close(self) -> None:

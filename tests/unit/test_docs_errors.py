@@ -37,6 +37,7 @@ SECTIONS = {
     "The log": "operator",
     "A person": "paused",
     "Interrupted": "cancelled",
+    "Another owner": "replaced",
     "RunOps itself": "internal",
 }
 """The headings of the page, and who must act by what stands under each; ``file`` is the author, before anything runs."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nodes.errors import LogError, RunHeld, UsageError
 from nodes.values import normalise
-from runtime import history, log, store
+from runtime import history, holders, log, store
 
 GOLDEN = Path(__file__).parent / "golden" / "log-1.jsonl"
 
@@ -122,7 +122,7 @@ def test_one_owner_at_a_time(tmp_path: Path) -> None:
     """A run that a living process holds is refused with its pid and since when; reading it is free."""
     kept, run = store.FileStore(tmp_path), store.new_id()
     conversation = kept.create(run)
-    conversation.append(log.Note(name="claimed", data={**store.me(), "epoch": 1}))
+    conversation.append(log.Note(name="claimed", data={**holders.me(), "epoch": 1}))
     with pytest.raises(RunHeld, match=f"held by process {os.getpid()} .* since 20"):
         kept.claim(run)
     assert kept.read(run).held
@@ -211,7 +211,16 @@ def golden_entries() -> list[log.AnyEntry]:
     made: list[log.AnyEntry] = [
         log.Scope(path="", event="opened", node="run", run=header),
         log.Note(
-            name="claimed", data={"pid": 1, "started": 1.5, "boot": 2, "host": "ci", "epoch": 1, "version": "0.1.0"}
+            name="claimed",
+            data={
+                "pid": 1,
+                "started": "4711",
+                "boot": "a boot",
+                "host": "ci",
+                "epoch": 2,
+                "version": "0.1.0",
+                "taken_from": {"pid": 3, "host": "ci", "since": "2026-01-01T00:00:00.000Z", "epoch": 1},
+            },
         ),
         log.Call(
             call="c3",

@@ -1,0 +1,150 @@
+"""Which process holds a run, what to say of it, and ending it where a person wants the run taken over."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from nodes.errors import Replaced, RunHeld
+from nodes.values import Json
+from runtime import locks, log, process
+
+LOOK_SECONDS = 5.0
+"""How long a holder may take from its lock to the entry that says who it is."""
+
+END_SECONDS = 10.0
+"""How long the kernel may take to end a process and to give up its lock."""
+
+Entries = Sequence[log.AnyEntry]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Holder:
+    """A process that claimed a run, as its entry says."""
+
+    pid: int
+    started: str
+    boot: str
+    host: str
+    epoch: int
+    since: str
+    """When it claimed the run: ISO 8601 UTC."""
+
+    @property
+    def here(self) -> bool:
+        """Whether it runs, or ran, on this machine."""
+        return self.host == socket.gethostname()
+
+    @property
+    def lives(self) -> bool:
+        """Whether this very process is there; one of another machine is not."""
+        return self.here and self.boot == process.boot() and process.started(self.pid) == self.started
+
+    def told(self) -> dict[str, Json]:
+        """As evidence."""
+        return {"pid": self.pid, "host": self.host, "since": self.since, "epoch": self.epoch}
+
+
+def me() -> dict[str, Json]:
+    """What tells this process from every other: its id, when it began, the machine's boot, and the machine."""
+    pid = os.getpid()
+    return {"pid": pid, "started": process.started(pid), "boot": process.boot(), "host": socket.gethostname()}
+
+
+def last(entries: Entries) -> Holder | None:
+    """Who claimed the run last, dead or alive."""
+    claims = (entry for entry in reversed(entries) if isinstance(entry, log.Note) and entry.name == "claimed")
+    claim = next(claims, None)
+    if claim is None:
+        return None
+    said = claim.data
+    return Holder(
+        pid=int(said["pid"]),
+        started=str(said["started"]),
+        boot=str(said["boot"]),
+        host=str(said["host"]),
+        epoch=int(said["epoch"]),
+        since=claim.at,
+    )
+
+
+def held(run: str, entries: Entries, mend: str | None = None) -> RunHeld:
+    """What to say of a run that somebody holds."""
+    holder = last(entries)
+    who = f"process {holder.pid} on {holder.host} since {holder.since}" if holder else "a process that just began it"
+    return RunHeld(
+        "run-held",
+        f"run {run} is held by {who}",
+        mend=mend
+        or f"wait until it ends, or interrupt it (Ctrl-C in its terminal, or SIGTERM); `runops resume {run} --take-over` ends it and goes on",
+        evidence=holder.told() if holder else {},
+    )
+
+
+def replaced(run: str, epoch: int, entries: Entries) -> Replaced:
+    """What to say to an owner, by the number of its claim, of a run that another one has claimed since."""
+    holder = last(entries)
+    known = holder is not None and holder.epoch > epoch
+    who = f"process {holder.pid} on {holder.host} since {holder.since}" if holder and known else "another owner"
+    return Replaced(
+        "replaced",
+        f"run {run} is held by {who}, and goes on there",
+        mend=f"nothing is to be done here; `runops show {run}` tells how far it is",
+        evidence=holder.told() if holder and known else {},
+    )
+
+
+def take_over(path: Path, run: str, read: Callable[[], Entries]) -> tuple[int, Holder | None]:
+    """The log's handle with its lock, and the process that was ended for it; None where nobody had it any more.
+
+    ``read`` gives the log as it stands. Only one holder is ended, the one that is found first, and only where it is known to be it: another
+    one that comes after it is refused like any. Raises RunHeld where that one is on another machine, is this process, or cannot be ended.
+    """
+    until = time.monotonic() + LOOK_SECONDS
+    while True:
+        if (handle := locks.hold(path)) is not None:
+            return handle, None
+        entries = read()
+        holder = last(entries)
+        if holder is not None and not holder.here:
+            raise held(run, entries, f"take it over there: only {holder.host} can end a process of its own")
+        if holder is not None and holder.lives and _holds(path, holder, entries):
+            break
+        # Between its lock and its entry a holder has not said who it is: the last entry is that of one that is gone.
+        if time.monotonic() > until:
+            raise held(run, entries, "the process that holds it does not say who it is; end it, then `runops resume`")
+        time.sleep(0.05)
+    if holder.pid == os.getpid():
+        raise held(run, entries, "it is held by this very process: wait until it ends there")
+    return _taken_from(path, holder, run, read), holder
+
+
+def _holds(path: Path, holder: Holder, entries: Entries) -> bool:
+    """Whether the holder has the run's lock, and not somebody who has not said so yet."""
+    known = locks.holder(path)
+    if known is not None:
+        return known == holder.pid
+    # The kernel does not say. One that wrote how the run ended is about to give it up, or has done so.
+    notes = (entry for entry in reversed(entries) if isinstance(entry, log.Note) and entry.name in ("claimed", "ended"))
+    return next(notes).name == "claimed"
+
+
+def _taken_from(path: Path, holder: Holder, run: str, read: Callable[[], Entries]) -> int:
+    try:
+        process.end(holder.pid, holder.started)
+    except PermissionError:
+        raise held(
+            run, read(), f"process {holder.pid} belongs to another user: only that one may take it over"
+        ) from None
+    until = time.monotonic() + END_SECONDS
+    while (handle := locks.hold(path)) is None:
+        now = last(read())
+        if now is not None and now.epoch > holder.epoch:
+            raise held(run, read())
+        if time.monotonic() > until:
+            raise held(run, read(), f"process {holder.pid} was ended, and its lock is not free yet: try again")
+    return handle
