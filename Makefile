@@ -11,7 +11,7 @@ JOBS ?= 3
 
 CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-docs
 
-.PHONY: help setup browser demo demo-resume test bench check $(CHECKS) lock clean
+.PHONY: help setup browser demo demo-resume test bench crash check $(CHECKS) lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,9 @@ test: setup browser ## run the tests
 
 bench: setup browser ## measure
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
+
+crash: setup browser ## kill a checkout at every moment that has a name, and go on (30 minutes)
+	@exec $(BIN)/python -m tests.kills $(ARGS)
 
 check: $(CHECKS) ## run all checks of the code (with -k: also after one failed)
 

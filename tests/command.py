@@ -21,7 +21,7 @@ TIMEOUT = 60.0
 
 
 @functools.cache
-def _warm() -> warm.Warm | None:
+def warm_server() -> warm.Warm | None:
     """The process that forks for commands, of this worker; None where the system cannot do it."""
     if not hasattr(socket, "send_fds"):
         return None
@@ -59,7 +59,7 @@ class Project:
 
     def runops(self, *arguments: str, prepare: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
         """Run `runops` to its end."""
-        if prepare is None and (server := _warm()) is not None and server.takes(self.environment):
+        if prepare is None and (server := warm_server()) is not None and server.takes(self.environment):
             return server.run(arguments, self.folder, self.environment, TIMEOUT)
         with self.start(*arguments, prepare=prepare) as process:
             try:
@@ -71,7 +71,7 @@ class Project:
 
     def path(self, **environment: str) -> str:
         """A PATH on which `runops` is found, for a shell with ``environment`` more than the project has."""
-        server = _warm()
+        server = warm_server()
         folder = RUNOPS.parent
         if server is not None and server.takes({**self.environment, **environment}):
             folder = server.script.parent

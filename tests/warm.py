@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO, Self, TextIO
 
 ROOT = Path(__file__).parents[1]
 LANGUAGE = "C.UTF-8"
@@ -77,6 +78,11 @@ class Warm:
         self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], seconds: float
     ) -> subprocess.CompletedProcess[str]:
         """Run the command to its end."""
+        with self.start(arguments, folder, environment) as command:
+            return command.wait(seconds)
+
+    def start(self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Forked:
+        """Start the command."""
         request = {"arguments": arguments, "folder": str(folder), "environment": dict(environment)}
         with contextlib.ExitStack() as opened:
             link = opened.enter_context(socket.socket(socket.AF_UNIX))
@@ -90,18 +96,46 @@ class Warm:
                 os.close(writing)
             answers = opened.enter_context(link.makefile())
             pid = int(answers.readline())
-            try:
-                out, err = _read_all([stream.fileno() for stream in streams], time.monotonic() + seconds)
-            except BaseException:
-                os.kill(pid, signal.SIGKILL)
-                raise
-            code = os.waitstatus_to_exitcode(int(answers.readline()))
-        return subprocess.CompletedProcess(["runops", *arguments], code, out.decode(), err.decode())
+            return Forked(pid, ["runops", *arguments], answers, streams, opened.pop_all())
 
     def close(self) -> None:
         """End it."""
         self._server.communicate()
         self._folder.cleanup()
+
+
+class Forked:
+    """A command that runs. Leaving its `with` closes our ends; it does not end the command."""
+
+    def __init__(
+        self,
+        pid: int,
+        command: Sequence[str],
+        answers: TextIO,
+        streams: Sequence[BinaryIO],
+        opened: contextlib.ExitStack,
+    ) -> None:
+        self.pid = pid
+        self._command = command
+        self._answers = answers
+        self._streams = streams
+        self._opened = opened
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def wait(self, seconds: float) -> subprocess.CompletedProcess[str]:
+        """How it ended, and what it wrote; one that takes longer is killed. Raises TimeoutError."""
+        try:
+            out, err = _read_all([stream.fileno() for stream in self._streams], time.monotonic() + seconds)
+        except BaseException:
+            os.kill(self.pid, signal.SIGKILL)
+            raise
+        code = os.waitstatus_to_exitcode(int(self._answers.readline()))
+        return subprocess.CompletedProcess(self._command, code, out.decode(), err.decode())
 
 
 def _read_all(streams: Sequence[int], end: float) -> list[bytes]:
@@ -178,6 +212,7 @@ def _import_all() -> None:
 def _become(request: dict[str, object], files: Sequence[int]) -> int:
     """Be the command."""
     from runtime.cli import main
+    from tests.kills import mortal
 
     for number, file in enumerate(files):
         os.dup2(file, number)
@@ -186,6 +221,7 @@ def _become(request: dict[str, object], files: Sequence[int]) -> int:
     environment, arguments = request["environment"], request["arguments"]
     assert isinstance(environment, dict)
     assert isinstance(arguments, list)
+    mortal.install_from(environment)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["runops", *arguments]

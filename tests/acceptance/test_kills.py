@@ -1,0 +1,51 @@
+"""Killed at moments of deeds that a seed draws, killed again as it goes on: the command as a process, a real Chromium, the shop's ledger as the judge.
+
+``make crash`` does it at every moment.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.command import warm_server
+from tests.kills import plan, trial
+from tests.shop_process import Shop
+
+COUNT = 12
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """A shop for all checkouts of this module."""
+    with Shop.start(tmp_path_factory.mktemp("shop")) as started:
+        yield started
+
+
+names = itertools.count(1)
+
+
+@pytest.mark.parametrize("number", range(COUNT))
+def test_no_order_is_paid_twice(number: int, shop: Shop, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """Wherever it dies, a checkout ends as one that was left alone: each order paid once, without asking where `confirm` can tell, and after a question where nobody can."""
+    server = warm_server()
+    if server is None:
+        pytest.skip("this system cannot fork commands")
+    seed: int = pytestconfig.option.randomly_seed
+    case = plan.drawn(COUNT, orders=2, seed=seed)[number]
+    report = trial.Trial(case, f"t{next(names)}", tmp_path / "trial", shop, server).run()
+    assert report.fine, f"seed {seed}: {report}"
+    assert report.kills, f"seed {seed}: {report}"
+
+
+@pytest.mark.parametrize("case", plan.CONTROLS, ids=lambda case: case.control)
+def test_a_broken_engine_is_found_out(case: trial.Case, shop: Shop, tmp_path: Path) -> None:
+    """An engine that is wrong in one of four ways loses a deed or does it twice, and the ledger shows it."""
+    server = warm_server()
+    if server is None:
+        pytest.skip("this system cannot fork commands")
+    report = trial.Trial(case, f"c{next(names)}", tmp_path / "trial", shop, server).run()
+    assert report.lost or report.doubled, report

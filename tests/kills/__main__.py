@@ -1,0 +1,143 @@
+"""Kill a checkout at every moment that has a name, kill its resume too, and let the shop's ledger judge.
+
+python -m tests.kills [--seed N] [--jobs N] [--only N] [--mode MODE] [--point NAME]
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import concurrent.futures
+import dataclasses
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests import warm
+from tests.kills import plan, trial
+from tests.shop_process import Shop
+
+TELL_EVERY = 20.0
+"""Seconds between two words about how far it is."""
+
+
+@dataclasses.dataclass
+class Bench:
+    """Where trials take place: one shop, and one process that forks commands."""
+
+    folder: Path
+    shop: Shop
+    server: warm.Warm
+    count: int = 0
+
+    def trial(self, case: trial.Case) -> trial.Trial:
+        """A checkout in a folder of its own."""
+        self.count += 1
+        return trial.Trial(case, f"k{self.count}", self.folder / f"k{self.count}", self.shop, self.server)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Kill, and say what came of it; 1 where a promise was broken, or a control was not found out."""
+    parser = argparse.ArgumentParser(prog="python -m tests.kills", description=__doc__)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randint(1, 10**6), help="what is drawn")
+    parser.add_argument("--jobs", type=int, default=3, help="checkouts at a time (default 3)")
+    parser.add_argument("--only", type=int, help="so many of the cases, instead of all")
+    parser.add_argument("--mode", choices=trial.MODES, help="only this mode")
+    parser.add_argument("--point", help="only cases whose first kill has this in its name")
+    chosen = parser.parse_args(arguments)
+    say(f"seed {chosen.seed}")
+    with (
+        tempfile.TemporaryDirectory(prefix="runops-kills-") as folder,
+        Shop.start(Path(folder)) as shop,
+    ):
+        server = warm.Warm()
+        try:
+            bench = Bench(Path(folder), shop, server)
+            cases = plan.every(left_alone(bench), chosen.seed)
+            cases = [
+                each for each in cases if chosen.mode in (None, each.mode) and (chosen.point or "") in str(each.first)
+            ]
+            reports = carry_out(bench, cases[: chosen.only], chosen.jobs)
+            controls = carry_out(bench, plan.CONTROLS, chosen.jobs)
+        finally:
+            server.close()
+    return conclude(reports, controls)
+
+
+def left_alone(bench: Bench) -> list[str]:
+    """The crash points that a checkout passes which nobody kills."""
+    one = bench.trial(trial.Case("surviving", "confirm", trial.At("", 0)))
+    report = one.run()
+    if not report.fine:
+        raise SystemExit(f"a checkout that nobody kills does not pass: {report.wrong + report.lost + report.doubled}")
+    return one.passed()
+
+
+def carry_out(bench: Bench, cases: Sequence[trial.Case], jobs: int) -> list[trial.Report]:
+    """Run the cases, some at a time; those that show something are told at once."""
+    reports: list[trial.Report] = []
+    begun = told = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for report in _as_they_end(pool, bench, cases):
+            reports.append(report)
+            if not report.fine and not report.case.control:
+                say(f"{report.case}\n   lost {report.lost}, doubled {report.doubled}, wrong {report.wrong}")
+            if time.monotonic() - told > TELL_EVERY:
+                told = time.monotonic()
+                left = (told - begun) / len(reports) * (len(cases) - len(reports))
+                say(
+                    f"{len(reports)} of {len(cases)} cases, {sum(len(each.kills) for each in reports)} kills, {left / 60:.0f} min left"
+                )
+    return reports
+
+
+def _as_they_end(
+    pool: concurrent.futures.Executor, bench: Bench, cases: Sequence[trial.Case]
+) -> Iterator[trial.Report]:
+    running = [pool.submit(bench.trial(case).run) for case in cases]
+    for each in concurrent.futures.as_completed(running):
+        yield each.result()
+
+
+def conclude(reports: Sequence[trial.Report], controls: Sequence[trial.Report]) -> int:
+    """Print a line per mode, one per control, and the sum; the exit code."""
+    for mode in trial.MODES:
+        if of_mode := [each for each in reports if each.case.mode == mode]:
+            print(f"{mode:<10} {summary(of_mode)}")
+    missed = 0
+    for each in controls:
+        caught = len(each.lost) + len(each.doubled)
+        missed += not caught
+        print(
+            f"control {each.case.control:<13} {f'caught: {len(each.lost)} lost, {len(each.doubled)} doubled' if caught else f'NOT CAUGHT {each.wrong}'}"
+        )
+    points = collections.Counter(
+        kill.partition(" ")[2].partition("#")[0].partition(" ")[0] for each in reports for kill in each.kills
+    )
+    say("killed at: " + ", ".join(f"{point} {count}" for point, count in points.most_common()))
+    wrong = sum(bool(each.wrong) for each in reports)
+    print(summary(reports) + (f", {wrong} not as they should be" if wrong else ""))
+    return 1 if missed or any(not each.fine for each in reports) else 0
+
+
+def summary(reports: Sequence[trial.Report]) -> str:
+    """What came of them, in one line."""
+    kills, resumed, paused = (
+        sum(numbers)
+        for numbers in zip(*((len(each.kills), each.resumed, each.paused) for each in reports), strict=True)
+    )
+    lost, doubled = (sum(len(getattr(each, what)) for each in reports) for what in ("lost", "doubled"))
+    return f"{kills} kill points, {resumed} resumed, {paused} paused as asked, {lost} lost, {doubled} doubled"
+
+
+def say(text: str) -> None:
+    """Progress, for the person who waits."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

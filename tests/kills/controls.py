@@ -1,0 +1,59 @@
+"""Four ways of being wrong, so that the harness is seen to find each. They are put into a command as it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from runtime import history, journal, judge, log
+
+
+def _no_sync() -> None:
+    """A deed is begun before its call is on the disk."""
+    call = journal.Journal.call
+    journal.Journal.call = lambda self, each, *, barrier: call(self, each, barrier=False)  # type: ignore[method-assign]
+
+
+def _result_first() -> None:
+    """A deed's result is appended before the deed."""
+    call, result = journal.Journal.call, journal.Journal.result
+
+    def and_result(self: journal.Journal, each: log.Call, *, barrier: bool) -> log.Call:
+        written = call(self, each, barrier=barrier)
+        if barrier:
+            result(self, written, "ok")
+        return written
+
+    def unless_there(self: journal.Journal, each: log.Call, status: log.Status, **fields: Any) -> log.Result:
+        known = next((one.result for one in self.history.all_attempts() if one.call.call == each.call), None)
+        return known or result(self, each, status, **fields)
+
+    journal.Journal.call = and_result  # type: ignore[method-assign]
+    journal.Journal.result = unless_there  # type: ignore[method-assign,assignment]
+
+
+def _deaf() -> None:
+    """What ``confirm`` says is not heard."""
+
+    async def ask(*_given: Any) -> judge.Judgement:
+        return judge.Judgement("not-done", "nobody was asked")
+
+    judge.ask_the_site = ask
+
+
+def _unjudged() -> None:
+    """A unit is done again without a look at the deeds in it."""
+    may_have_happened = history.Attempt.may_have_happened.fget
+    assert may_have_happened is not None
+    history.Attempt.may_have_happened = property(lambda self: not self.behind and may_have_happened(self))  # type: ignore[method-assign,assignment]
+
+
+Control = Literal["no-sync", "result-first", "deaf", "unjudged"]
+
+BREAK: dict[str, Callable[[], None]] = {
+    "no-sync": _no_sync,
+    "result-first": _result_first,
+    "deaf": _deaf,
+    "unjudged": _unjudged,
+}
+"""What each does."""

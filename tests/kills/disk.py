@@ -1,0 +1,110 @@
+"""What a power cut leaves of a folder: what was brought to the disk, and nothing else.
+
+A file keeps the bytes that it had when it was last synced, and its name where the folder was synced since it got it; so does a folder.
+The kernel mostly keeps more than that, but nobody may rely on it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+Told = Callable[[dict[str, Any]], None]
+"""Takes one thing that was done, as JSON can hold it."""
+
+
+def watch(tell: Told) -> None:
+    """Tell of everything that this process brings to the disk from now on, once it is there."""
+    _watch_syncs("fsync", tell)
+    _watch_syncs("fdatasync", tell)
+    _watch_names("rename", tell)
+    _watch_names("replace", tell)
+    _watch_names("link", tell)
+
+
+def _watch_syncs(name: str, tell: Told) -> None:
+    real = getattr(os, name)
+
+    def watched(handle: int) -> None:
+        path = Path(f"/proc/self/fd/{handle}").readlink()
+        # What comes in meanwhile need not be in it.
+        within = sorted(each.name for each in path.iterdir()) if path.is_dir() else None
+        size = os.fstat(handle).st_size
+        real(handle)
+        tell({"sync": str(path), "size": size, "within": within})
+
+    setattr(os, name, watched)
+
+
+def _watch_names(name: str, tell: Told) -> None:
+    real = getattr(os, name)
+
+    def watched(source: Any, target: Any, **more: Any) -> None:
+        real(source, target, **more)
+        tell({"linked" if name == "link" else "moved": [os.fspath(source), os.fspath(target)]})
+
+    setattr(os, name, watched)
+
+
+@dataclasses.dataclass
+class Disk:
+    """What is known to be on the disk of everything within ``root``."""
+
+    root: Path
+    sizes: dict[str, int] = dataclasses.field(default_factory=dict)
+    """Bytes of each file that was synced, by its path."""
+    names: set[str] = dataclasses.field(default_factory=set)
+    """Paths that their folder has on the disk."""
+
+    def learn(self, told: Iterable[dict[str, Any]]) -> None:
+        """Take what ``watch`` told, in order."""
+        for each in told:
+            if "sync" in each:
+                self._synced(each["sync"], each["size"], each["within"])
+            elif "linked" in each:
+                source, target = each["linked"]
+                self.sizes[target] = self.sizes.get(source, 0)
+            elif "moved" in each:
+                source, target = each["moved"]
+                self.sizes[target] = self.sizes.pop(source, 0)
+                self.names.discard(target)
+
+    def _synced(self, path: str, size: int, within: list[str] | None) -> None:
+        if within is None:
+            self.sizes[path] = size
+        else:
+            self.names |= {f"{path}/{name}" for name in within}
+
+    def cut(self) -> list[str]:
+        """Take away what a power cut would: the paths that are gone or shorter. What is left is on the disk."""
+        lost: list[str] = []
+        for folder, folders, files in os.walk(self.root):
+            for name in list(folders):
+                path = f"{folder}/{name}"
+                if path not in self.names:
+                    folders.remove(name)
+                    shutil.rmtree(path, ignore_errors=True)
+                    lost.append(path)
+            lost += [f"{folder}/{name}" for name in files if self._cut_file(Path(folder, name))]
+        return [os.path.relpath(path, self.root) for path in lost]
+
+    def _cut_file(self, path: Path) -> bool:
+        """Whether anything of it is lost."""
+        size = self.sizes.get(str(path), 0)
+        if str(path) not in self.names:
+            path.unlink()
+            return True
+        if path.stat().st_size > size:
+            os.truncate(path, size)
+            return True
+        return False
+
+
+def read(record: Path) -> list[dict[str, Any]]:
+    """Everything that was told, oldest first."""
+    return [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []

@@ -1,0 +1,89 @@
+"""The workflow that is killed: five orders on the shop, each with two deeds and steps between them, and a receipt that is downloaded."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+How = Literal["confirm", "verify", "nothing"]
+"""What the author gave the deeds for finding out whether they happened."""
+
+ORDERS = 5
+
+_VERIFY = {
+    "add": '[{text: "1", target: {test_id: in-cart}}]',
+    "pay": '[{url: "**/receipts/*"}]',
+}
+_CONFIRM = {
+    "add": ("pieces", "{{ (shown_for_add | number) >= 1 }}"),
+    "pay": ("status", "{{ shown_for_pay == 'paid' }}"),
+}
+"""What the page of an order shows that tells, by its test id, and when the deed has happened."""
+
+
+def text(how: How) -> str:
+    """The workflow file."""
+    return _TEXT.replace("ADD-KNOWS", _knows("add", how)).replace("PAY-KNOWS", _knows("pay", how))
+
+
+def _knows(deed: Literal["add", "pay"], how: How) -> str:
+    """How the deed's outcome can be found out."""
+    lines: list[str] = []
+    if how != "nothing":
+        lines.append(f"verify: {_VERIFY[deed]}")
+    if how == "confirm":
+        place, done = _CONFIRM[deed]
+        page = "{{ inputs.base_url }}/checkouts/{{ ref }}"
+        lines += [
+            "confirm:",
+            "  settle: 1",
+            "  nodes:",
+            f'    - {{id: look_for_{deed}, type: browser_action, action: goto, url: "{page}"}}',
+            f"    - {{id: shown_for_{deed}, type: browser_query, query: text, target: {{test_id: {place}}}}}",
+            f'  done: "{done}"',
+        ]
+    return "".join(f"\n            {line}" for line in lines)
+
+
+_TEXT = """
+version: 1
+name: Check out
+inputs:
+  base_url: {type: string}
+  references: {type: list}
+secrets: [SHOP_PASSWORD]
+nodes:
+  - id: sign_in
+    type: group
+    nodes:
+      - {id: login, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
+      - {id: user, type: browser_action, action: fill, target: {label: Username}, value: admin}
+      - {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}
+      - {id: submit, type: browser_action, action: click, target: {role: button, name: Sign in}, effect: idempotent, verify: [{url: "**/orders"}]}
+  - id: each
+    type: iterate
+    over: "{{ inputs.references }}"
+    as: ref
+    key: "{{ ref }}"
+    collect: {order: "{{ ref }}", receipt: "{{ receipt }}", file: "{{ fetch.name }}", sha256: "{{ fetch.sha256 }}"}
+    nodes:
+      - id: order
+        type: group
+        nodes:
+          - {id: articles, type: browser_action, action: goto, url: "{{ inputs.base_url }}/articles?for={{ ref }}"}
+          - id: add
+            type: browser_action
+            action: click
+            target: {role: button, name: Add to cart, within: {css: "#articles tbody tr", nth: 0}}ADD-KNOWS
+          - {id: cart, type: browser_action, action: goto, url: "{{ inputs.base_url }}/cart/{{ ref }}"}
+          - {id: name, type: browser_action, action: fill, target: {label: Name}, value: "Ada {{ ref }}"}
+          - {id: note, type: browser_action, action: fill, target: {label: Delivery note}, value: "Ring at {{ ref }}"}
+          - id: pay
+            type: browser_action
+            action: click
+            target: {role: button, name: Pay}PAY-KNOWS
+          # A deed that was found to have happened leaves the page elsewhere: what follows goes where it must be.
+          - {id: open_receipt, type: browser_action, action: goto, url: "{{ inputs.base_url }}/receipts/{{ ref }}-1"}
+          - {id: receipt, type: browser_query, query: text, target: {test_id: receipt}}
+      - {id: fetch, type: browser_action, action: download, target: {role: link, name: Download receipt}}
+output: {orders: "{{ each }}"}
+"""
