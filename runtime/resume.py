@@ -62,8 +62,12 @@ def _used_a_page(past: history.History) -> bool:
 
 
 async def _surviving_browser(engine: ExecutionEngine, reattach: Reattach) -> port.Browser | None:
-    """The browser as the last process left it; one that it left half restored is ended."""
-    browser = await reattach()
+    """The browser as the last process left it; one that it left half restored, or in a tab that does not answer, is ended."""
+    try:
+        browser = await reattach()
+    except port.GivenUp as given_up:
+        engine.tell(events.Said(f"{given_up}. So the browser was ended"))
+        return None
     if browser is not None and engine.history.restoring:
         await browser.close()
         return None
@@ -72,7 +76,11 @@ async def _surviving_browser(engine: ExecutionEngine, reattach: Reattach) -> por
 
 def _take_up(engine: ExecutionEngine, browser: port.Browser) -> None:
     page = engine.history.page
-    engine.journal.note("restored", mode="attached")
+    lost: list[Json] = [{"name": tab.name, "url": tab.url} for tab in browser.lost_tabs]
+    engine.journal.note("restored", mode="attached", **({"lost": lost} if lost else {}))
+    for tab in browser.lost_tabs:
+        what = f"the tab `{tab.name}`" if tab.name is not None else "a tab"
+        engine.tell(events.Said(f"{what} ({tab.url}) that waited in a dialog, or computed without end, was closed"))
     if page is None or page.pending:
         browser.mark_pending()
     engine.browser, engine.attached = browser, True

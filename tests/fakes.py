@@ -16,7 +16,7 @@ from nodes.rules import Rule
 from nodes.tabs import MAIN
 from nodes.targets import Target
 from nodes.values import Json
-from runtime.browser.port import Captured, PageFacts
+from runtime.browser.port import Captured, LostTab, PageFacts
 
 
 @dataclasses.dataclass
@@ -266,6 +266,7 @@ class FakeBrowser:
         self.confined: list[str] | None = None
         """The origins to which the run has confined it."""
         self.captured = 0
+        self.lost_tabs: list[LostTab] = []
 
     @property
     def page(self) -> FakePage:

@@ -8,15 +8,20 @@ first document load. So nothing here may be sent later than at once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runtime.browser import cdp
+from runtime.browser import cdp, origins
 from runtime.browser.options import BrowserOptions
+from runtime.browser.port import LostTab
 
 PATIENCE_SECONDS = 5.0
 """How long the tabs of a browser may take to be set up, or to be closed."""
+
+FREED_SECONDS = 1.0
+"""How long a tab may take to answer once those are closed that may have kept it from it: a dialog stops every page of its process."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,6 +29,7 @@ class _Tab:
     """Our session with a tab, and whether everything that was sent there first has been answered."""
 
     session: str
+    url: str
     ready: asyncio.Future[Any]
 
 
@@ -60,7 +66,9 @@ class Emulation:
             self._connection.post("Network.setExtraHTTPHeaders", {"headers": self._headers}, session)
         self._connection.post("Runtime.runIfWaitingForDebugger", session=session)
         if target["type"] == "page":
-            self._tabs[target["targetId"]] = _Tab(session, asyncio.gather(*posted, return_exceptions=True))
+            self._tabs[target["targetId"]] = _Tab(
+                session, target.get("url", ""), asyncio.gather(*posted, return_exceptions=True)
+            )
 
     def _detached(self, params: cdp.Params, _session: str) -> None:
         self._tabs.pop(params.get("targetId", ""), None)
@@ -89,21 +97,36 @@ class Emulation:
             yield "Network.enable", {}
             yield "Network.setExtraHTTPHeaders", {"headers": self._headers}
 
-    async def close_stuck(self, current: str) -> bool:
+    async def close_stuck(self, current: str, names: Mapping[str, str]) -> list[LostTab]:
         """Close every tab that was not set up in time because its page does not answer: one that waits in a dialog, or computes without end.
 
-        Whether ``current`` is there and none of them. Raises TimeoutError where one cannot be closed.
+        Returns what was closed, by its name in ``names``. Raises CurrentTabLost where ``current`` is among them, or is not there at all;
+        TimeoutError where one cannot be closed; cdp.Gone.
         """
-        stuck = {name: tab for name, tab in self._tabs.items() if not tab.ready.done()}
-        lost = current not in self._tabs or current in stuck
-        for name, tab in stuck.items():
-            # What computes without end is interrupted: left to itself Chromium would wait for it before it closes the tab.
-            self._connection.post("Runtime.terminateExecution", {}, tab.session)
-            await self._connection.send("Target.closeTarget", {"targetId": name})
+        stuck = {target: tab for target, tab in self._tabs.items() if not tab.ready.done()}
+        mine = stuck.pop(current, None)
         async with asyncio.timeout(PATIENCE_SECONDS):
+            for target, tab in stuck.items():
+                # What computes without end is interrupted: left to itself Chromium would wait for it before it closes the tab.
+                self._connection.post("Runtime.terminateExecution", {}, tab.session)
+                with contextlib.suppress(cdp.Refused):
+                    await self._connection.send("Target.closeTarget", {"targetId": target})
             while not self._tabs.keys().isdisjoint(stuck):  # noqa: ASYNC110 - their ends are events of the protocol
                 await asyncio.sleep(0.01)
-        return not lost
+        if mine is not None and stuck:
+            await asyncio.wait([mine.ready], timeout=FREED_SECONDS)
+        if current not in self._tabs:
+            raise CurrentTabLost("the tab that the run was in is closed")
+        if not self._tabs[current].ready.done():
+            where = origins.without_query(self._tabs[current].url)
+            raise CurrentTabLost(f"the tab that the run was in ({where}) {WHY_STUCK}")
+        return [LostTab(names.get(target), origins.without_query(tab.url)) for target, tab in stuck.items()]
 
+
+class CurrentTabLost(Exception):
+    """The tab in which the run was does not answer, or is gone; the message says which."""
+
+
+WHY_STUCK = "does not answer: it waits in a dialog, or computes without end"
 
 _ATTACH: cdp.Params = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}

@@ -17,8 +17,9 @@ from playwright.async_api import Browser, BrowserContext, Error, Page, Playwrigh
 from nodes.errors import SetupError
 from runtime import durable
 from runtime.browser import cdp, checkpoint, downloads, driver, failures, find, guard, launch, locators
-from runtime.browser.emulation import Emulation
+from runtime.browser.emulation import CurrentTabLost, Emulation
 from runtime.browser.options import BrowserOptions, Permission
+from runtime.browser.port import GivenUp, LostTab
 from runtime.browser.session import Session
 from runtime.crashes import CrashPoint, crash_point
 
@@ -28,7 +29,10 @@ TELL_SECONDS = 1.0
 """How long a tab may take to say which it is."""
 
 REATTACH_SECONDS = 3.0
-"""How long a Chromium may take to answer its next engine; one that takes longer counts as gone."""
+"""How long a Chromium may take to answer its next engine, and each of its tabs; one that takes longer counts as gone."""
+
+FOUND_SECONDS = 20.0
+"""How long all of it may take until the run goes on in a Chromium that answers: a machine may be slow."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class Own:
             emulation = Emulation(connection, options)
             await self._guard.start(options.headers)
             self._ward = await self._guard.ward(origins, credentials(options))
-            await emulation.start(REATTACH_SECONDS / 2)
+            await emulation.start(REATTACH_SECONDS)
             await _set_up(connection, options)
         except cdp.Refused as error:
             raise cdp.Gone(str(error)) from None
@@ -78,13 +82,21 @@ class Own:
         await locators.register(self._playwright)
         return self._browser.contexts[0]
 
-    async def session(self, context: BrowserContext, known: Known | None) -> Session:
-        """The session; with the tabs that are ``known`` where this is a browser that was found again."""
+    async def session(self, context: BrowserContext, known: Known | None, lost: Sequence[LostTab] = ()) -> Session:
+        """The session; with the tabs that are ``known`` but ``lost`` where this is a browser that was found again."""
         assert self._guard is not None
         assert self._ward is not None
         alive = self._chromium.alive
         desk = downloads.Desk(alive.address, self._guard, Path(alive.folders[0]) / "downloads", None)
-        session = Session(context, self._ward, self.end, watch=self._guard, desk=desk, reattached=known is not None)
+        session = Session(
+            context,
+            self._ward,
+            self.end,
+            watch=self._guard,
+            desk=desk,
+            reattached=known is not None,
+            lost_tabs=lost,
+        )
         if known is None:
             await session.begin_with()
         else:
@@ -102,7 +114,7 @@ class Own:
                 session.committed(frame.url)
         names = {name: pages[each] for name, each in known.names.items() if each in pages}
         if known.current not in pages:
-            raise cdp.Gone("the current tab is lost")
+            raise CurrentTabLost("the tab that the run was in is closed")
         session.tabs.begin(names, pages[known.current])
 
     async def _name_of(self, page: Page) -> str:
@@ -190,10 +202,10 @@ def lost_while_connecting(executable: Path, error: Exception) -> SetupError:
 
 
 async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: Path, linger: float) -> Session | None:
-    """The run's Chromium with its pages as they were left, or None where it is gone, or does not answer, or has lost the current tab.
+    """The run's Chromium with its pages as they were left, or None where it is gone, or does not answer.
 
-    A tab that is stuck (in a dialog that nobody answers, in a script without end) is closed. What is left of a Chromium that cannot be
-    used is ended and removed.
+    A tab that is stuck (in a dialog that nobody answers, in a script without end) is closed; where that is the current one, raises GivenUp.
+    What is left of a Chromium that cannot be used is ended and removed.
     """
     found = await asyncio.to_thread(_remembered, private)
     if found is None:
@@ -207,13 +219,15 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
         return None
     own = Own(chromium, await driver.start(), private)
     try:
-        async with asyncio.timeout(3 * REATTACH_SECONDS):
+        async with asyncio.timeout(FOUND_SECONDS):
             emulation = await own.connect(options, origins)
-            if not await emulation.close_stuck(known.current):
-                raise cdp.Gone("the current tab is lost")
+            lost = await emulation.close_stuck(known.current, {target: name for name, target in known.names.items()})
             context = await own.playwright_context()
             await checkpoint.visit(context, origins)
-            return await own.session(context, known)
+            return await own.session(context, known, lost)
+    except CurrentTabLost as error:
+        await own.end(keep=False)
+        raise GivenUp(str(error)) from None
     except (cdp.Gone, cdp.Refused, Error, TimeoutError):
         await own.end(keep=False)
         return None

@@ -32,8 +32,26 @@ class Captured:
     """Addresses of the tabs."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class LostTab:
+    """A tab that did not answer when its browser was found again, and was closed: it waited in a dialog, or computed without end."""
+
+    name: str | None
+    url: str
+    """Where it was, without the query."""
+
+
+class GivenUp(Exception):
+    """The run's browser was found alive, could not be gone on with, and was ended; the message says why."""
+
+
 class Browser(Protocol):
     """A run's browser: its tabs, its signed-in state, the guard on its origins."""
+
+    @property
+    def lost_tabs(self) -> Sequence[LostTab]:
+        """What was closed when this browser was found again."""
+        ...
 
     @property
     def page(self) -> Page:

@@ -15,7 +15,7 @@ from nodes.tabs import MAIN
 from runtime.browser import checkpoint, dialogs, downloads, guard, origins, tabs
 from runtime.browser.page import Tab
 from runtime.browser.patience import Patience
-from runtime.browser.port import Captured, PageFacts
+from runtime.browser.port import Captured, LostTab, PageFacts
 
 _NOT_LOST = frozenset({"net::ERR_ABORTED", "net::ERR_BLOCKED_BY_CLIENT"})
 """Requests that the page or a newer navigation gave up, and those that the guard refused."""
@@ -33,9 +33,11 @@ class Session:
         watch: guard.Guard,
         desk: downloads.Desk,
         reattached: bool = False,
+        lost_tabs: Sequence[LostTab] = (),
     ) -> None:
         """``ward`` is what ``watch`` lets this context load; ``end`` lets go of the browser, and ends it unless it is to be kept."""
         self.reattached = reattached
+        self.lost_tabs = lost_tabs
         self.patience = Patience()
         self.desk = desk
         """Where files arrive that the site gives."""

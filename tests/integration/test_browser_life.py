@@ -18,7 +18,7 @@ import pytest
 from nodes.errors import SetupError, SiteError
 from nodes.targets import Target
 from runtime import durable, process
-from runtime.browser import find, launching, own
+from runtime.browser import find, launching, own, port
 from runtime.browser.options import BrowserOptions, Mode, Viewport
 from runtime.browser.session import Session
 from tests import browsers, site
@@ -45,7 +45,15 @@ asyncio.run(main(*sys.argv[1:]))
 """An engine that fills a form and is killed."""
 
 HANG = "void setTimeout(() => { for (;;); })"
-"""A page that never answers again, as one does that waits in a dialog."""
+"""A page that computes without end."""
+
+ASKING = """<title>Asking</title><script>
+const request = new XMLHttpRequest();
+request.open('POST', '/asked', false);
+request.send();
+prompt('Your name?');
+</script>"""
+"""A page that waits in a dialog, from the moment at which it has asked the site."""
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +61,8 @@ def served() -> Iterator[site.Site]:
     """A site with a form."""
     with site.serve() as shown:
         shown.page("/form", FORM)
+        shown.page("/asking", ASKING)
+        shown.page("/asked", "")
         yield shown
 
 
@@ -118,32 +128,46 @@ async def test_a_browser_with_no_patience_goes_with_its_engine(served: site.Site
     await browsers.until(lambda: left_behind(tmp_path) == [])
 
 
-async def left_with_a_stuck_tab(private: Path, served: site.Site, stuck: int) -> None:
-    """Leave a browser with two tabs, each in a process of its own, of which one does not answer."""
+async def left_with_stuck_tabs(private: Path, served: site.Site, *, current: bool) -> None:
+    """Leave a browser of which two tabs do not answer: a popup that waits in a dialog, and one that computes without end; the ``current`` one too, or not."""
     elsewhere = served.origin.replace("127.0.0.1", "localhost")
     async with browsers.opened(private, served.origin, elsewhere, linger=60) as browser:
         await browser.page.goto(f"{served.origin}/form")
         await browser.page.fill(NAME, "typed")
-        other = await browser.page.page.context.new_page()
-        await other.goto(f"{elsewhere}/form")
-        await browser.page.page.context.pages[stuck].evaluate(HANG)
+        form = browser.page.page
+        await browser.tabs.open("busy")
+        await browser.page.goto(f"{elsewhere}/form")
+        await browser.page.page.evaluate(HANG)
+        if not current:
+            await browser.tabs.switch("main")
+        served.requests.clear()
+        # It shares its process with the tab that opened it, which stands still as long as the question does.
+        await form.evaluate("void window.open('/asking')")
+        # The page asks the site and then its reader, in one go.
+        await browsers.until(lambda: served.arrived("/asked"))
         await browser.close(keep=True)
 
 
-async def test_a_stuck_tab_is_given_up_and_the_others_are_kept(served: site.Site, tmp_path: Path) -> None:
-    """A tab that does not answer is closed; the current one is as it was."""
-    await left_with_a_stuck_tab(tmp_path, served, 1)
+async def test_stuck_tabs_are_given_up_and_the_others_are_kept(served: site.Site, tmp_path: Path) -> None:
+    """Tabs that wait in a dialog or compute without end are closed and named; the current one is as it was, though the dialog had stopped it."""
+    await left_with_stuck_tabs(tmp_path, served, current=False)
     found = await reattached(tmp_path, served)
     assert found is not None
+    elsewhere = served.origin.replace("127.0.0.1", "localhost")
+    assert set(found.lost_tabs) == {
+        port.LostTab(None, f"{served.origin}/asking"),
+        port.LostTab("busy", f"{elsewhere}/form"),
+    }
     assert await found.page.value(NAME) == "typed"
     assert len(found.page.page.context.pages) == 1
     await found.close()
 
 
-async def test_without_its_current_tab_a_browser_counts_as_gone(served: site.Site, tmp_path: Path) -> None:
-    """When the current tab does not answer the run's state is not there; what is left of the browser is ended."""
-    await left_with_a_stuck_tab(tmp_path, served, 0)
-    assert await reattached(tmp_path, served) is None
+async def test_without_its_current_tab_a_browser_is_given_up(served: site.Site, tmp_path: Path) -> None:
+    """When the current tab does not answer the run's state is not there; what is left of the browser is ended, and it is said why."""
+    await left_with_stuck_tabs(tmp_path, served, current=True)
+    with pytest.raises(port.GivenUp, match=r"localhost.*/form.*does not answer"):
+        await reattached(tmp_path, served)
     await browsers.until(lambda: not processes_of(tmp_path) and not left_behind(tmp_path))
 
 
