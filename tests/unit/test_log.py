@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodes.errors import LogError, RunHeld, UsageError
+from nodes.errors import LogError
 from nodes.values import normalise
-from runtime import history, holders, log, store
+from runtime import history, log, store
 
 GOLDEN = Path(__file__).parent / "golden" / "log-1.jsonl"
 
@@ -118,20 +117,6 @@ def test_a_later_format_is_refused_by_name(tmp_path: Path) -> None:
     assert caught.value.code == "log-too-new"
 
 
-def test_one_owner_at_a_time(tmp_path: Path) -> None:
-    """A run that a living process holds is refused with its pid and since when; reading it is free."""
-    kept, run = store.FileStore(tmp_path), store.new_id()
-    conversation = kept.create(run)
-    conversation.append(log.Note(name="claimed", data={**holders.me(), "epoch": 1}))
-    with pytest.raises(RunHeld, match=f"held by process {os.getpid()} .* since 20"):
-        kept.claim(run)
-    assert kept.read(run).held
-    conversation.close()
-    assert not kept.read(run).held
-    again, _ = kept.claim(run)
-    again.close()
-
-
 def test_after_a_failed_write_the_handle_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write that fails stops every later append and barrier, also when the disk would take them again."""
     kept, run = store.FileStore(tmp_path), store.new_id()
@@ -167,15 +152,6 @@ def test_blobs_are_named_by_what_is_in_them(tmp_path: Path) -> None:
     kept.blob_file(blob.sha256).unlink()
     with pytest.raises(LogError, match="is missing"):
         kept.blob(blob.sha256)
-
-
-def test_an_unknown_run_is_the_askers_mistake(tmp_path: Path) -> None:
-    """A run that is not there, or no id at all, is a usage error and makes no file."""
-    kept = store.FileStore(tmp_path)
-    for name in (store.new_id(), "../../etc/passwd"):
-        with pytest.raises(UsageError):
-            kept.claim(name)
-    assert kept.ids() == []
 
 
 def test_the_home_is_private(tmp_path: Path) -> None:
@@ -259,6 +235,23 @@ def golden_entries() -> list[log.AnyEntry]:
         log.Scope(path="clean/try[2]", event="failed", node="try", error=at),
         log.Note(name="answered", data={"path": "who", "answers": {"approver": "Ada", "amount": 21}}),
         log.Note(name="ended", data={"status": "failed", "exit": 1, "error": error, "path": "each"}),
+        log.Note(
+            name="changed",
+            data={
+                "taken": {
+                    "workflow": "Pay",
+                    "text": blob.model_dump(),
+                    "callees": {},
+                    "inputs": {"base_url": "http://127.0.0.1:8765"},
+                    "secrets": ["SHOP_PASSWORD"],
+                    "origins": ["http://127.0.0.1:8765"],
+                },
+                "voided": ["clean/try[2]"],
+                "renewed": ["each[#1007]/pay"],
+                "reopened": ["each"],
+                "rebuild": True,
+            },
+        ),
     ]
     return [
         entry.model_copy(update={"seq": n, "at": "2026-01-01T00:00:00.000Z"}) for n, entry in enumerate(made, start=1)
@@ -294,7 +287,6 @@ def test_folding_in_pieces_is_folding_at_once() -> None:
             "each",
             "pages[2]",
             "pages[3]",
-            "clean/try[2]",
         ]
     )
     assert in_pieces.status == at_once.status == "failed"
