@@ -31,10 +31,16 @@ class Attempt:
     """Whether it lies behind the state that was last restored, so that it no longer counts."""
     since: int = 0
     """The line from which on it counts: its result's, or that of the judgement that made it count again."""
+    voided: bool = False
+    """Whether the run took another file since, in which the step does something else: what it yielded does not count."""
+    renewed: bool = False
+    """Whether the node was changed since, so that what stands in the call says nothing of what the node would do."""
 
     @property
     def settled(self) -> bool:
         """Whether the step has its value from this attempt."""
+        if self.voided:
+            return False
         if self.verdict is not None:
             return self.verdict != "not-done"
         return self.result is not None and (
@@ -165,6 +171,8 @@ class History:
                     self.page = entry.page
             case log.Checkpoint():
                 self.checkpoint = entry
+            case log.Note(name="changed"):
+                self._changed(entry)
             case log.Note():
                 self._note(entry)
 
@@ -210,8 +218,28 @@ class History:
                 self.answers[str(entry.data["path"])] = entry.data["answers"]
             case "ended":
                 self._ended(entry)
-            case "tail-cut":
+            case "tail-cut" | "changed":
                 pass
+
+    def _changed(self, entry: log.Note) -> None:
+        """The run goes on with another text, and with what stands in the note in the place of what stood in its header."""
+        data = entry.data
+        assert self.header is not None
+        taken = log.Taken.model_validate(data["taken"])
+        self.header = self.header.model_copy(update={name: getattr(taken, name) for name in log.Taken.model_fields})
+        for path in data["voided"]:
+            for attempt in self.attempts.get(path, ()):
+                attempt.voided = attempt.renewed = True
+            if self.scopes.pop(path, None) is not None and path not in self.attempts:
+                self.order.remove(path)
+            self.answers.pop(path, None)
+        for path in data["renewed"]:
+            for attempt in self.attempts[path]:
+                attempt.renewed = True
+        for path in ("", *data["reopened"]):
+            self.scopes[path].committed = None
+        # What the browser holds came of steps that the file no longer has: it is built anew, whoever goes on.
+        self.restoring = self.restoring or bool(data["rebuild"])
 
     def _decided(self, entry: log.Note) -> None:
         self.answer = entry
@@ -300,7 +328,11 @@ class History:
     def tolerated(self) -> int:
         """How many failures ``on_error: continue`` has passed over."""
         lasts = (attempts[-1] for attempts in self.attempts.values())
-        leaves = sum(1 for last in lasts if not last.behind and last.result is not None and last.result.tolerated)
+        leaves = sum(
+            1
+            for last in lasts
+            if not (last.behind or last.voided) and last.result is not None and last.result.tolerated
+        )
         return leaves + sum(1 for scope in self.scopes.values() if scope.failed is not None and scope.failed.tolerated)
 
     def set_within(self, path: str) -> list[Attempt]:
@@ -316,8 +348,12 @@ class History:
         ]
 
     def begun(self, path: str) -> bool:
-        """Whether anything was done at ``path`` or within it."""
-        return any(each == path or each.startswith(f"{path}/") for each in self.attempts)
+        """Whether anything that counts was done at ``path`` or within it."""
+        return any(
+            not all(attempt.voided for attempt in attempts)
+            for each, attempts in self.attempts.items()
+            if each == path or each.startswith(f"{path}/")
+        )
 
     def page_changed_since(self, line: int) -> bool:
         """Whether a deed on the page came after ``line``."""
@@ -339,7 +375,7 @@ class History:
         if scope is not None and scope.decided is not None and scope.decided.recorded:
             return scope.decided.recorded
         last = self.last(path)
-        return last.call.recorded or [] if last is not None else []
+        return last.call.recorded or [] if last is not None and not last.renewed else []
 
     @property
     def status(self) -> str:

@@ -165,7 +165,12 @@ async def pass_by(engine: ExecutionEngine, state: history.ScopeState) -> None:
 
 async def _surviving(engine: ExecutionEngine, reached: Reached, call: log.Call) -> Judgement | None:
     """What ``verify`` says on the page as the crash left it: done, or nothing."""
-    if call.held_before is not False or engine.browser is None:
+    # After a change of the node, what was looked at before the deed were other rules.
+    if (
+        call.held_before is not False
+        or engine.browser is None
+        or (reached.before is not None and reached.before.renewed)
+    ):
         return None
     engine.browser.bound(reached.node.seconds)
     reached.frame.program.confine(engine.browser)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime import answers, collecting, events, junit, outcomes, running, secrets, settings
+from runtime import answers, collecting, events, junit, keys, outcomes, preparing, running, secrets, settings
 from runtime.cli import console, execution, given, signals
 from runtime.display.base import choose
 from runtime.display.text import count, duration, one_line
@@ -29,6 +30,10 @@ class Manner:
     plain: bool = False
     """Whether one file was named, so that its output stands alone."""
     report: junit.Report | None = None
+    key: str | None = None
+    """What the run is known by: it is begun, or gone on with. Only for one file."""
+    allow_changed: bool = False
+    """Whether a run that is gone on with takes its file as it is now."""
     arguments: Sequence[str] = ()
     """The command line, to be typed again."""
 
@@ -40,7 +45,7 @@ class Batch:
         """One run for each file that was found."""
         self.outcomes = [outcomes.Outcome(each.file, each.loaded) for each in found]
         self._manner = manner
-        self._prepared: dict[Path, running.Prepared] = {}
+        self._prepared: dict[Path, preparing.Prepared] = {}
         self._signal: int | None = None
         self._unwritten: UsageError | None = None
         for outcome, each in zip(self.outcomes, found, strict=True):
@@ -55,7 +60,7 @@ class Batch:
         for outcome in fit:
             assert outcome.loaded is not None
             try:
-                self._prepared[outcome.file] = running.prepare(outcome.loaded, inputs.of(outcome.loaded))
+                self._prepared[outcome.file] = preparing.prepare(outcome.loaded, inputs.of(outcome.loaded))
             except RunOpsError as error:
                 outcome.refuse(error)
         return len(self._prepared) == len(self.outcomes)
@@ -95,7 +100,7 @@ class Batch:
         self._note_report()
         ended: events.RunEnded | None = None
         try:
-            ended = asyncio.run(run.follow(lambda listener: running.begin(prepared, manner.chosen, listener)))
+            ended = asyncio.run(run.follow(lambda listener: self._begin(prepared, listener)))
         except RunOpsError as error:
             outcome.refuse(error)
             console.say(console.failure(error, console.next_command(error, [*manner.arguments])))
@@ -117,6 +122,12 @@ class Batch:
         if not manner.as_json and ended is not None and ended.status == "passed" and ended.output is not None:
             output: Json = ended.output if manner.plain else {str(outcome.file): ended.output}
             console.result(console.result_text(output))
+
+    def _begin(self, prepared: preparing.Prepared, listener: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
+        manner = self._manner
+        if manner.key is None:
+            return running.begin(prepared, manner.chosen, listener)
+        return keys.begin_or_go_on(prepared, manner.key, manner.chosen, listener, allow_changed=manner.allow_changed)
 
     def _refuse(self) -> int:
         """Say of every file that cannot be run why not; nothing was begun."""
@@ -195,4 +206,4 @@ def summary(ended: Sequence[outcomes.Outcome]) -> list[str]:
     return lines
 
 
-STATES: tuple[outcomes.State, ...] = ("passed", "failed", "paused", "interrupted", "error", "not-begun")
+STATES: tuple[outcomes.State, ...] = ("passed", "failed", "paused", "interrupted", "replaced", "error", "not-begun")

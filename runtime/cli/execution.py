@@ -20,7 +20,7 @@ import psutil
 import typer
 
 from nodes.values import Json
-from runtime import answers, events, outcomes, running, settings
+from runtime import answers, events, outcomes, running, settings, store
 from runtime.browser import surviving
 from runtime.cli import console, signals
 from runtime.display.base import Display, choose
@@ -144,11 +144,28 @@ def carry_out(begin: Begin, *, home: Path, as_json: bool, quiet: bool, trial: st
     raise typer.Exit(code)
 
 
-def go_on(chosen: settings.Settings, run_id: str, *, as_json: bool, quiet: bool) -> None:
+def go_on(
+    chosen: settings.Settings,
+    run_id: str,
+    *,
+    as_json: bool,
+    quiet: bool,
+    allow_changed: bool = False,
+    take_over: bool = False,
+) -> None:
     """Resume a run and follow it to its end, like ``carry_out``."""
     carry_out(
-        lambda listener: running.resume_run(run_id, chosen, listener), home=chosen.home, as_json=as_json, quiet=quiet
+        lambda listener: running.resume_run(run_id, chosen, listener, allow_changed=allow_changed, take_over=take_over),
+        home=chosen.home,
+        as_json=as_json,
+        quiet=quiet,
     )
+
+
+def say_taken(conversation: store.Conversation) -> None:
+    """Say from which process the run was taken over, if it was."""
+    if conversation.taken_from is not None:
+        console.say(conversation.taken_from.as_taken())
 
 
 def written_down(run_id: str, *, as_json: bool, **what: Json) -> None:

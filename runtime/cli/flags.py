@@ -42,6 +42,13 @@ RunArgument = Annotated[
         show_default=False,
     ),
 ]
+AllowChangedFlag = Annotated[
+    bool,
+    typer.Option("--allow-changed", help="Go on with the file as it is now, where nothing that is done depends on it."),
+]
+TakeOverFlag = Annotated[
+    bool, typer.Option("--take-over", help="Also where a living process holds the run: end that process first.")
+]
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr unless something goes wrong.")]
 
 

@@ -8,6 +8,8 @@ from runtime.cli import execution, flags
 
 def resume(
     run: flags.RunArgument,
+    allow_changed: flags.AllowChangedFlag = False,
+    take_over: flags.TakeOverFlag = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
     headed: flags.HeadedFlag = None,
@@ -16,8 +18,14 @@ def resume(
 ) -> None:
     """Go on with a run that was killed, interrupted, paused, or failed. What is done is not done again.
 
+    It goes on with the text it began with. With `--allow-changed` it takes its file as it is now: what did not finish may be changed at will, and what
+    did is done again where nothing that is done depends on it. A deed that must not be done twice stays as it was.
+
+    A run that a living process holds is left to it. With `--take-over` that process is ended, with all that it does, also where it is stopped or stuck; the
+    run goes on here, in its browser where that is still there.
+
     A run that passed prints its result once more. A paused one asks its question, unless it is answered (`runops decide`, `runops answer`).
     """
     chosen = settings.load(headed=headed, keep_browser=keep_browser, linger=linger)
     run_id = runs.find(chosen, run)
-    execution.go_on(chosen, run_id, as_json=as_json, quiet=quiet)
+    execution.go_on(chosen, run_id, as_json=as_json, quiet=quiet, allow_changed=allow_changed, take_over=take_over)

@@ -184,6 +184,7 @@ class View:
             "inputs": self.header.inputs,
             "secrets": list[Json](self.header.secrets),
             "trial": self.header.trial,
+            "key": self.header.key,
             "steps": [self.step_json(step) for each in top for step in each.walk()],
             "open": [attempt.call.path for attempt in self.past.open_calls()],
             "error": ending.get("error"),
@@ -244,7 +245,14 @@ class View:
         head = f"{console.paint(one_line(self.header.workflow), console.BOLD, stream=sys.stdout)}  {self.run}  {self.state}  {when}"
         return [
             head,
-            *console.facts({"file": self.header.file, "inputs": self.header.inputs, "trial": self.header.trial}),
+            *console.facts(
+                {
+                    "file": self.header.file,
+                    "inputs": self.header.inputs,
+                    "trial": self.header.trial,
+                    "key": self.header.key,
+                }
+            ),
         ]
 
     def _tree(self, step: Step, depth: int, width: int | None, *, whole: bool = False) -> Iterator[str]:

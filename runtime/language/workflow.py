@@ -359,19 +359,23 @@ def _indexed(nodes: list[Node], around: tuple[Node, ...]) -> Iterator[tuple[str,
             yield from _indexed(node.confirm.nodes, (*around, node))
 
 
-def fingerprint(node: Node) -> str:
-    """SHA-256 of what a node does, the nodes in its blocks aside. Layout, comments and descriptions do not count."""
-    plain: Json = node.model_dump(
-        mode="json", by_alias=True, exclude_defaults=True, exclude={"description"}, warnings=False
-    )
-    plain["type"] = node.type  # a default, and yet what it is
+def fingerprint(node: Node, but: frozenset[str] = frozenset({"description"})) -> str:
+    """SHA-256 of what a node does, the nodes in its blocks aside; the fields ``but`` do not count, nor do layout and comments."""
+    said = plain(node, but)
+    return hashlib.sha256(
+        json.dumps(said, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
+    ).hexdigest()
+
+
+def plain(node: Node, but: frozenset[str] = frozenset()) -> dict[str, Json]:
+    """What a node says, as data: its fields by their names in the file, without defaults, the fields ``but``, and the nodes in its blocks."""
+    said: Json = node.model_dump(mode="json", by_alias=True, exclude_defaults=True, warnings=False)
     for field, _block in node.blocks():
         *way, last = field
-        owner: Json = functools.reduce(operator.getitem, way, plain)
+        owner: Json = functools.reduce(operator.getitem, way, said)
         owner.pop(last, None)
-    return hashlib.sha256(
-        json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
-    ).hexdigest()
+    said["type"] = node.type  # a default, and yet what it is
+    return {name: value for name, value in said.items() if name not in but}
 
 
 def _similar(path: pathlib.Path) -> str | None:
