@@ -1,0 +1,82 @@
+"""The moments at which a run may die: what the log and the disk hold at each, and that the page for people tells every one of them."""
+
+from __future__ import annotations
+
+import re
+import typing
+from pathlib import Path
+
+import pytest
+
+from runtime import crashes, log, store
+from runtime.crashes import CrashPoint
+from tests.rig import Rig
+
+PAGE = Path(__file__).parents[2] / "docs" / "crash-recovery.md"
+
+TWO_DEEDS = """
+version: 1
+name: Two deeds
+nodes:
+  - id: unit
+    type: group
+    nodes:
+      - {id: open, type: browser_action, action: goto, url: "http://shop.test/"}
+      - {id: first, type: browser_action, action: click, target: {css: one}}
+      - {id: second, type: browser_action, action: click, target: {css: two}}
+  - {id: end, type: browser_query, query: url}
+"""
+
+
+def test_the_page_tells_every_point() -> None:
+    """docs/crash-recovery.md has a row for each point that the code names, and for none that it does not."""
+    told = set(re.findall(r"^\| `([a-z-]+)` \|", PAGE.read_text(), re.MULTILINE))
+    policies = {"confirm", "redo", "ask"}
+    assert told - policies == set(CrashPoint)
+
+
+def test_every_note_is_a_point() -> None:
+    """Whatever a note says, a run may die right after it; a torn line is cut before there is a run to die."""
+    assert set(typing.get_args(log.NoteName)) - {"tail-cut"} <= set(CrashPoint)
+
+
+async def test_what_a_deed_leaves_at_each_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deed's call is on the disk before the site hears of it, its result is written after that, and is synced with the next deed's call."""
+    rig = Rig(tmp_path, TWO_DEEDS)
+    synced = 0
+    seen: list[tuple[str, str, bool, int]] = []
+    barrier = store._OpenFile.barrier
+
+    def counted(conversation: store._OpenFile) -> None:
+        nonlocal synced
+        barrier(conversation)
+        synced = len(rig.store.read(rig.id).entries)
+
+    def look(point: CrashPoint) -> None:
+        entries = rig.store.read(rig.id).entries
+        seen.append((point, entries[-1].kind if entries else "", synced == len(entries), len(rig.site.deeds)))
+
+    monkeypatch.setattr(store._OpenFile, "barrier", counted)
+    monkeypatch.setattr(crashes, "hook", look)
+    await rig.start()
+    at = [number for number, (point, *_rest) in enumerate(seen) if point == CrashPoint.BEFORE_CALL]
+    assert len(at) == 2
+    first = seen[at[0] : at[0] + 5]
+    assert first == [
+        ("before-call", first[0][1], False, 0),
+        ("call-appended", "call", False, 0),
+        ("call-synced", "call", True, 0),
+        ("deed-over", "call", True, 1),
+        ("result-appended", "result", False, 1),
+    ]
+    assert seen[at[1] : at[1] + 3] == [
+        ("before-call", "result", False, 1),
+        ("call-appended", "call", False, 1),
+        ("call-synced", "call", True, 1),
+    ]
+
+
+def test_a_run_has_no_hook() -> None:
+    """Outside tests nothing waits at these points."""
+    assert crashes.hook is None
+    crashes.crash_point(CrashPoint.ENDED)
