@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import events, history, journal, run, runs, secrets, store
+from runtime import events, history, journal, run, runs, secrets, store, taking
 from runtime.browser import port
 from runtime.language import callees, workflow
 from tests.fakes import FakeBrowser, FakeSite
@@ -34,12 +34,15 @@ class Rig:
     """The browser that the run opened last."""
     survivor: FakeBrowser | None = None
     """The browser that the next resume finds alive."""
+    elsewhere: store.Store | None = None
+    """Where the log is kept, if not in files."""
     told: list[events.Event] = dataclasses.field(default_factory=list)
     id: str = dataclasses.field(default_factory=store.new_id)
 
     def __post_init__(self) -> None:
         """Parse the workflow."""
         self.store = store.FileStore(self.home)
+        self.kept: store.Store = self.elsewhere or self.store
         self.loaded = workflow.parse(self.text, "test.yaml", callees.Texts(self.texts))
         self.masker = secrets.Masker(self.secrets)
         self.open_pen: journal.Journal | None = None
@@ -58,13 +61,24 @@ class Rig:
 
     async def start(self) -> events.RunEnded:
         """Begin the run."""
-        pen = journal.Journal(self.store.create(self.id), history.History(), self.masker, self.store)
+        pen = journal.Journal(self.kept.create(self.id), history.History(), self.masker, self.kept)
         run.write_header(pen, self.loaded, self.inputs)
         return await self._run(pen).begin()
 
     async def resume(self) -> events.RunEnded:
         """Go on with it."""
-        return await self._run(runs.claim(self.store, self.id, self.masker)).go_on()
+        return await self._run(runs.claim(self.kept, self.id, self.masker)).go_on()
+
+    async def resume_changed(self, text: str, texts: Mapping[str, str] | None = None) -> events.RunEnded:
+        """Go on with it as ``--allow-changed`` does, its file being ``text`` now. Raises UsageError where that may not be."""
+        present = workflow.parse(text, "test.yaml", callees.Texts(texts if texts is not None else self.texts))
+        header = self.history.header
+        assert header is not None
+        taken = taking.Text(self.id, self.loaded, present, header, take=True)
+        pen = runs.claim(self.store, self.id, self.masker, taken.check)
+        taken.take(pen)
+        self.loaded, self.inputs = taken.loaded, taken.inputs
+        return await self._run(pen).go_on()
 
     def _run(self, pen: journal.Journal) -> run.Run:
         self.told.clear()
@@ -74,7 +88,7 @@ class Rig:
             pen,
             inputs=self.inputs,
             known=self.secrets,
-            private=self.store.private(self.id),
+            private=self.kept.private(self.id),
             browsers=self,
             listener=self.told.append,
         )
@@ -88,7 +102,7 @@ class Rig:
     @property
     def history(self) -> history.History:
         """What the log says now."""
-        return history.History(self.store.read(self.id).entries)
+        return history.History(self.kept.read(self.id).entries)
 
     def calls(self, path: str) -> list[str]:
         """The outcomes of the step's attempts: a result's status, or ``open``; with the verdict where one was found."""
