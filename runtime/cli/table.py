@@ -34,6 +34,7 @@ OWN = (
     Command("show", "Show what a run did, step by step", "runtime.cli.show:show"),
     Command("query", "Ask the logs of all runs with SQL", "runtime.cli.query:query"),
     Command("ps", "List what is alive: runs that are held, browsers that are left", "runtime.cli.ps:ps"),
+    Command("prune", "Take away what nobody needs, and runs that are old", "runtime.cli.prune:prune"),
     Command("validate", "Check workflow files, without a browser or the network", "runtime.cli.validate:validate"),
     Command("schema", "Print the JSON Schema of workflow files, for your editor", "runtime.cli.schema:schema"),
     Command("try", "Run one node of a workflow by itself", "runtime.cli.try_node:try_node"),

@@ -69,6 +69,14 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
+def size(number: int) -> str:
+    """An amount of bytes for people: ``0 B``, ``812 B``, ``4.1 kB``, ``120 MB``."""
+    amount, units = float(number), ["B", "kB", "MB", "GB", "TB"]
+    while amount >= 999.5 and len(units) > 1:
+        amount, units = amount / 1000, units[1:]
+    return f"{amount:.0f} {units[0]}" if units[0] == "B" or amount >= 99.95 else f"{amount:.1f} {units[0]}"
+
+
 def count(number: int, noun: str) -> str:
     """``1 step``, ``3 steps``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

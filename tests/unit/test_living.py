@@ -9,16 +9,10 @@ from typing import Any
 
 import pytest
 
-from runtime import history, journal, log, run, secrets, store
+from runtime import store
 from runtime.cli import app
-from runtime.language import workflow
+from tests.kept_runs import begun, ended
 from tests.watched import watched
-
-WORKFLOW = """
-version: 1
-name: Pay the open orders
-nodes: [{id: one, type: transform, expr: 1}]
-"""
 
 
 @pytest.fixture
@@ -27,22 +21,6 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> store.FileStore:
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
     return store.FileStore(tmp_path / ".runops")
-
-
-def begun(kept: store.FileStore, *, trial: bool = False) -> journal.Journal:
-    """A run that this process has begun, and holds."""
-    pen = journal.Journal(kept.create(store.new_id()), history.History(), secrets.Masker({}), kept)
-    run.write_header(pen, workflow.parse(WORKFLOW, "pay.yaml"), {}, trial={"node": "one"} if trial else None)
-    return pen
-
-
-def ended(kept: store.FileStore, status: log.NoteName | str | None, *, trial: bool = False) -> str:
-    """The id of a run that nobody holds; None: it died."""
-    pen = begun(kept, trial=trial)
-    if status is not None:
-        pen.note("ended", status=status, exit=0)
-    pen.conversation.close()
-    return pen.conversation.id
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:

@@ -1,0 +1,28 @@
+"""Runs as they stand in a folder, made without running anything."""
+
+from __future__ import annotations
+
+from runtime import history, journal, run, secrets, store
+from runtime.language import workflow
+
+WORKFLOW = """
+version: 1
+name: Pay the open orders
+nodes: [{id: one, type: transform, expr: 1}]
+"""
+
+
+def begun(kept: store.FileStore, text: str = WORKFLOW, *, trial: bool = False) -> journal.Journal:
+    """A run that this process has begun, and holds."""
+    pen = journal.Journal(kept.create(store.new_id()), history.History(), secrets.Masker({}), kept)
+    run.write_header(pen, workflow.parse(text, "pay.yaml"), {}, trial={"node": "one"} if trial else None)
+    return pen
+
+
+def ended(kept: store.FileStore, status: str | None, text: str = WORKFLOW, *, trial: bool = False) -> str:
+    """The id of a run that nobody holds; None: it died."""
+    pen = begun(kept, text, trial=trial)
+    if status is not None:
+        pen.note("ended", status=status, exit=0)
+    pen.conversation.close()
+    return pen.conversation.id

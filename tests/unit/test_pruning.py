@@ -1,0 +1,486 @@
+"""`runops prune`: what goes, what stays, and that nothing is wrong wherever it dies or whoever works beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodes.errors import UsageError
+from runtime import blobs, journal, locks, pruning, store
+from runtime.cli import app
+from tests.kept_runs import WORKFLOW, begun, ended
+from tests.watched import watched
+
+HOURS = 3600.0
+LONG_AGO = 30 * 24 * HOURS
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> store.FileStore:
+    """An empty place for runs, which the command uses too."""
+    monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
+    monkeypatch.chdir(tmp_path)
+    return store.FileStore(tmp_path / ".runops")
+
+
+def put(file: Path, text: str = "some text", *, age: float = 0.0) -> Path:
+    """A file, and what it stands in; written ``age`` seconds ago."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return aged(file, age)
+
+
+def aged(file: Path, age: float) -> Path:
+    """The file, as if it had been touched last ``age`` seconds ago."""
+    os.utime(file, (time.time() - age, time.time() - age))
+    return file
+
+
+def blob(kept: store.FileStore, data: bytes, *, age: float) -> Path:
+    """A blob that no log names."""
+    conversation = kept.create(store.new_id())
+    found = conversation.put_blob(data, "step")
+    kept.conversation_file(conversation.id).unlink()
+    conversation.close()
+    return aged(kept.blob_file(found.sha256), age)
+
+
+def age_blobs(kept: store.FileStore, age: float) -> None:
+    """Let every blob be so old."""
+    for file in (kept.home / "blobs").glob("??/*"):
+        aged(file, age)
+
+
+def tree(kept: store.FileStore) -> set[str]:
+    """Every file below the home."""
+    return {str(each.relative_to(kept.home)) for each in kept.home.rglob("*") if each.is_file()}
+
+
+def pruned(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> dict[str, Any]:
+    """What `runops prune --json` says."""
+    capsys.readouterr()
+    assert app.run(["prune", *arguments, "--json"]) == code
+    said = json.loads(capsys.readouterr().out)
+    assert said["version"] == 1
+    return said
+
+
+def sound(kept: store.FileStore) -> None:
+    """Every run that is there has all that its log names."""
+    for run in kept.ids():
+        for sha256 in blobs.named_in(kept.conversation_file(run).read_bytes()):
+            assert kept.blob(sha256)
+
+
+def populated(kept: store.FileStore) -> tuple[set[str], set[str]]:
+    """A home with all that there can be; the files that nobody needs, and those that stay."""
+    passed, died, failed = ended(kept, "passed"), ended(kept, None), ended(kept, "failed")
+    tried, nobody = ended(kept, "failed", trial=True), store.new_id()
+    home = kept.home
+    goes = [
+        put(home / "private" / passed / "checkpoint-4.json"),
+        put(home / "private" / passed / "profile-x" / "Default" / "Cookies"),
+        put(home / "private" / tried / "chromium.log"),
+        put(home / "private" / died / ".checkpoint-9.json.abcd_123"),
+        put(home / "files" / died / ".receipt.pdf.abcd_123"),
+        put(home / "private" / nobody / "browser.json"),
+        put(home / "files" / nobody / "receipt.pdf"),
+        put(home / "files" / store.new_id() / "receipt.pdf"),
+        put(home / "keys" / ("a" * 64), nobody, age=2 * HOURS),
+        put(home / "keys" / f".{'c' * 40}.abcd_123", nobody, age=2 * HOURS),
+        put(home / "conversations" / f"{store.new_id()}.jsonl", ""),
+        put(home / "conversations" / f"{store.new_id()}.jsonl", '{"v":1,"se'),
+        blob(kept, b"old", age=2 * HOURS),
+        put(home / "blobs" / "aa" / f".{'a' * 40}.abcd_123", age=2 * HOURS),
+        put(kept.blob_aside("b" * 64), age=2 * HOURS),
+        put(home / "private" / "sessions" / ".shop.json.abcd_123", age=2 * HOURS),
+    ]
+    stays = [
+        *(kept.conversation_file(each) for each in (passed, died, failed, tried)),
+        put(home / "private" / died / "checkpoint-8.json"),
+        put(home / "private" / failed / "profile-y" / "Default" / "Cookies"),
+        put(home / "files" / passed / "receipt.pdf"),
+        put(home / "files" / died / "receipt.pdf"),
+        put(home / "keys" / ("d" * 64), died, age=2 * HOURS),
+        put(home / "keys" / ("e" * 64), store.new_id()),
+        blob(kept, b"young", age=HOURS / 2),
+        put(home / "private" / "sessions" / "shop.json", age=LONG_AGO),
+        put(home / "private" / "sessions" / ".hidden.json", age=LONG_AGO),
+        put(home / "runops-bug-1.txt", age=LONG_AGO),
+        home / ".gitignore",
+    ]
+    held = begun(kept, WORKFLOW.replace("expr: 1", "expr: 2"))
+    held.note("restoring")
+    stays += [
+        kept.conversation_file(held.conversation.id),
+        put(home / "private" / held.conversation.id / ".checkpoint-9.json.abcd_123"),
+    ]
+    # What the runs name stays, however old it is, and so does what the held one may be about to name.
+    named = {
+        kept.blob_file(each) for run in kept.ids() for each in blobs.named_in(kept.conversation_file(run).read_bytes())
+    }
+    stays += [aged(each, LONG_AGO) for each in named]
+    below = [{str(each.relative_to(home)) for each in some} for some in (goes, stays)]
+    assert below[0] | below[1] == tree(kept)
+    return below[0], below[1]
+
+
+def test_without_options_only_what_nobody_needs_goes(kept: store.FileStore, capsys: pytest.CaptureFixture[str]) -> None:
+    """Leftovers of runs that are over and of no run go; runs, their files, states that are signed in, and what is young stay. A dry run tells the same."""
+    goes, stays = populated(kept)
+    bytes_before = sum((kept.home / each).stat().st_size for each in goes)
+    dry = pruned(capsys, "--dry-run")
+    assert tree(kept) == goes | stays, "a dry run takes nothing away"
+    said = pruned(capsys)
+    assert tree(kept) == stays
+    assert (said["bytes"], said["left"], said["error"]) == (bytes_before, [], None)
+    assert {**dry, "dry_run": False} == said
+    assert pruned(capsys)["gone"] == []
+
+
+def test_whole_runs_go_with_all_that_is_theirs(kept: store.FileStore, capsys: pytest.CaptureFixture[str]) -> None:
+    """Log, private state, files, key and the values that no other run names; another run's things stay."""
+    other = WORKFLOW.replace("expr: 1", "expr: 2")
+    stays, goes = ended(kept, None), ended(kept, None, other)
+    shared = ended(kept, "passed")
+    put(kept.home / "private" / goes / "checkpoint-8.json")
+    put(kept.home / "files" / goes / "receipt.pdf")
+    put(kept.home / "keys" / ("d" * 64), goes)
+    put(kept.home / "private" / stays / "checkpoint-8.json")
+    age_blobs(kept, 10)
+    before = tree(kept)
+    pruned(capsys, "--state", "failed", "--older-than", "0s")
+    assert tree(kept) == before
+    # The name of the run is not an option: it is the oldest of the two that died and do not stay.
+    said = pruned(capsys, "--state", "died", "--keep-last", "0", "--older-than", "1w")
+    assert said["gone"] == []
+    kept.conversation_file(stays).rename(kept.home / "aside")
+    said = pruned(capsys, "--state", "died", "--older-than", "0s")
+    (kept.home / "aside").rename(kept.conversation_file(stays))
+    assert [each["run"] for each in said["gone"] if each["kind"] == "run"] == [goes]
+    assert [each["kind"] for each in said["gone"] if each["kind"] != "run"] == ["private", "value"]
+    assert kept.ids() == sorted([stays, shared])
+    assert not [each for each in tree(kept) if goes in each or each.startswith("keys")]
+    sound(kept)
+
+
+@pytest.mark.parametrize("option", [["--older-than", "0s"], ["--keep-last", "0"], ["--state", "passed"]])
+def test_runs_that_can_go_on_go_only_by_name(
+    option: list[str], kept: store.FileStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each option alone takes the runs that passed; the others stay unless `--state` says what became of them."""
+    states = ["passed", "failed", "paused", "interrupted", None]
+    made = {state: ended(kept, state) for state in states}
+    pruned(capsys, *option)
+    assert kept.ids() == sorted(run for state, run in made.items() if state != "passed")
+    for state in ("failed", "paused", "interrupted", "died"):
+        pruned(capsys, "--state", state)
+        del made[None if state == "died" else state]
+        assert kept.ids() == sorted(run for left, run in made.items() if left != "passed")
+
+
+def test_a_held_run_is_never_touched(kept: store.FileStore, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever is asked for, a run that a process holds stays whole, also one that passed before."""
+    pen = begun(kept)
+    pen.note("ended", status="passed", exit=0)
+    put(kept.home / "private" / pen.conversation.id / "checkpoint-8.json")
+    age_blobs(kept, LONG_AGO)
+    before = tree(kept)
+    said = pruned(capsys, "--state", "passed", "--state", "died", "--older-than", "0s", "--keep-last", "0")
+    assert said["gone"] == []
+    assert tree(kept) == before
+    pen.conversation.close()
+
+
+def test_a_run_that_somebody_takes_just_then_stays(
+    kept: store.FileStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Between the look and the lock a run may be resumed, and may even have ended again: it stays, and that is said."""
+    taken, went_on = ended(kept, None), ended(kept, "failed")
+    put(kept.home / "private" / taken / "checkpoint-8.json")
+    age_blobs(kept, 10)
+    owner: list[store.Conversation] = []
+    hold = locks.hold
+
+    def held(path: Path, *, make: bool = False) -> int | None:
+        monkeypatch.setattr(locks, "hold", hold)
+        owner.append(kept.claim(taken)[0])
+        conversation, entries = kept.claim(went_on)
+        conversation.append(entries[-1])
+        conversation.close()
+        return hold(path, make=make)
+
+    monkeypatch.setattr(locks, "hold", held)
+    before = tree(kept)
+    said = pruned(capsys, "--state", "died", "--state", "failed")
+    assert tree(kept) == before
+    assert (said["gone"], [each["run"] for each in said["left"]]) == ([], [taken])
+    owner[0].close()
+
+
+def test_nobody_resumes_a_run_while_it_goes(
+    kept: store.FileStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the first thing that goes of a run to the last it is held, and then it is unknown."""
+    run = ended(kept, None)
+    put(kept.home / "private" / run / "checkpoint-8.json")
+    put(kept.home / "keys" / ("d" * 64), run)
+    answers: list[str] = []
+
+    def asked(step: Any) -> Any:
+        def unlink(*arguments: Any, **named: Any) -> None:
+            try:
+                kept.claim(run)[0].close()
+                answers.append("claimed")
+            except Exception as error:  # noqa: BLE001 — whatever it says is looked at
+                answers.append(getattr(error, "code", repr(error)))
+            step(*arguments, **named)
+
+        return unlink
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "unlink", asked(os.unlink))
+        pruned(capsys, "--state", "died")
+    assert answers[:2] == ["run-held", "run-held"], "the key goes, then the log"
+    assert set(answers[2:]) == {"unknown-run"}
+
+
+def test_a_damaged_log_is_left_alone_and_named(kept: store.FileStore, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever is asked for it stays, with all that is its own; and as it may name any value, all values stay, and both are said."""
+    broken, sound_one = ended(kept, "passed"), ended(kept, "passed")
+    file = kept.conversation_file(broken)
+    file.write_bytes(file.read_bytes().replace(b"a", b"b", 1))
+    put(kept.home / "private" / broken / "checkpoint-8.json")
+    blob(kept, b"old", age=LONG_AGO)
+    before = tree(kept)
+    said = pruned(capsys, "--older-than", "0s")
+    assert before - tree(kept) == {f"conversations/{sound_one}.jsonl"}
+    assert said["left"][0]["run"] == broken
+    assert f"{file}:1" in said["left"][0]["why"]
+    assert "all large values" in said["left"][1]["why"]
+    assert said["error"] is None
+
+
+class Killed(BaseException):
+    """The process dies here."""
+
+
+def test_it_may_die_anywhere(kept: store.FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each single step at which it can die every run is whole or gone, and the next prune brings all to the same end."""
+    died, passed, nobody = (
+        ended(kept, None, WORKFLOW.replace("expr: 1", "expr: 3")),
+        ended(kept, "passed"),
+        store.new_id(),
+    )
+    for each in died, passed, nobody:
+        put(kept.home / "private" / each / "checkpoint-8.json")
+        put(kept.home / "files" / each / "receipt.pdf")
+        put(kept.home / "keys" / each.ljust(64, "0"), each, age=LONG_AGO)
+    put(kept.home / "private" / passed / "profile-x" / "Default" / "Cookies")
+    put(kept.home / "private" / ended(kept, "failed") / ".checkpoint-9.json.abcd_123")
+    put(kept.home / "conversations" / f"{store.new_id()}.jsonl", '{"v":1,"se')
+    blob(kept, b"old", age=LONG_AGO)
+    age_blobs(kept, LONG_AGO)
+    wanted = pruning.Wanted(states=("died",))
+    first = kept.home.parent / "first"
+    shutil.copytree(kept.home, first)
+    copy = _again(first, kept.home.parent / "whole")
+    pruning.prune(copy, wanted, dry_run=False)
+    end, step = tree(copy), 0
+    finished = False
+    while not finished:
+        step += 1
+        copy = _again(first, kept.home.parent / f"killed-{step}")
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", lambda _handle: None)
+            _die_after(patched, step)
+            try:
+                pruning.prune(copy, wanted, dry_run=False)
+                finished = True
+            except Killed:
+                pass
+        sound(copy)
+        for run in (each for each in copy.ids() if b"\n" in copy.conversation_file(each).read_bytes()):
+            files = {each for each in tree(kept) if f"/{run}" in each and not each.startswith("keys")}
+            half = {each for each in files if pruning._TEMPORARY.fullmatch(Path(each).name)}
+            over = {each for each in files if each.startswith("private")} if _is_over(copy, run) else set()
+            assert files - half - over <= tree(copy), f"run {run} is half there, killed after step {step}"
+        pruning.prune(copy, wanted, dry_run=False)
+        assert tree(copy) == end, f"killed after step {step}"
+        shutil.rmtree(copy.home)
+    assert step > 20
+
+
+def _again(first: Path, folder: Path) -> store.FileStore:
+    shutil.copytree(first, folder)
+    return store.FileStore(folder)
+
+
+def _is_over(kept: store.FileStore, run: str) -> bool:
+    known = pruning._known(kept.read(run))
+    return known is not None and known.over
+
+
+def _die_after(patched: pytest.MonkeyPatch, steps: int) -> None:
+    left = [steps]
+
+    def counted(step: Any) -> Any:
+        def does(*arguments: Any, **named: Any) -> Any:
+            if not left[0]:
+                raise Killed
+            left[0] -= 1
+            return step(*arguments, **named)
+
+        return does
+
+    for name in ("unlink", "rmdir", "rename"):
+        patched.setattr(os, name, counted(getattr(os, name)))
+
+
+def test_what_cannot_be_removed_is_told_and_harms_nothing_else(
+    kept: store.FileStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rest goes all the same; the exit code is 2, with what stood in the way."""
+    stuck, goes = ended(kept, "passed"), ended(kept, "passed")
+    for run in (stuck, goes):
+        put(kept.home / "private" / run / "checkpoint-8.json")
+    remove = shutil.rmtree
+
+    def refuse(folder: Path) -> None:
+        if folder.name == stuck:
+            raise PermissionError(13, "Permission denied", str(folder))
+        remove(folder)
+
+    monkeypatch.setattr(shutil, "rmtree", refuse)
+    said = pruned(capsys, code=2)
+    assert [each["run"] for each in said["gone"]] == [goes]
+    assert (said["error"]["code"], said["left"][0]["run"], said["left"][0]["failed"]) == ("not-removed", stuck, True)
+    assert app.run(["prune"]) == 2
+    assert "error[not-removed]" in capsys.readouterr().err
+
+
+async def test_browsers_that_nobody_needs_end(
+    kept: store.FileStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That of a run that passed, and that of no run, end by their watcher; that of a run that can go on is left, until its run goes."""
+    for name in ("passed", "nobody", "died"):
+        run = store.new_id() if name == "nobody" else ended(kept, "passed" if name == "passed" else None)
+        (tmp_path / name).mkdir()
+        async with watched(tmp_path / name) as found:
+            found.note(kept.private(run))
+            pruned(capsys, "--dry-run", "--state", "passed", "--state", "died")
+            assert found.alive()
+            said = pruned(capsys)
+            if name == "died":
+                assert (said["gone"], found.alive()) == ([], True)
+                said = pruned(capsys, "--state", "died", "--older-than", "0s")
+            ends = [each for each in said["gone"] if each["kind"] == "browser"]
+            assert [(each["run"], each["process"]) for each in ends] == [(run, found.chromium)]
+            assert found.gone()
+            assert not (kept.home / "private" / run).exists()
+
+
+def test_a_run_whose_browser_does_not_end_stays(
+    kept: store.FileStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As long as its browser may act, nothing of a run is taken away, and the exit code says that something is wrong."""
+    run = ended(kept, None)
+    note = json.dumps({"chromium": 1, "watcher": 1, "watcher_port": 1, "address": "", "folders": [], "token": ""})
+    more = {"chromium_started": "1", "watcher_started": "1", "boot": "1"}
+    put(kept.home / "private" / run / "browser.json", json.dumps({**json.loads(note), **more}))
+    monkeypatch.setattr("runtime.browser.surviving.end", lambda _alive: False)
+    before = tree(kept)
+    said = pruned(capsys, "--state", "died", code=2)
+    assert (said["gone"], tree(kept)) == ([], before)
+    assert "does not end" in said["left"][0]["why"]
+
+
+@pytest.mark.parametrize("text", ["30", "d", "30x", "-1d", "30 days", "1m", "", "1d2h", "nan s"])
+def test_a_time_that_is_none_is_answered_with_the_grammar(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Wrong usage, exit code 2, and how a time is written."""
+    assert app.run(["prune", f"--older-than={text}"]) == 2
+    assert "`30d`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("0s", 0), ("90s", 90), ("45min", 2700), ("12h", 43200), ("1.5d", 129600), (" 2w ", 1209600)]
+)
+def test_times_are_written_as_people_do(text: str, seconds: float) -> None:
+    """A number and a unit."""
+    assert pruning.span(text) == seconds
+
+
+@pytest.mark.parametrize("state", ["running", "damaged", "gone"])
+def test_only_what_a_run_can_end_as_is_a_state(
+    state: str, kept: store.FileStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs that are held or damaged cannot be asked for."""
+    assert app.run(["prune", "--state", state]) == 2
+    assert "interrupted" in capsys.readouterr().err
+    with pytest.raises(UsageError):
+        pruning.span(state)
+
+
+KNOWN = st.builds(
+    pruning.Known,
+    run=st.integers(0, 10**9).map(lambda number: f"{number:026}"),
+    state=st.sampled_from(["passed", "failed", "paused", "interrupted", "died"]),
+    trial=st.booleans(),
+    workflow=st.just("Pay"),
+    ended=st.floats(0, 1000),
+)
+
+
+@settings(max_examples=60)
+@given(
+    found=st.lists(KNOWN, max_size=8, unique_by=lambda each: each.run).map(
+        lambda some: sorted(some, key=lambda each: each.run)
+    ),
+    older=st.none() | st.floats(0, 1000),
+    keep=st.none() | st.integers(0, 5),
+    states=st.lists(st.sampled_from(["passed", "failed", "paused", "died"]), unique=True).map(tuple),
+)
+def test_what_goes_fits_every_option(
+    found: list[pruning.Known], older: float | None, keep: int | None, states: tuple[pruning.Ended, ...]
+) -> None:
+    """Without an option nothing goes; else exactly what has one of the states, is not among the youngest of these, and is old enough."""
+    goes = pruning.Wanted(older, keep, states).choose(found, now=1000.0)
+    if older is None and keep is None and not states:
+        assert goes == []
+        return
+    fitting = [each for each in found if each.state in (states or ("passed",))]
+    for each in found:
+        younger = [other for other in fitting if other.run > each.run]
+        old = older is None or 1000.0 - each.ended >= older
+        assert (each in goes) == (each in fitting and len(younger) >= (keep or 0) and old)
+
+
+@pytest.mark.parametrize("pen", [journal.LARGE])
+def test_the_list_for_people_has_every_run_and_counts_the_rest(
+    pen: int, kept: store.FileStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Stdout has a line for each run that goes and one for each kind of leftover; stderr says how much that is, and how to get rid of more."""
+    assert app.run(["prune"]) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "nothing to take away" in said.err
+    run = ended(kept, "passed")
+    for number in range(2):
+        put(kept.home / "files" / store.new_id() / "receipt.pdf", "x" * pen * (number + 1))
+    assert app.run(["prune", "--keep-last", "0", "--dry-run"]) == 0
+    said = capsys.readouterr()
+    head, first, second = said.out.splitlines()
+    assert head.split() == ["size", "what"]
+    assert f"run {run}  passed 20" in first
+    assert second.split() == ["12.3", "kB", "2", "folders", "of", "files", "of", "a", "run", "that", "is", "gone"]
+    assert "would take away" in said.err
+    assert app.run(["prune", "--keep-last", "0"]) == 0
+    assert capsys.readouterr().err.startswith("took away 1")
