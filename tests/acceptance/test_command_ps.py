@@ -1,0 +1,75 @@
+"""`runops ps` and `runops prune` as processes, on what a killed run leaves behind."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests import site
+from tests.command import Project
+from tests.terminal import still_running
+
+WORKFLOW = """
+version: 1
+name: Wait for ever
+inputs: {base_url: {type: string}}
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/form"}
+  - {id: never, type: browser_action, action: click, target: {role: button, name: Nobody}, timeout: 600}
+"""
+
+
+def alive(project: Project) -> list[dict[str, Any]]:
+    """What `runops ps --json` tells."""
+    return json.loads(project.runops("ps", "--json").stdout)["alive"]
+
+
+def below(folder: Path) -> set[str]:
+    """Every file of the runs."""
+    return {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
+
+
+def test_what_a_killed_run_leaves_is_told_and_goes_when_asked_for(tmp_path: Path) -> None:
+    """While it runs its process is named; killed, its browser is, with its time; `prune` leaves both until the run is asked for, and then nothing is left."""
+    project = Project(tmp_path, RUNOPS_LINGER="3000")
+    project.write("wait.yaml", WORKFLOW)
+    with site.serve() as shown:
+        shown.page("/form", "<title>Form</title><label>Name<input></label>")
+        engine = project.start("run", "wait.yaml", "-i", f"base_url={shown.origin}")
+        try:
+            until = time.monotonic() + 60
+            while not [each for each in alive(project) if each["browser"]]:
+                assert time.monotonic() < until, "its browser never came"
+            (held,) = alive(project)
+            assert (held["state"], held["holder"]["pid"]) == ("running", engine.pid)
+            assert (held["browser"]["holders"], held["browser"]["left"]) == (1, None)
+            processes = [psutil.Process(held["browser"][name]) for name in ("chromium", "watcher")]
+            assert project.runops("prune", "--older-than", "0s", "--state", "died", "--keep-last", "0").stdout == ""
+        finally:
+            engine.send_signal(signal.SIGKILL)
+            engine.communicate()
+    until = time.monotonic() + 60
+    while alive(project)[0]["browser"]["left"] is None:
+        assert time.monotonic() < until, "its watcher never saw that its engine is gone"
+    told = project.runops("ps")
+    run, (_head, line) = held["run"], told.stdout.splitlines()
+    assert line.split()[:2] == [run, "died"]
+    assert f"{processes[0].pid}, ends in 49 min" in line or "ends in 50 min" in line
+    assert told.stderr.strip() == f"again  runops resume {run}"
+    home = tmp_path / ".runops"
+    assert project.runops("prune").returncode == 0
+    assert [each["run"] for each in alive(project)] == [run], "it can go on, so it is left"
+    assert [each["state"] for each in project.runs()] == ["died"]
+    done = project.runops("prune", "--state", "died", "--older-than", "0s")
+    assert done.returncode == 0, done.stderr
+    assert f"run {run}  died" in done.stdout
+    assert f"browser of run {run} (process {processes[0].pid})" in done.stdout
+    assert still_running(processes) == []
+    assert below(home) == {".gitignore"}
+    assert "nothing is alive" in project.runops("ps").stderr
+    assert project.runops("resume", run).returncode == 2

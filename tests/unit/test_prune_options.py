@@ -1,0 +1,86 @@
+"""Which runs `runops prune` takes: ages, numbers, states."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime import pruning
+from runtime.cli import app
+from runtime.display.text import size
+
+
+@pytest.mark.parametrize("text", ["30", "d", "30x", "-1d", "30 days", "1m", "", "1d2h", "nan s"])
+def test_a_time_that_is_none_is_answered_with_the_grammar(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Wrong usage, exit code 2, and how a time is written."""
+    assert app.run(["prune", f"--older-than={text}"]) == 2
+    assert "`30d`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("0s", 0), ("90s", 90), ("45min", 2700), ("12h", 43200), ("1.5d", 129600), (" 2w ", 1209600)]
+)
+def test_times_are_written_as_people_do(text: str, seconds: float) -> None:
+    """A number and a unit."""
+    assert pruning.span(text) == seconds
+
+
+@pytest.mark.parametrize("state", ["running", "damaged", "gone"])
+def test_only_what_a_run_can_end_as_is_a_state(state: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs that are held or damaged cannot be asked for."""
+    assert app.run(["prune", "--state", state]) == 2
+    assert "interrupted" in capsys.readouterr().err
+
+
+KNOWN = st.builds(
+    pruning.Known,
+    run=st.integers(0, 10**9).map(lambda number: f"{number:026}"),
+    state=st.sampled_from(["passed", "failed", "paused", "interrupted", "died"]),
+    trial=st.booleans(),
+    workflow=st.just("Pay"),
+    ended=st.floats(0, 1000),
+)
+
+
+@settings(max_examples=60)
+@given(
+    found=st.lists(KNOWN, max_size=8, unique_by=lambda each: each.run).map(
+        lambda some: sorted(some, key=lambda each: each.run)
+    ),
+    older=st.none() | st.floats(0, 1000),
+    keep=st.none() | st.integers(0, 5),
+    states=st.lists(st.sampled_from(["passed", "failed", "paused", "died"]), unique=True).map(tuple),
+)
+def test_what_goes_fits_every_option(
+    found: list[pruning.Known], older: float | None, keep: int | None, states: tuple[pruning.Ended, ...]
+) -> None:
+    """Without an option nothing goes; else exactly what has one of the states, is not among the youngest of these, and is old enough."""
+    goes = pruning.Wanted(older, keep, states).choose(found, now=1000.0)
+    if older is None and keep is None and not states:
+        assert goes == []
+        return
+    fitting = [each for each in found if each.state in (states or ("passed",))]
+    for each in found:
+        younger = [other for other in fitting if other.run > each.run]
+        old = older is None or 1000.0 - each.ended >= older
+        assert (each in goes) == (each in fitting and len(younger) >= (keep or 0) and old)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0 B"),
+        (812, "812 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (99_949, "99.9 kB"),
+        (99_950, "100 kB"),
+        (999_499, "999 kB"),
+        (999_500, "1.0 MB"),
+        (10**16, "10000 TB"),
+    ],
+)
+def test_amounts_read_as_people_say_them(number: int, text: str) -> None:
+    """Three digits at most, and a unit."""
+    assert size(number) == text
