@@ -1,0 +1,298 @@
+"""Another owner claims the run while an engine works on it: that engine writes nothing more, acts no more, and leaves its browser."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typing_extensions import override
+
+from nodes.errors import LogError, SiteError
+from nodes.targets import Target
+from runtime import events, holders, log, runs, secrets, store, testing
+from runtime.browser import port
+from tests.fakes import FakeBrowser, FakePage, FakeSite
+from tests.rig import Rig
+
+PAY = "{type: browser_action, action: click, target: {css: pay}"
+CONFIRM = "confirm: {settle: 0, nodes: [{id: STEP_look, type: browser_query, query: text, target: {css: state}}], done: \"{{ STEP_look == 'paid' }}\"}"
+
+
+def flow(nodes: str) -> str:
+    """A workflow file with these nodes."""
+    return f"version: 1\nname: test\nnodes:\n{nodes}"
+
+
+class LeftBrowser(FakeBrowser):
+    """A browser that knows whether it was left open, and can do something while its state is read."""
+
+    left: bool | None = None
+    while_captured: Callable[[], None] | None = None
+
+    @override
+    async def capture(self) -> port.Captured:
+        captured = await super().capture()
+        if self.while_captured is not None:
+            self.while_captured()
+        return captured
+
+    @override
+    async def close(self, *, keep: bool = False) -> None:
+        self.left = keep
+        await super().close(keep=keep)
+
+
+class Told(list[events.Event]):
+    """What the engine told, and something to do when it tells of a certain step."""
+
+    def __init__(self, at: str, then: Callable[[], None]) -> None:
+        """``then`` is done when the step ``at`` has finished."""
+        super().__init__()
+        self._at, self._then = at, then
+
+    @override
+    def append(self, event: events.Event) -> None:
+        super().append(event)
+        if isinstance(event, events.StepFinished) and event.path == self._at:
+            self._then()
+
+
+@dataclasses.dataclass
+class Contested(Rig):
+    """A run in a store in memory, and another owner who may claim it."""
+
+    lease: float | None = None
+    clock: Callable[[], float] = lambda: 0.0
+    later: store.Conversation | None = None
+    before: list[log.AnyEntry] = dataclasses.field(default_factory=list[log.AnyEntry])
+    """The log as the other owner found it, and what that one said."""
+    while_captured: Callable[[], None] | None = None
+
+    @override
+    def __post_init__(self) -> None:
+        self.elsewhere = testing.MemoryStore(self.home, lease=self.lease, clock=self.clock)
+        super().__post_init__()
+
+    @override
+    async def open(self) -> port.Browser:
+        browser = self.browser = LeftBrowser(self.site)
+        browser.while_captured = self.while_captured
+        browser.missing |= self.missing
+        return browser
+
+    def claim(self) -> None:
+        """Another owner claims the run."""
+        self.later = runs.claim(self.kept, self.id, secrets.Masker({}), take_over=True).conversation
+        self.before = self.kept.read(self.id).entries
+
+    def check(self, ended: events.RunEnded, *deeds: str) -> None:
+        """The engine is replaced: nothing was written since, no more than ``deeds`` was done, the browser is left, and the other one still owns the run."""
+        assert (ended.status, ended.exit) == ("replaced", 75)
+        holder = holders.last(self.before)
+        assert holder is not None
+        assert ended.error is not None
+        assert str(ended.error["message"]).startswith(f"run {self.id} is held by process {holder.pid} on ")
+        assert self.told[-1] == ended
+        assert self.kept.read(self.id).entries == self.before
+        assert self.kept.read(self.id).held
+        assert self.site.deeds == list(deeds)
+        assert not isinstance(self.browser, LeftBrowser) or self.browser.left is True
+        assert self.later is not None
+        self.later.append(log.Note(name="restored", data={"mode": "attached"}))
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "",
+        "on_error: continue,",
+        "retry: {attempts: 3, delay: 0, on: [replaced]},",
+        f"verify: [{{text: x, target: {{css: h1}}}}], {CONFIRM.replace('STEP', 'pay')},",
+    ],
+    ids=["plain", "tolerant", "patient", "judged"],
+)
+async def test_a_deed_is_not_begun(tmp_path: Path, around: str) -> None:
+    """Who is replaced before the deed's call is on the disk does not do it, whatever the node lets pass."""
+
+    class Page(FakePage):
+        @override
+        async def ready(self, target: Target, deed: object) -> None:
+            if str(target) == "css=pay":
+                rig.claim()
+
+    rig = Contested(tmp_path, flow(f"  - {{id: pay, {around} {PAY[1:]}}}\n  - {{id: more, {PAY[1:]}}}"))
+    rig.site.page = Page
+    rig.check(await rig.start())
+    finished = [event.status for event in rig.told if isinstance(event, events.StepFinished)]
+    assert finished == ["replaced"]
+
+
+async def test_nothing_catches_it(tmp_path: Path) -> None:
+    """No `catch`, no `finally`, no next try and no next turn runs for who is replaced."""
+
+    async def carried_out(target: str, _page: FakePage) -> None:
+        if target == "css=first":
+            rig.claim()
+
+    text = flow(
+        f"""
+  - id: each
+    type: iterate
+    over: [1, 2]
+    as: one
+    each_error: continue
+    nodes:
+      - id: careful
+        type: handle
+        attempts: 2
+        try:
+          - {{id: first, {PAY.replace("css: pay", "css: first")[1:]}}}
+          - {{id: second, {PAY[1:]}}}
+        catch: [{{id: mend, {PAY.replace("css: pay", "css: mend")[1:]}}}]
+        finally: [{{id: clean, {PAY.replace("css: pay", "css: clean")[1:]}}}]
+"""
+    )
+    rig = Contested(tmp_path, text, site=FakeSite(on_click=carried_out))
+    rig.check(await rig.start(), "css=first")
+
+
+async def test_nobody_is_asked_about_a_deed_whose_answer_was_lost(tmp_path: Path) -> None:
+    """A deed that may have happened is the new owner's to judge: who is replaced looks at nothing and pauses for nobody."""
+
+    async def lose(_target: str, _page: FakePage) -> None:
+        rig.claim()
+        raise SiteError("answer-lost", "nobody knows", phase="after")
+
+    text = flow(f"  - {{id: pay, {CONFIRM.replace('STEP', 'pay')}, {PAY[1:]}}}")
+    rig = Contested(tmp_path, text, site=FakeSite(on_click=lose))
+    rig.check(await rig.start(), "css=pay")
+    assert rig.browser is not None
+    assert rig.browser.reads == []
+
+
+async def test_a_long_step_is_cancelled_at_once(tmp_path: Path) -> None:
+    """The lease is renewed while a step waits, so who is replaced meanwhile stops in the middle of it."""
+    left: list[str] = []
+
+    async def wait(_target: str, _page: FakePage) -> None:
+        rig.claim()
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            left.append("cancelled")
+            raise
+
+    text = flow(f"  - {{id: pay, timeout: 1800, {PAY[1:]}}}\n  - {{id: more, {PAY[1:]}}}")
+    rig = Contested(tmp_path, text, site=FakeSite(on_click=wait), lease=0.05)
+    run = asyncio.create_task(rig.start())
+    done, _ = await asyncio.wait({run}, timeout=60)
+    assert done
+    rig.check(await run, "css=pay")
+    assert left == ["cancelled"]
+
+
+async def test_the_lease_is_renewed_while_the_run_works_and_no_longer(tmp_path: Path) -> None:
+    """However long a step takes, the lease is renewed again and again; when the run is over nobody renews it."""
+    before, asked = asyncio.all_tasks(), 0
+    often = asyncio.Event()
+
+    def clock() -> float:
+        nonlocal asked
+        asked += 1
+        if asked == 5:  # once for making the run
+            often.set()
+        return 0.0
+
+    async def wait(_target: str, _page: FakePage) -> None:
+        await often.wait()
+
+    rig = Contested(tmp_path, flow(f"  - {{id: pay, timeout: 120, {PAY[1:]}}}"), site=FakeSite(on_click=wait))
+    rig.kept = testing.MemoryStore(tmp_path, lease=0.03, clock=clock)
+    ended = await rig.start()
+    assert (ended.status, rig.site.deeds) == ("passed", ["css=pay"])
+    if others := asyncio.all_tasks() - before:
+        assert (await asyncio.wait(others, timeout=1))[1] == set()
+
+
+async def test_a_lease_that_cannot_be_renewed_ends_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that cannot be reached ends the run as a log that cannot be written does."""
+
+    async def wait(_target: str, _page: FakePage) -> None:
+        rig.open_pen.conversation.renew = unreachable  # type: ignore[union-attr, method-assign]
+        await asyncio.sleep(3600)
+
+    def unreachable() -> None:
+        raise LogError("log-write-failed", "the store cannot be reached")
+
+    text = flow(f"  - {{id: pay, timeout: 1800, {PAY[1:]}}}")
+    rig = Contested(tmp_path, text, site=FakeSite(on_click=wait), lease=0.05)
+    run = asyncio.create_task(rig.start())
+    done, _ = await asyncio.wait({run}, timeout=60)
+    assert done
+    ended = await run
+    assert (ended.status, ended.exit) == ("failed", 2)
+    assert ended.error is not None
+    assert ended.error["message"] == "the store cannot be reached"
+
+
+async def test_an_interrupted_run_stays_interrupted(tmp_path: Path) -> None:
+    """Renewing a lease takes nothing from Ctrl-C: the run ends as interrupted, and says so in the log."""
+    begun = asyncio.Event()
+
+    async def wait(_target: str, _page: FakePage) -> None:
+        begun.set()
+        await asyncio.sleep(3600)
+
+    text = flow(f"  - {{id: pay, timeout: 1800, {PAY[1:]}}}")
+    rig = Contested(tmp_path, text, site=FakeSite(on_click=wait), lease=30.0)
+    task = asyncio.create_task(rig.start())
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert rig.history.status == "interrupted"
+    assert not rig.kept.read(rig.id).held
+
+
+@pytest.mark.parametrize("missing", [frozenset[str](), frozenset({"css=pay"})], ids=["passes", "fails"])
+async def test_who_is_replaced_at_the_end_does_not_write_it(tmp_path: Path, missing: frozenset[str]) -> None:
+    """Whether it passed or failed: how the run ended is the new owner's to say."""
+    rig = Contested(tmp_path, flow(f"  - {{id: pay, timeout: 1, {PAY[1:]}}}"), missing=set(missing))
+    rig.told = Told("pay", rig.claim)
+    rig.check(await rig.start(), *([] if missing else ["css=pay"]))
+
+
+async def test_a_checkpoint_of_who_is_replaced_counts_for_nothing(tmp_path: Path) -> None:
+    """A checkpoint that is taken while another one claims the run has no entry, and ends the work."""
+    text = flow(
+        f"""
+  - {{id: shop, type: browser_action, action: goto, url: "http://shop.test/"}}
+  - {{id: pay, {PAY[1:]}}}
+"""
+    )
+    rig = Contested(tmp_path, text)
+    rig.while_captured = rig.claim
+    rig.check(await rig.start())
+
+
+async def test_the_new_owner_goes_on(tmp_path: Path) -> None:
+    """What the replaced engine had done is known to the next one, which judges the deed in hand and does the rest once."""
+
+    async def carried_out(target: str, _page: FakePage) -> None:
+        if target == "css=pay":
+            rig.site.texts["css=state"] = "paid"
+            rig.claim()
+
+    text = flow(
+        f"  - {{id: pay, {CONFIRM.replace('STEP', 'pay')}, {PAY[1:]}}}\n  - {{id: more, {PAY.replace('css: pay', 'css: more')[1:]}}}"
+    )
+    rig = Contested(tmp_path, text, site=FakeSite(on_click=carried_out))
+    rig.check(await rig.start(), "css=pay")
+    assert rig.later is not None
+    rig.later.close()
+    ended = await rig.resume()
+    assert (ended.status, rig.site.deeds) == ("passed", ["css=pay", "css=more"])
+    assert rig.calls("pay") == ["interrupted done"]
