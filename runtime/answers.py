@@ -9,7 +9,7 @@ from typing import Any
 from nodes import registry
 from nodes.errors import Paused, UsageError
 from nodes.values import Json, as_text
-from runtime import history, runs, secrets, settings, store
+from runtime import history, journal, runs, secrets, settings, store
 from runtime.language import inputs, yaml_text
 
 REASON = "question"
@@ -105,8 +105,10 @@ def masker_of(past: history.History) -> secrets.Masker:
     return secrets.Masker(settings.read_secrets(past.header.secrets, Path(past.header.file).parent))
 
 
-def write(chosen: settings.Settings, run: str, answers: Mapping[str, Json]) -> None:
-    """Write the answers into the run's log. Raises UsageError ``secret-in-answer``, and ``nothing-to-answer`` where somebody was faster."""
+def write(
+    chosen: settings.Settings, run: str, answers: Mapping[str, Json], *, take_over: bool = False
+) -> journal.Journal:
+    """Write the answers into the run's log; the journal, closed. Raises UsageError ``secret-in-answer``, and ``nothing-to-answer`` where somebody was faster."""
     past, _reading = runs.load_history(chosen, run)
     masker = masker_of(past)
     for name, value in answers.items():
@@ -116,7 +118,7 @@ def write(chosen: settings.Settings, run: str, answers: Mapping[str, Json]) -> N
                 f"the answer `{name}` holds a secret, and answers are kept in the log",
                 mend="answer without it: a field that takes secrets reads `secrets.NAME`",
             )
-    pen = runs.claim(store.FileStore(chosen.home), run, masker, lambda now: _same(now, run, past))
+    pen = runs.claim(store.FileStore(chosen.home), run, masker, lambda now: _same(now, run, past), take_over=take_over)
     try:
         question = pen.history.question
         assert question is not None
@@ -125,6 +127,7 @@ def write(chosen: settings.Settings, run: str, answers: Mapping[str, Json]) -> N
         pen.barrier()
     finally:
         pen.conversation.close()
+    return pen
 
 
 def _same(now: history.History, run: str, past: history.History) -> None:

@@ -44,6 +44,10 @@ class Holder:
         """Whether this very process is there; one of another machine is not."""
         return self.here and self.boot == process.boot() and process.started(self.pid) == self.started
 
+    def as_taken(self) -> str:
+        """What to tell a person who took the run over from it."""
+        return f"took the run over from process {self.pid}, which held it since {self.since}"
+
     def told(self) -> dict[str, Json]:
         """As evidence."""
         return {"pid": self.pid, "host": self.host, "since": self.since, "epoch": self.epoch}

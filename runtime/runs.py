@@ -137,8 +137,8 @@ def again(past: history.History, run: str) -> str:
     return f"runops try {shlex.quote(past.header.file)} {past.header.trial['node']} …"
 
 
-def decide(chosen: settings.Settings, run: str, verdict: Verdict) -> history.History:
-    """Write a person's answer to the question that the run waits with. Raises UsageError ``nothing-to-decide`` where it asks none."""
+def decide(chosen: settings.Settings, run: str, verdict: Verdict, *, take_over: bool = False) -> journal.Journal:
+    """Write a person's answer to the question that the run waits with; the journal, closed. Raises UsageError ``nothing-to-decide`` where it asks none."""
 
     def waits(past: history.History) -> None:
         if past.question is not None and past.answer is None and past.question.data["reason"] == "question":
@@ -156,7 +156,7 @@ def decide(chosen: settings.Settings, run: str, verdict: Verdict) -> history.His
             )
 
     waits(load_history(chosen, run)[0])
-    pen = claim(store.FileStore(chosen.home), run, secrets.Masker({}), waits)
+    pen = claim(store.FileStore(chosen.home), run, secrets.Masker({}), waits, take_over=take_over)
     try:
         asked = pen.history.question
         assert asked is not None
@@ -170,7 +170,7 @@ def decide(chosen: settings.Settings, run: str, verdict: Verdict) -> history.His
         pen.barrier()
     finally:
         pen.conversation.close()
-    return pen.history
+    return pen
 
 
 def _write_verdict(pen: journal.Journal, attempt: history.Attempt, verdict: Verdict) -> None:

@@ -24,6 +24,7 @@ def answer(
         ),
     ] = None,
     only: Annotated[bool, typer.Option("--only", help="Write the answers down, and do not go on yet.")] = False,
+    take_over: flags.TakeOverFlag = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
     headed: flags.HeadedFlag = None,
@@ -50,7 +51,8 @@ def answer(
         )
     for name in missing:
         known[name] = _asked(name, questions[name])
-    answers.write(chosen, run_id, known)
+    pen = answers.write(chosen, run_id, known, take_over=take_over)
+    execution.say_taken(pen.conversation)
     if only:
         execution.written_down(run_id, as_json=as_json, answered=known)
     else:

@@ -21,6 +21,7 @@ def decide(
         ),
     ],
     only: Annotated[bool, typer.Option("--only", help="Write the answer down, and do not go on yet.")] = False,
+    take_over: flags.TakeOverFlag = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
     headed: flags.HeadedFlag = None,
@@ -34,7 +35,8 @@ def decide(
     """
     chosen = settings.load(headed=headed, keep_browser=keep_browser, linger=linger)
     run_id = runs.find(chosen, run)
-    runs.decide(chosen, run_id, verdict)
+    pen = runs.decide(chosen, run_id, verdict, take_over=take_over)
+    execution.say_taken(pen.conversation)
     if only:
         execution.written_down(run_id, as_json=as_json, decided=verdict)
     else:
