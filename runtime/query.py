@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from nodes import registry
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import log, settings, store
+from runtime import damage, log, settings, store
 from runtime.sql import lockdown, results, statement
 
 if TYPE_CHECKING:
@@ -299,26 +299,24 @@ class _Reader:
 
 
 def entries(file: Path) -> Iterator[log.AnyEntry]:
-    """The entries of a log, one by one, as far as they stand there now; a torn last line is passed over.
+    """The entries of a log, one by one, as far as they stand there now; a torn end is passed over.
 
     Raises LogError ``log-damaged`` (file and line), ``log-too-new``.
     """
-    damaged: LogError | None = None
     with file.open("rb") as lines:
-        left = os.fstat(lines.fileno()).st_size
+        left, position = os.fstat(lines.fileno()).st_size, 0
         for number, line in enumerate(lines, start=1):
             left -= len(line)
-            if left < 0 or not line.endswith(b"\n"):
+            if left < 0:
                 return
-            if damaged is not None:
-                raise damaged
             try:
-                entry = log.decode(line)
-                if entry.seq != number:
-                    raise log.BadLine(f"it says line {entry.seq}")
+                entry = damage.entry_of(line, number)
+                if not line.endswith(b"\n"):
+                    return
             except log.BadLine as error:
-                damaged = store.damaged(file, number, str(error))
-                if number == 1:
-                    raise damaged from None
-            else:
-                yield entry
+                begun = number > 1 or not line.endswith(b"\n")
+                if begun and damage.is_torn(line + lines.read(left), position):
+                    return
+                raise damage.damaged(file, number, str(error)) from None
+            yield entry
+            position += len(line)

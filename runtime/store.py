@@ -18,7 +18,7 @@ from typing import Protocol
 from typing_extensions import override
 
 from nodes.errors import LogError, UsageError
-from runtime import durable, holders, locks, log
+from runtime import damage, durable, holders, locks, log
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 ID = re.compile(rf"^[{CROCKFORD}]{{26}}$")
@@ -174,11 +174,14 @@ class FileStore(Store):
             if handle is None:
                 raise holders.held(conversation, _whole_entries(path))
         try:
-            entries, torn = parse(path, path.read_bytes())
+            with _disk(path):
+                entries, torn = damage.parse(path, path.read_bytes())
             owned = _OpenFile(self, conversation, handle, entries, before)
             if torn:
                 with _disk(path):
                     os.ftruncate(handle, os.fstat(handle).st_size - torn)
+                    # Else a power cut could leave what is written next upon a piece of what was cut.
+                    _sync(handle)
                 entries.append(owned.append(log.Note(name="tail-cut", data={"bytes": torn})))
         except BaseException:
             os.close(handle)
@@ -190,7 +193,7 @@ class FileStore(Store):
         path = self._existing(conversation)
         with _disk(path), self._there(conversation):
             data = path.read_bytes()
-        entries, torn = parse(path, data)
+        entries, torn = damage.parse(path, data)
         return Reading(conversation, entries, torn, self.held(conversation))
 
     @override
@@ -409,41 +412,9 @@ def _exists(conversation: str, path: Path) -> LogError:
 def _whole_entries(path: Path) -> list[log.AnyEntry]:
     """What can be read of a log that somebody may be writing; nothing where it is damaged."""
     try:
-        return parse(path, path.read_bytes())[0]
+        return damage.parse(path, path.read_bytes())[0]
     except LogError:
         return []
-
-
-def parse(path: Path, data: bytes) -> tuple[list[log.AnyEntry], int]:
-    """The entries of a log, and how many bytes of a torn last line follow them. Raises LogError ``log-damaged`` with ``path`` and line."""
-    lines = data.split(b"\n")
-    unfinished = lines.pop()
-    entries: list[log.AnyEntry] = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            entry = log.decode(line)
-            if entry.seq != number:
-                raise log.BadLine(f"it says line {entry.seq}")
-        except log.BadLine as error:
-            if number == len(lines) and not unfinished and number > 1:
-                return entries, len(line) + 1
-            raise damaged(path, number, str(error)) from None
-        entries.append(entry)
-    if not entries and not unfinished:
-        return [], 0
-    if not entries:
-        raise damaged(path, 1, "it was cut before its end")
-    return entries, len(unfinished)
-
-
-def damaged(path: Path, line: int, why: str) -> LogError:
-    """What to say of a log with a damaged line."""
-    return LogError(
-        "log-damaged",
-        f"{path}:{line}: this line of the log is damaged: {why}",
-        mend="put the file back from a copy; nothing was changed, and other runs are not concerned",
-        evidence={"file": str(path), "line": line},
-    )
 
 
 def _write_failed(path: Path, error: OSError) -> LogError:

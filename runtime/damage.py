@@ -1,0 +1,109 @@
+"""What a log file holds: its entries, and whether what follows them is torn, which may be cut, or damaged, which nobody may touch.
+
+A deed begins only once its call is on the disk. So a line that an interrupted append, or a power cut, kept from getting there in one piece
+announces no deed that has begun, and it is safe to cut it. A line that was there, and is another one now, may be the call of a deed that
+happened: to cut that would be to do the deed twice. What tells the two apart is how each of them can come to be.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from pathlib import Path
+
+from nodes.errors import LogError
+from runtime import log
+
+SECTOR = 512
+"""Bytes that a disk writes as one. What a power cut kept from it reads as zeros, and begins and ends with a sector, or with what was appended."""
+
+_ZEROS = re.compile(rb"\0+")
+
+
+def parse(path: Path, data: bytes) -> tuple[list[log.AnyEntry], int]:
+    """The entries of a log, and how many bytes of a torn end follow them. Raises LogError ``log-damaged`` with ``path`` and line."""
+    entries: list[log.AnyEntry] = []
+    position, why = 0, "it was cut before its end"
+    while (end := data.find(b"\n", position)) >= 0:
+        try:
+            entries.append(entry_of(data[position:end], len(entries) + 1))
+        except log.BadLine as error:
+            why = str(error)
+            break
+        position = end + 1
+    left = data[position:]
+    if left and not entries:
+        raise damaged(path, 1, why)
+    if left and not is_torn(left, position):
+        raise damaged(path, len(entries) + 1, why if b"\n" in left else "what ends it is no newline")
+    return entries, len(left)
+
+
+def entry_of(line: bytes, number: int) -> log.AnyEntry:
+    """The entry that stands in line ``number`` of a log. Raises like ``log.decode``."""
+    entry = log.decode(line)
+    if entry.seq != number:
+        raise log.BadLine(f"it says line {entry.seq}")
+    return entry
+
+
+def is_torn(tail: bytes, offset: int) -> bool:
+    """Whether no part of ``tail`` was ever known to be on the disk, so that it may be cut. It begins with the first line that is not whole, at ``offset`` of its file.
+
+    - A line without its end is torn, unless it is all there and only its newline is another byte.
+    - A power cut may leave zeros where a sector did not get to the disk in time, and later sectors all the same. Everything from there on is
+      torn, unless a line stands in it that the run goes on from only once it is on the disk.
+    - A whole line that does not fit its checksum is not torn: an append that is interrupted leaves no such thing.
+    """
+    line, newline, _rest = tail.partition(b"\n")
+    hole = _hole(line, offset, is_last=not newline)
+    if newline:
+        return hole is not None and not _holds_synced(tail[hole:])
+    whole = _whole(line)
+    return whole is None or whole == len(line) or hole == whole
+
+
+def _hole(line: bytes, offset: int, *, is_last: bool) -> int | None:
+    """Where sectors are missing in a line that begins at ``offset``; None where none is. ``is_last``: the file ends with the line."""
+    for zeros in _ZEROS.finditer(line):
+        begins = zeros.start() == 0 or (offset + zeros.start()) % SECTOR == 0
+        ends = (is_last and zeros.end() == len(line)) or (offset + zeros.end()) % SECTOR == 0
+        if begins and ends:
+            return zeros.start()
+    return None
+
+
+def _whole(line: bytes) -> int | None:
+    """How many bytes of ``line`` are a whole one without its newline; None where it holds none."""
+    found = line.find(log.SUM)
+    while found >= 0:
+        end = found + log.SUM_LENGTH
+        if line[found:end] == b'%b%08x"}' % (log.SUM, zlib.crc32(line[:found])):
+            return end
+        found = line.find(log.SUM, found + 1)
+    return None
+
+
+def _holds_synced(tail: bytes) -> bool:
+    """Whether a line in it was brought to the disk before anything else was done: the call of a deed, a pause, an end."""
+    for line in tail.split(b"\n"):
+        try:
+            entry = log.decode(line)
+        except log.BadLine:
+            continue
+        match entry:
+            case log.Call(effect="effect") | log.Note(name="paused" | "ended"):
+                return True
+            case _:
+                pass
+    return False
+
+
+def damaged(path: Path, line: int, why: str) -> LogError:
+    """What to say of a log with a damaged line."""
+    return LogError(
+        "log-damaged",
+        f"{path}:{line}: this line of the log is damaged: {why}",
+        mend="put the file back from a copy; nothing was changed, and other runs are not concerned",
+        evidence={"file": str(path), "line": line},
+    )

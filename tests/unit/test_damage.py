@@ -1,0 +1,293 @@
+"""A log that is not as it was written: what is torn is cut, what is damaged is refused by its line, and no deed is done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import LogError, SiteError
+from runtime import crashes, damage, log, query, store
+from runtime.crashes import CrashPoint
+from tests.rig import Killed, Rig
+
+ORDER = """
+version: 1
+name: Order
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "http://shop.test/"}
+  - {id: words, type: transform, expr: "{{ 'so many words ' * 40 }}"}
+  - id: unit
+    type: group
+    nodes:
+      - {id: name, type: browser_action, action: fill, target: {label: Name}, value: "{{ words }}"}
+      - id: add
+        type: browser_action
+        action: click
+        target: {css: add}
+        confirm:
+          settle: 0
+          nodes: [{id: in_cart, type: browser_query, query: text, target: {css: cart}}]
+          done: "{{ in_cart == 'yes' }}"
+  - {id: cart, type: browser_query, query: text, target: {css: cart}}
+  - id: pay
+    type: browser_action
+    action: click
+    target: {css: pay}
+    confirm:
+      settle: 0
+      nodes: [{id: paid, type: browser_query, query: text, target: {css: paid}}]
+      done: "{{ paid == 'yes' }}"
+  - {id: end, type: browser_query, query: text, target: {css: paid}}
+output: ["{{ cart }}", "{{ end }}"]
+"""
+DEEDS = ["css=add", "css=pay"]
+OUTPUT = ["yes", "yes"]
+SHOWS = {"css=add": "css=cart", "css=pay": "css=paid"}
+
+
+@pytest.fixture(autouse=True)
+def disk_that_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What these tests are about is what stands in a file, so nothing needs to be waited for."""
+    monkeypatch.setattr(os, "fsync", lambda _handle: None)
+    monkeypatch.setattr(os, "fdatasync", lambda _handle: None)
+
+
+class Order(Rig):
+    """An order on the fake site, which notes how much of its log is on the disk."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home, ORDER)
+        self.synced = 0
+
+        async def answer(target: str, _page: object) -> None:
+            self.site.texts[SHOWS[target]] = "yes"
+
+        self.site.on_click = answer
+
+    @property
+    def file(self) -> Path:
+        """Its log."""
+        return self.store.conversation_file(self.id)
+
+    def again(self, home: Path, data: bytes) -> Order:
+        """The same run on another disk: its log holds ``data``, and the site is what it is."""
+        shutil.copytree(self.home, home)
+        other = Order(home)
+        other.id, other.site.deeds, other.site.texts = self.id, [*self.site.deeds], dict(self.site.texts)
+        other.file.write_bytes(data)
+        return other
+
+
+async def killed_at(home: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Order, CrashPoint | None]:
+    """An order that died at the crash point of this number, and the point; None where it came to its end."""
+    order, passed = Order(home), list[CrashPoint]()
+    # Who is dead is not told that it died beside its work, too.
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
+
+    def fdatasync(_handle: int) -> None:
+        order.synced = max(order.synced, order.file.stat().st_size)
+
+    def hook(point: CrashPoint) -> None:
+        passed.append(point)
+        if 0 < number <= len(passed):
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdatasync", fdatasync)
+        patched.setattr(crashes, "hook", hook)
+        try:
+            await order.start()
+        except Killed:
+            order.die()
+            return order, passed[number - 1]
+    return order, None
+
+
+async def all_deaths(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Order, CrashPoint | None]]:
+    """An order for every crash point at which one can die behind its first line, and the one that came to its end."""
+    deaths: list[tuple[Order, CrashPoint | None]] = []
+    while True:
+        order, point = await killed_at(folder / f"killed-{len(deaths)}", len(deaths) + 1, monkeypatch)
+        deaths.append((order, point))
+        if point is None:
+            return [(order, point) for order, point in deaths if b"\n" in order.file.read_bytes()]
+
+
+def lines_of(data: bytes) -> list[tuple[int, int]]:
+    """Where each line begins and ends, its newline with it."""
+    ends = [position + 1 for position, byte in enumerate(data) if byte == 10]
+    return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+async def test_a_log_that_lost_its_end_in_a_power_cut_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever of the lines that were not on the disk is lost, at whichever point the run died: it passes, and each deed is done once."""
+    count = 0
+    for order, point in await all_deaths(tmp_path, monkeypatch):
+        data = order.file.read_bytes()
+        last_three = [each for each in lines_of(data)[-3:] if each[0] >= max(order.synced, 1)]
+        for begin, end in last_three:
+            for cut in (begin, begin + 1, (begin + end) // 2, end - 1):
+                count += 1
+                other = order.again(tmp_path / f"cut-{count}", data[:cut])
+                ended = await other.resume()
+                assert (ended.status, ended.output, other.site.deeds) == ("passed", OUTPUT, DEEDS), (point, cut)
+                shutil.rmtree(other.home)
+    assert count > 60
+
+
+async def test_every_cut_of_the_last_lines_yields_the_lines_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut at any byte of its last three lines a log holds its whole lines, and says how much of a torn one follows."""
+    order, _point = await killed_at(tmp_path / "home", 0, monkeypatch)
+    data = order.file.read_bytes()
+    entries, torn = damage.parse(order.file, data)
+    lines = lines_of(data)
+    assert (len(entries), torn) == (len(lines), 0)
+    for cut in range(lines[-3][0], len(data)):
+        whole = sum(end <= cut for _begin, end in lines)
+        assert damage.parse(order.file, data[:cut]) == (entries[:whole], cut - lines[whole][0])
+
+
+def flips(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each line's number, with one byte of the line changed: its first, its middle, one of its checksum, its last, its newline, some others."""
+    for number, (begin, end) in enumerate(lines_of(data), start=1):
+        for position in {begin, (begin + end) // 2, end - 6, end - 2, end - 1, *range(begin + 5, end, 41)}:
+            for mask in (0x01, 0x20, data[position], data[position] ^ ord("\n")):
+                if mask:
+                    yield number, data[:position] + bytes([data[position] ^ mask]) + data[position + 1 :]
+
+
+async def test_a_flipped_byte_is_refused_by_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever byte of whichever line is another one: the run is refused by that line, the last line not excepted, and nothing is written."""
+    order, _point = await killed_at(tmp_path / "home", 0, monkeypatch)
+    beside = Order(order.home)
+    await beside.start()
+    data = order.file.read_bytes()
+    for number, hurt in flips(data):
+        with pytest.raises(LogError, match=f":{number}: this line of the log is damaged") as caught:
+            damage.parse(order.file, hurt)
+        assert caught.value.code == "log-damaged"
+    for number, hurt in [next(each for each in flips(data) if each[0] == n) for n in range(1, len(lines_of(data)) + 1)]:
+        order.file.write_bytes(hurt)
+        for look in (order.store.read, order.store.claim, lambda _run: list(query.entries(order.file))):
+            with pytest.raises(LogError, match=f"{order.file}:{number}:"):
+                look(order.id)
+        assert order.file.read_bytes() == hurt
+        assert not order.store.held(order.id)
+    assert damage.parse(beside.file, beside.file.read_bytes())[1] == 0
+
+
+async def test_a_damaged_call_of_a_deed_that_happened_is_not_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last line tells of a deed that the site has carried out: where it does not fit its checksum the run is refused, and the deed not done again."""
+    for order, point in await all_deaths(tmp_path, monkeypatch):
+        if point != CrashPoint.DEED_OVER:
+            continue
+        data = order.file.read_bytes()
+        for number, hurt in list(flips(data))[-8:]:
+            assert number == data.count(b"\n")
+            order.file.write_bytes(hurt)
+            deeds = [*order.site.deeds]
+            with pytest.raises(LogError, match=f"{order.file}:{number}:"):
+                await order.resume()
+            assert order.site.deeds == deeds
+
+
+async def test_a_question_whose_line_is_torn_is_asked_again(tmp_path: Path) -> None:
+    """Cut anywhere behind the call of a deed that nobody knows of, the log of a paused run still makes it ask, and the deed is not done again."""
+    order = Order(tmp_path / "home")
+
+    async def lose(_target: str, _page: object) -> None:
+        raise SiteError("answer-lost", "nobody knows", phase="after")
+
+    order.site.on_click, order.missing = lose, {"css=cart"}
+    assert (await order.start()).status == "paused"
+    order.die()
+    data = order.file.read_bytes()
+    calls = [each for each in order.store.read(order.id).entries if isinstance(each, log.Call)]
+    (deed,) = (each.seq for each in calls if each.effect == "effect")
+    behind = lines_of(data)[deed:]
+    assert len(behind) >= 2
+    for begin, end in behind:
+        for cut in (begin, begin + 1, (begin + end) // 2, end - 1):
+            other = order.again(tmp_path / f"cut-{cut}", data[:cut])
+            other.missing = order.missing
+            ended = await other.resume()
+            assert (ended.status, ended.path, other.site.deeds) == ("paused", "unit/add", ["css=add"]), cut
+
+
+def entry(number: int, effect: bool = False) -> log.AnyEntry:
+    """Any line, or the call of a deed."""
+    if effect:
+        return log.Call(path="pay", node="browser_action", attempt=1, effect="effect", fingerprint="f" * 400)
+    return log.Note(name="restored", data={"mode": "attached", "number": number, "more": "x" * 300})
+
+
+def written(*effects: bool) -> tuple[bytes, list[log.AnyEntry], list[tuple[int, int]]]:
+    """A log of such lines, its entries, and where each begins and ends."""
+    entries = [log.numbered(entry(number, effect), number) for number, effect in enumerate(effects, start=1)]
+    data = b"".join(map(log.encode, entries))
+    return data, entries, lines_of(data)
+
+
+def zeroed(data: bytes, begin: int, end: int) -> bytes:
+    """The file without these bytes, as a disk reads where it never got them."""
+    return data[:begin] + bytes(end - begin) + data[end:]
+
+
+def test_what_a_power_cut_kept_from_the_disk_is_torn_whatever_lies_behind_it(tmp_path: Path) -> None:
+    """Zeros for sectors that were not synced: the log goes on before them, wherever they begin and whatever got to the disk behind them."""
+    data, entries, lines = written(True, *[False] * 12)
+    synced, size = lines[0][1], len(data)
+    for after in range(synced, size, 37):  # whatever had been written back before
+        begin = max(end for _begin, end in lines if end <= after)
+        for end in [each for each in range(0, size, damage.SECTOR) if each > begin] + [size]:
+            known = sum(line_end <= begin for _begin, line_end in lines)
+            assert damage.parse(tmp_path, zeroed(data, begin, end)) == (entries[:known], size - begin)
+    for begin in range(damage.SECTOR * (synced // damage.SECTOR + 1), size, damage.SECTOR):
+        known = sum(line_end <= begin for _begin, line_end in lines)
+        assert damage.parse(tmp_path, zeroed(data, begin, min(size, begin + damage.SECTOR)))[0] == entries[:known]
+
+
+def test_zeros_before_the_call_of_a_deed_are_damage(tmp_path: Path) -> None:
+    """A deed's call behind zeros may have been on the disk, and then so was what the zeros stand for: nothing is cut."""
+    data, _entries, lines = written(False, False, False, False, False, True)
+    sector = lines[2][0] // damage.SECTOR * damage.SECTOR + damage.SECTOR
+    for begin, end, line in ((lines[1][1], sector, 3), (sector, sector + damage.SECTOR, 3)):
+        with pytest.raises(LogError, match=f":{line}: this line") as caught:
+            damage.parse(tmp_path, zeroed(data, begin, end))
+        assert caught.value.code == "log-damaged"
+
+
+def test_zeros_that_no_power_cut_leaves_are_damage(tmp_path: Path) -> None:
+    """Zeros in the middle of a sector are no sector that is missing."""
+    data, _entries, lines = written(False, False, False)
+    begin = next(each for each in range(lines[2][0] + 20, len(data)) if each % damage.SECTOR == 100)
+    for hurt in (zeroed(data, begin, begin + 40), zeroed(data, len(data) - 3, len(data) - 1)):
+        with pytest.raises(LogError, match=":3: this line"):
+            damage.parse(tmp_path, hurt)
+
+
+def test_after_a_torn_end_the_log_is_cut_on_the_disk_before_it_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever claims a run with a torn end brings the cut to the disk first, so that no power cut mixes what was cut with what follows."""
+    kept, run = store.FileStore(tmp_path), store.new_id()
+    data, _entries, lines = written(False, False)
+    file = kept.conversation_file(run)
+    file.write_bytes(data[:-20])
+    seen: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", lambda _handle: seen.append(file.stat().st_size))
+    conversation, recovered = kept.claim(run)
+    conversation.close()
+    assert seen == [lines[0][1]]
+    assert [each.kind for each in recovered] == ["note", "note"]
