@@ -80,7 +80,10 @@ def _take_up(engine: ExecutionEngine, browser: port.Browser) -> None:
     engine.journal.note("restored", mode="attached", **({"lost": lost} if lost else {}))
     for tab in browser.lost_tabs:
         what = f"the tab `{tab.name}`" if tab.name is not None else "a tab"
-        engine.tell(events.Said(f"{what} ({tab.url}) that waited in a dialog, or computed without end, was closed"))
+        where = f" ({tab.url})" if tab.url else ""
+        engine.tell(
+            events.Said(f"{what}{where} that did not answer, in a dialog or busy or not loaded yet, was closed")
+        )
     if page is None or page.pending:
         browser.mark_pending()
     engine.browser, engine.attached = browser, True

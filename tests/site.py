@@ -29,12 +29,13 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What the site answers; ``drop`` closes the connection in place of an answer."""
+    """What the site answers; ``drop`` closes the connection in place of an answer, ``midway`` is called when half of the body is sent."""
 
     body: str = ""
     status: int = 200
     headers: dict[str, str] = dataclasses.field(default_factory=dict)
     drop: bool = False
+    midway: Callable[[], None] | None = None
 
 
 Handler = Callable[[Request], Answer]
@@ -105,6 +106,11 @@ def serve(*, secure: bool = False) -> Generator[Site]:
                 self.send_header(name, value)
             self.send_header("content-length", str(len(data)))
             self.end_headers()
+            if answer.midway is not None:
+                half, data = data[: len(data) // 2], data[len(data) // 2 :]
+                self.wfile.write(half)
+                self.wfile.flush()
+                answer.midway()
             self.wfile.write(data)
 
         do_POST = do_PUT = do_GET  # noqa: N815 - the names that the server looks for

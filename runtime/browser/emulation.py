@@ -97,13 +97,14 @@ class Emulation:
             yield "Network.enable", {}
             yield "Network.setExtraHTTPHeaders", {"headers": self._headers}
 
-    async def close_stuck(self, current: str, names: Mapping[str, str]) -> list[LostTab]:
+    async def close_stuck(self, current: str, names: Mapping[str, str], seconds: float) -> list[LostTab]:
         """Close every tab that was not set up in time because its page does not answer: one that waits in a dialog, or computes without end.
 
-        Returns what was closed, by its name in ``names``. Raises CurrentTabLost where ``current`` is among them, or is not there at all;
-        TimeoutError where one cannot be closed; cdp.Gone.
+        One that waits for a site to answer does not answer us either: it stops loading and has ``seconds`` for it. Then it stays where it
+        was, unless that was nowhere yet. Returns what was closed, by its name in ``names``. Raises CurrentTabLost where ``current`` is
+        among them, or is not there at all; TimeoutError where one cannot be closed; cdp.Gone.
         """
-        stuck = {target: tab for target, tab in self._tabs.items() if not tab.ready.done()}
+        stuck = await self._stop_loading(seconds)
         mine = stuck.pop(current, None)
         async with asyncio.timeout(PATIENCE_SECONDS):
             for target, tab in stuck.items():
@@ -117,10 +118,28 @@ class Emulation:
             await asyncio.wait([mine.ready], timeout=FREED_SECONDS)
         if current not in self._tabs:
             raise CurrentTabLost("the tab that the run was in is closed")
-        if not self._tabs[current].ready.done():
+        if mine is not None and (not mine.ready.done() or await self._is_unborn(mine)):
             where = origins.without_query(self._tabs[current].url)
             raise CurrentTabLost(f"the tab that the run was in ({where}) {WHY_STUCK}")
         return [LostTab(names.get(target), origins.without_query(tab.url)) for target, tab in stuck.items()]
+
+    async def _stop_loading(self, seconds: float) -> dict[str, _Tab]:
+        """End the loading of tabs that do not answer; those that are of no use then, by their targets."""
+        loading = {target: tab for target, tab in self._tabs.items() if not tab.ready.done()}
+        if not loading:
+            return {}
+        for tab in loading.values():
+            self._connection.post("Page.stopLoading", {}, tab.session)
+        await asyncio.wait([tab.ready for tab in loading.values()], timeout=seconds)
+        return {target: tab for target, tab in loading.items() if not tab.ready.done() or await self._is_unborn(tab)}
+
+    async def _is_unborn(self, tab: _Tab) -> bool:
+        """Whether the tab has never had a document: Playwright would wait for its first one, which does not come any more."""
+        try:
+            tree = await self._connection.send("Page.getFrameTree", {}, tab.session)
+        except cdp.Refused:
+            return True
+        return tree["frameTree"]["frame"]["url"] in ("", ":")
 
 
 class CurrentTabLost(Exception):

@@ -66,7 +66,7 @@ class Own:
             emulation = Emulation(connection, options)
             await self._guard.start(options.headers)
             self._ward = await self._guard.ward(origins, credentials(options))
-            await emulation.start(REATTACH_SECONDS)
+            await emulation.start(REATTACH_SECONDS / 2)
             await _set_up(connection, options)
         except cdp.Refused as error:
             raise cdp.Gone(str(error)) from None
@@ -221,7 +221,8 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
     try:
         async with asyncio.timeout(FOUND_SECONDS):
             emulation = await own.connect(options, origins)
-            lost = await emulation.close_stuck(known.current, {target: name for name, target in known.names.items()})
+            names = {target: name for name, target in known.names.items()}
+            lost = await emulation.close_stuck(known.current, names, REATTACH_SECONDS / 2)
             context = await own.playwright_context()
             await checkpoint.visit(context, origins)
             return await own.session(context, known, lost)

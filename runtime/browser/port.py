@@ -34,11 +34,11 @@ class Captured:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LostTab:
-    """A tab that did not answer when its browser was found again, and was closed: it waited in a dialog, or computed without end."""
+    """A tab that was closed when its browser was found again: it waited in a dialog, computed without end, or waited for its first document."""
 
     name: str | None
     url: str
-    """Where it was, without the query."""
+    """Where it was, without the query; empty where that was nowhere."""
 
 
 class GivenUp(Exception):

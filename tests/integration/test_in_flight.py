@@ -1,0 +1,318 @@
+"""Killed with something in flight: a dialog, a page that loads, a file that comes, a file that is asked for, a tab that opens.
+
+The engine is a process of its own and dies by SIGKILL; whoever goes on finds its browser alive, or none. Whichever it is, the run comes to its
+end, and the site has carried every deed out once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+import pytest
+
+from runtime import events, running, settings
+from tests import browsers, site
+
+ROOT = Path(__file__).parents[2]
+
+ENGINE = """
+import asyncio, os, pathlib, signal, sys
+from runtime import crashes, running, settings
+
+file, home, base, point = sys.argv[1:]
+
+def hook(name):
+    if name == point:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+crashes.hook = hook
+asyncio.run(running.start(pathlib.Path(file), {"base": base}, settings.load(home=pathlib.Path(home), linger=60.0)))
+"""
+"""An engine that dies at the first deed's crash point of that name, if it has one; else it is killed from outside."""
+
+CONFIRM = """
+    confirm:
+      settle: 1
+      nodes:
+        - {id: look, type: browser_action, action: goto, url: "{{ inputs.base }}/deeds"}
+        - {id: count, type: browser_query, query: text, target: {test_id: count}, as: number}
+      done: "{{ count > 0 }}"
+"""
+
+HEAD = """
+version: 1
+name: In flight
+inputs: {base: {type: string}}
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base }}/start"}
+"""
+
+LAST = """
+  - {id: open_again, type: browser_action, action: goto, url: "{{ inputs.base }}/deeds"}
+  - {id: deeds, type: browser_query, query: text, target: {test_id: count}, as: number}
+output: "{{ deeds }}"
+"""
+
+DEED = "fetch('/deed', {method: 'POST'})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """Something in flight."""
+
+    start: str
+    """The page that the run begins on."""
+    nodes: str
+    point: str = ""
+    """The crash point at which the engine dies."""
+    held: str = ""
+    """Or the path that the site holds: the engine is killed when it was asked for, and a second request sets both free."""
+    alone: bool = False
+    """The page goes on as soon as the engine is dead, instead."""
+    deeds: int = 1
+    stuck: bool = False
+    """Whether the tab that the run was in does not answer afterwards."""
+
+
+CASES = {
+    # The question is open, its answer is on the disk as a call, and was not given.
+    "confirm": Case(
+        f"<button onclick=\"if (confirm('Sure?')) {DEED}.then(() => document.title = 'Done')\">Ask</button>",
+        """
+  - {id: ask, type: browser_action, action: click, target: {role: button, name: Ask}, effect: idempotent}
+  - id: yes
+    type: browser_action
+    action: dialog
+    answer: accept
+    verify: [{title: Done}]
+"""
+        + CONFIRM,
+        point="call-synced",
+        stuck=True,
+    ),
+    # So is the browser's own: whether to leave a page with something typed in it.
+    "beforeunload": Case(
+        "<label>Name<input></label><script>onbeforeunload = (event) => event.preventDefault()</script>"
+        "<a href=/leave>Leave</a>",
+        """
+  - {id: name, type: browser_action, action: fill, target: {label: Name}, value: Ada}
+  - {id: ask, type: browser_action, action: click, target: {role: link, name: Leave}, effect: idempotent}
+  - id: leave
+    type: browser_action
+    action: dialog
+    answer: accept
+    verify: [{url: "**/leave"}]
+"""
+        + CONFIRM,
+        point="call-synced",
+        stuck=True,
+    ),
+    # A form is on its way, and the page that answers it.
+    "submit": Case(
+        "<form method=post action=/deed><button>Send</button></form>",
+        """
+  - id: send
+    type: browser_action
+    action: click
+    target: {role: button, name: Send}
+    verify: [{url: "**/deed"}]
+"""
+        + CONFIRM,
+        held="/deed",
+    ),
+    "navigation": Case(
+        "",
+        """
+  - {id: slow, type: browser_action, action: goto, url: "{{ inputs.base }}/slow"}
+  - {id: arrived, type: browser_query, query: assert, rules: [{title: Slow}]}
+""",
+        held="/slow",
+        deeds=0,
+    ),
+    # Half of the file has come.
+    "download": Case(
+        "<a href=/file download>File</a>",
+        """
+  - {id: file, type: browser_action, action: download, target: {role: link, name: File}}
+  - {id: whole, type: browser_query, query: assert, rules: [{expr: "{{ file.size == 8 }}"}]}
+""",
+        held="/file",
+        deeds=0,
+    ),
+    # The page asks for a file when nobody is there any more.
+    "file chooser": Case(
+        f"<button>Choose</button><input type=file hidden onchange=\"{DEED}.then(() => document.title = 'Done')\"><script>"
+        "document.querySelector('button').onclick = () => {"
+        " const request = new XMLHttpRequest(); request.open('POST', '/choosing', false); request.send();"
+        " document.querySelector('input').click(); }</script>",
+        """
+  - id: choose
+    type: browser_action
+    action: upload
+    target: {role: button, name: Choose}
+    files: paper.txt
+    verify: [{title: Done}]
+"""
+        + CONFIRM,
+        held="/choosing",
+        alone=True,
+    ),
+    "popup": Case(
+        "<a href=/slow target=_blank>Open</a>",
+        """
+  - {id: pop, type: browser_action, action: click, target: {role: link, name: Open}, opens: other, effect: idempotent}
+  - {id: there, type: browser_query, query: assert, tab: other, rules: [{title: Slow}]}
+""",
+        held="/slow",
+        deeds=0,
+    ),
+}
+
+
+class World:
+    """A site, a run on it, and whoever kills and resumes it."""
+
+    def __init__(self, served: site.Site, folder: Path, case: Case) -> None:
+        self.site = served
+        self.folder = folder
+        self.home = folder / ".runops"
+        self.case = case
+        self.deeds = 0
+        self.asked = threading.Semaphore(0)
+        """Counts the requests for what is held."""
+        self.free = threading.Event()
+        served.page("/start", f"<!doctype html><title>Start</title>{case.start}")
+        served.answer("/deed", self._deed)
+        served.answer("/leave", self._deed)
+        served.answer("/deeds", lambda _request: site.Answer(f"<p data-testid=count>{self.deeds}</p>"))
+        served.answer("/slow", lambda _request: self._held("<title>Slow</title>", "/slow"))
+        served.answer("/choosing", lambda _request: self._held("", "/choosing"))
+        served.answer("/file", lambda _request: site.Answer("the file", midway=lambda: self._hold("/file")))
+        (folder / "flow.yaml").write_text(HEAD + case.nodes + LAST)
+        (folder / "paper.txt").write_text("a paper")
+
+    def _deed(self, request: site.Request) -> site.Answer:
+        self._hold(request.path)
+        self.deeds += 1
+        return site.Answer("<title>Done</title>")
+
+    def _held(self, body: str, path: str) -> site.Answer:
+        self._hold(path)
+        return site.Answer(body)
+
+    def _hold(self, path: str) -> None:
+        if path == self.case.held:
+            self.asked.release()
+            self.free.wait(60)
+
+    def kill_in_flight(self) -> None:
+        """Run an engine until it has died as the case says."""
+        command = [sys.executable, "-c", ENGINE, "flow.yaml", ".runops", self.site.origin, self.case.point]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with subprocess.Popen(command, cwd=self.folder, env=environment, stderr=subprocess.PIPE, text=True) as engine:
+            if self.case.held:
+                assert self.asked.acquire(timeout=60)
+                engine.send_signal(signal.SIGKILL)
+            _out, said = engine.communicate(timeout=60)
+        assert engine.returncode == -signal.SIGKILL, said
+
+    def browser(self) -> psutil.Process:
+        """The Chromium that was left."""
+        (file,) = self.home.glob("private/*/browser.json")
+        return psutil.Process(json.loads(file.read_text())["chromium"])
+
+    async def resume(self) -> tuple[events.RunEnded, list[str]]:
+        """Go on with the run; how it ended, and what was said."""
+        said: list[str] = []
+
+        def listen(event: events.Event) -> None:
+            if isinstance(event, events.Said):
+                said.append(event.text)
+
+        (conversation,) = self.home.glob("conversations/*.jsonl")
+        chosen = settings.load(home=self.home, linger=0.0)
+        return await running.resume_run(conversation.stem, chosen, listen), said
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Callable[[Case], World]]:
+    """Makes the world of a case; what its run leaves is ended."""
+    made: list[World] = []
+    with site.serve() as served:
+
+        def make(case: Case) -> World:
+            made.append(World(served, tmp_path, case))
+            return made[0]
+
+        try:
+            yield make
+        finally:
+            for each in made:
+                each.free.set()
+                with contextlib.suppress(psutil.Error, ValueError):
+                    each.browser().kill()
+
+
+@pytest.mark.parametrize("chromium", ["survives", "gone"])
+@pytest.mark.parametrize("name", CASES)
+async def test_killed_in_flight(
+    name: str, chromium: Literal["survives", "gone"], world: Callable[[Case], World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever was in flight, and whether the browser is still there: the run passes, and nothing is done twice."""
+    there = world(CASES[name])
+    monkeypatch.chdir(there.folder)
+    there.kill_in_flight()
+    if chromium == "gone":
+        browser = there.browser()
+        browser.kill()
+        psutil.wait_procs([browser], timeout=20)
+    # What the site holds it holds until the next engine is at it too.
+    if there.case.alone:
+        there.free.set()
+    resuming = asyncio.ensure_future(there.resume())
+    if there.case.held and not there.case.alone:
+        await until_asked_again(there, resuming)
+    ended, said = await resuming
+    assert (ended.status, ended.output) == ("passed", there.case.deeds), ended
+    assert there.deeds == there.case.deeds
+    stuck = chromium == "survives" and there.case.stuck
+    assert any("does not answer: it waits in a dialog" in text for text in said) is stuck, said
+    assert any("the browser is still there" in text for text in said) is (chromium == "survives" and not stuck), said
+
+
+async def until_asked_again(there: World, resuming: asyncio.Future[Any]) -> None:
+    """Set free what the site holds, once the next engine asks for the same again, or for whether the deed happened."""
+    before = len(there.site.arrived("/deeds"))
+
+    def asked() -> bool:
+        again = there.asked.acquire(blocking=False) or len(there.site.arrived("/deeds")) > before
+        return again or resuming.done()
+
+    await browsers.until(asked, 60)
+    there.free.set()
+
+
+async def test_nobody_can_say(world: Callable[[Case], World], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tab stuck in a dialog whose answer may have been given, and nothing to ask the site with: the run pauses, and nothing is done."""
+    case = CASES["confirm"]
+    there = world(dataclasses.replace(case, nodes=case.nodes.replace(CONFIRM, "")))
+    monkeypatch.chdir(there.folder)
+    there.kill_in_flight()
+    ended, said = await there.resume()
+    assert (ended.status, ended.exit) == ("paused", 4)
+    assert ended.question is not None
+    assert ended.question["reason"] == "outcome-unknown"
+    assert there.deeds == 0
+    assert any("does not answer: it waits in a dialog" in text for text in said), said
