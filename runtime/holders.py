@@ -16,6 +16,9 @@ from runtime import locks, log, process
 LOOK_SECONDS = 5.0
 """How long a holder may take from its lock to the entry that says who it is."""
 
+SAY_SECONDS = 1.0
+"""How long a holder may take to it where nothing depends on it but what is said of it."""
+
 END_SECONDS = 10.0
 """How long the kernel may take to end a process and to give up its lock."""
 
@@ -87,6 +90,19 @@ def held(run: str, entries: Entries, mend: str | None = None) -> RunHeld:
         or f"wait until it ends, or interrupt it (Ctrl-C in its terminal, or SIGTERM); `runops resume {run} --take-over` ends it and goes on",
         evidence=holder.told() if holder else {},
     )
+
+
+def refused(run: str, read: Callable[[], Entries]) -> RunHeld:
+    """The same of a run on this machine, whose holder may be about to say who it is: ``read`` gives the log as it stands."""
+    until = time.monotonic() + SAY_SECONDS
+    while True:
+        entries = read()
+        holder = last(entries)
+        if holder is not None and (holder.lives or not holder.here):
+            return held(run, entries)
+        if time.monotonic() > until:
+            return held(run, ())
+        time.sleep(0.02)
 
 
 def replaced(run: str, epoch: int, entries: Entries) -> Replaced:

@@ -150,7 +150,7 @@ class FileStore(Store):
         with _disk(path):
             handle = locks.hold(path, make=True)
             if handle is None:
-                raise holders.held(conversation, _whole_entries(path))
+                raise holders.refused(conversation, lambda: _whole_entries(path))
             try:
                 if b"\n" in path.read_bytes():
                     raise _exists(conversation, path)
@@ -172,7 +172,7 @@ class FileStore(Store):
             else:
                 handle = locks.hold(path)
             if handle is None:
-                raise holders.held(conversation, _whole_entries(path))
+                raise holders.refused(conversation, lambda: _whole_entries(path))
         try:
             with _disk(path):
                 entries, torn = damage.parse(path, path.read_bytes())

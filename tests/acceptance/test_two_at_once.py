@@ -1,0 +1,225 @@
+"""Two processes want one run at the same time: one gets it, the other says who has it, and nothing is done twice."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from nodes.errors import SiteError
+from runtime import holders, log, store
+from tests.command import TIMEOUT, Project
+from tests.fakes import FakePage, FakeSite
+from tests.rig import Rig
+from tests.shop_process import Shop
+
+WAITING = """
+import pathlib, time
+
+def until_told():
+    pathlib.Path("begun").touch()
+    while not pathlib.Path("go").exists():
+        time.sleep(0.02)
+    return "told"
+"""
+
+WAIT = """
+version: 1
+name: Wait
+nodes:
+  - {id: first, type: transform, expr: "{{ 1 + 1 }}"}
+  - {id: wait, type: transform, python: "waiting:until_told", timeout: 600}
+output: "{{ wait }}"
+"""
+
+PAY = """
+version: 1
+name: Pay
+inputs: {base_url: {type: string}}
+secrets: [SHOP_PASSWORD]
+nodes:
+  - {id: login, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
+  - {id: user, type: browser_action, action: fill, target: {label: Username}, value: admin}
+  - {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}
+  - {id: submit, type: browser_action, action: click, target: {role: button, name: Sign in}, effect: idempotent, verify: [{url: "**/orders"}]}
+  - {id: orders, type: browser_query, query: extract, target: {css: "#orders tbody tr"}, fields: {number: td.no}}
+  - id: each
+    type: iterate
+    over: "{{ orders }}"
+    as: order
+    key: "{{ order.number }}"
+    nodes:
+      - id: pay
+        type: browser_action
+        action: click
+        target: {role: button, name: Pay, within: {role: row, has_text: "{{ order.number }}"}}
+        verify: [{text: paid, target: {role: row, has_text: "{{ order.number }}"}}]
+        confirm:
+          nodes:
+            - {id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ order.number }}"}
+            - {id: status, type: browser_query, query: text, target: {test_id: status}}
+          done: "{{ status == 'paid' }}"
+"""
+
+
+def wait_until(happened: Callable[[], object], what: str) -> None:
+    """Wait for a condition that must come true."""
+    until = time.monotonic() + TIMEOUT
+    while not happened():
+        assert time.monotonic() < until, what
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project with a workflow that waits until it is told to go on, and needs no browser."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    project = Project(folder)
+    project.write("waiting.py", WAITING)
+    project.write("pyproject.toml", '[tool.runops]\npython_modules = ["waiting"]\n')
+    project.write("wait.yaml", WAIT)
+    project.environment["PYTHONPATH"] = str(folder)
+    return project
+
+
+def log_of(project: Project) -> Path:
+    """The log of the project's only run."""
+    (file,) = project.folder.glob(".runops/conversations/*.jsonl")
+    return file
+
+
+def begun(project: Project, *arguments: str) -> subprocess.Popen[str]:
+    """A process whose run waits to be told."""
+    process = project.start(*arguments)
+    wait_until((project.folder / "begun").exists, "the run has not begun to wait")
+    (project.folder / "begun").unlink()
+    return process
+
+
+def test_of_two_resumes_one_wins(project: Project) -> None:
+    """Two who go on with one dead run at the same time: one passes, the other exits 1 and says which process holds it and since when."""
+    with begun(project, "run", "wait.yaml") as dead:
+        dead.kill()
+    both = [project.start("resume", "last") for _ in range(2)]
+    try:
+        wait_until(lambda: any(each.poll() is not None for each in both), "neither was refused")
+        (loser,) = [each for each in both if each.poll() is not None]
+        (winner,) = [each for each in both if each is not loser]
+        wait_until((project.folder / "begun").exists, "the other one does not go on")
+        _out, said = loser.communicate(timeout=TIMEOUT)
+        holder = holders.last(store.FileStore(project.folder / ".runops").read(log_of(project).stem).entries)
+        assert holder is not None
+        assert loser.returncode == 1
+        assert f"is held by process {winner.pid} on {holder.host} since {holder.since}" in said
+        assert "--take-over" in said
+        (project.folder / "go").touch()
+        out, _err = winner.communicate(timeout=TIMEOUT)
+        assert (winner.returncode, out) == (0, "told\n")
+    finally:
+        for each in both:
+            each.kill()
+            each.communicate()
+    (ran,) = project.runs()
+    assert ran["state"] == "passed"
+
+
+def test_a_run_is_taken_over_by_one_of_two(project: Project) -> None:
+    """Two who take a run over at the same time: its holder is ended, one of them passes, and at most the other is ended with it or refused."""
+    with begun(project, "run", "wait.yaml") as held:
+        held.send_signal(signal.SIGSTOP)
+        both = [project.start("resume", "last", "--take-over") for _ in range(2)]
+        try:
+            assert held.wait(TIMEOUT) == -signal.SIGKILL
+            wait_until(lambda: any(each.poll() is not None for each in both), "both go on")
+            (loser,) = [each for each in both if each.poll() is not None]
+            (winner,) = [each for each in both if each is not loser]
+            assert loser.returncode in (1, -signal.SIGKILL)
+            (project.folder / "go").touch()
+            out, said = winner.communicate(timeout=TIMEOUT)
+            assert (winner.returncode, out) == (0, "told\n")
+            assert "took the run over from process" in said
+        finally:
+            for each in (held, *both):
+                each.kill()
+                each.communicate()
+    (ran,) = project.runs()
+    assert ran["state"] == "passed"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    """A shop with three open orders."""
+    with Shop.start(tmp_path, orders=3, paid=0) as shop:
+        yield shop
+
+
+def test_a_stopped_holder_is_taken_over(tmp_path: Path, shop: Shop) -> None:
+    """A holder that stands still in the middle of a payment: without `--take-over` it keeps its run, with it the run passes in its browser, and each order is paid once."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    project = Project(folder, SHOP_PASSWORD=shop.password, RUNOPS_LINGER="60")
+    project.write("flow.yaml", PAY)
+    shop.switch("hold", "/orders/.*/pay", method="POST", skip=1, moment="before")
+    with project.start("run", "flow.yaml", "-i", f"base_url={shop.url}") as held:
+        try:
+            shop.wait("held", path="/orders/1001/pay")
+            held.send_signal(signal.SIGSTOP)
+            before = log_of(project).read_bytes()
+            refused = project.runops("resume", "last")
+            assert refused.returncode == 1
+            assert f"is held by process {held.pid} " in refused.stderr
+            assert "--take-over" in refused.stderr
+            assert log_of(project).read_bytes() == before
+            assert psutil.Process(held.pid).status() == psutil.STATUS_STOPPED
+            shop.release()
+            taken = project.runops("resume", "last", "--take-over")
+            assert taken.returncode == 0, taken.stderr
+            assert f"took the run over from process {held.pid}, which held it since 20" in taken.stderr
+            assert "the browser is still there" in taken.stderr
+            assert held.wait(TIMEOUT) == -signal.SIGKILL
+        finally:
+            shop.clear()
+            held.kill()
+            end_browsers(folder)
+    assert sorted(str(row["subject"]) for row in shop.ledger("payment")) == ["100", "1001", "1002"]
+
+
+def end_browsers(folder: Path) -> None:
+    """End what a killed run left behind, by its pid and start time."""
+    for file in folder.glob(".runops/private/*/browser.json"):
+        state = json.loads(file.read_text())
+        for pid in (state["chromium"], state["watcher"]):
+            try:
+                psutil.Process(pid).kill()
+            except psutil.NoSuchProcess:
+                continue
+
+
+async def test_of_two_who_decide_one_is_written_down(tmp_path: Path) -> None:
+    """Two people answer one question at the same time, and not alike: one answer is written down, the other one is told so."""
+
+    async def lose(_target: str, _page: FakePage) -> None:
+        raise SiteError("answer-lost", "nobody knows", phase="after")
+
+    project = Project(tmp_path)
+    text = "version: 1\nname: test\nnodes:\n  - {id: pay, type: browser_action, action: click, target: {css: pay}}\n"
+    rig = Rig(tmp_path / ".runops", text, site=FakeSite(on_click=lose))
+    assert (await rig.start()).status == "paused"
+    both = [project.start("decide", rig.id, verdict, "--only") for verdict in ("done", "not-done")]
+    said = [each.communicate(timeout=TIMEOUT)[1] for each in both]
+    codes = [each.returncode for each in both]
+    assert min(codes) == 0, said
+    assert max(codes) in (1, 2), said
+    loser = said[codes.index(max(codes))]
+    assert "answered already" in loser or "is held by" in loser
+    decided = [
+        entry for entry in rig.kept.read(rig.id).entries if isinstance(entry, log.Note) and entry.name == "decided"
+    ]
+    assert [entry.data["verdict"] for entry in decided] == [("done", "not-done")[codes.index(0)]]
