@@ -98,8 +98,12 @@ def _as_they_end(
     pool: concurrent.futures.Executor, bench: Bench, cases: Sequence[trial.Case]
 ) -> Iterator[trial.Report]:
     running = [pool.submit(bench.trial(case).run) for case in cases]
-    for each in concurrent.futures.as_completed(running):
-        yield each.result()
+    try:
+        for each in concurrent.futures.as_completed(running):
+            yield each.result()
+    finally:
+        # Whoever interrupts waits for the trials in hand, and not for all that were to come.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def conclude(reports: Sequence[trial.Report], controls: Sequence[trial.Report]) -> int:
