@@ -82,12 +82,23 @@ async def begin(
     """
     loaded, known = prepared.loaded, prepared.secrets
     kept = store.FileStore(chosen.home)
-    conversation = kept.create(store.new_id() if key is None else kept.keyed(key))
+    conversation = kept.create(store.new_id()) if key is None else _of_key(kept, key)
     pen = journal.Journal(conversation, history.History(), secrets.Masker(known), kept)
     run.write_header(pen, loaded, prepared.inputs, trial=part.header if part is not None else None, key=key)
     one = _run(loaded, pen, kept, chosen, prepared.inputs, known, listener)
     one.engine.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
     return await one.begin() if part is None else await one.drive(part.run(one.engine))
+
+
+def _of_key(kept: store.Store, key: str) -> store.Conversation:
+    """The new conversation of a key: no other one has the key, and none will."""
+    while True:
+        run_id = kept.keyed(key)
+        conversation = kept.create(run_id)
+        if kept.keyed(key) == run_id:
+            return conversation
+        # `runops prune` took the key away before the run was there to hold it: now the key has another one.
+        conversation.close()
 
 
 def _run(

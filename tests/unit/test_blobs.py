@@ -173,6 +173,20 @@ def test_a_writer_that_was_stopped_for_long_finds_its_value(tmp_path: Path) -> N
     writer.conversation.close()
 
 
+def test_a_value_of_a_held_run_outlasts_the_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A holder that was stopped for hours between a value and its name goes on as if nothing had been."""
+    kept = store.FileStore(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(log, "now", lambda: "2020-01-01T00:00:00.000Z")
+        writer = Writer(kept)
+    blob = writer.put(b"value")
+    age(kept.blob_file(blob.sha256))
+    pruning.prune(kept, pruning.Wanted(states=("passed",)), dry_run=False)
+    writer.name(blob)
+    assert writer.missing() == []
+    writer.conversation.close()
+
+
 def test_what_a_process_left_aside_comes_back(tmp_path: Path) -> None:
     """A value that a process left aside where it died is put back if a log names it or it is young; an old one that nobody names goes."""
     kept = store.FileStore(tmp_path)

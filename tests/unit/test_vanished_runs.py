@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime import log, running, store
+from runtime import log, preparing, running, settings, store
 from runtime.cli import app
+from runtime.language import workflow
 
 WORKFLOW = """
 version: 1
@@ -88,3 +89,23 @@ def test_a_value_that_is_looked_at_is_still_there(tmp_path: Path) -> None:
     conversation.close()
     kept.blob_file(blob.sha256).rename(kept.blob_aside(blob.sha256))
     assert kept.blob(blob.sha256) == b"large"
+
+
+async def test_a_key_that_is_taken_away_just_then_has_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `prune` takes an old key between the look and the beginning, the run that begins is that of the key all the same."""
+    kept = store.FileStore(tmp_path / ".runops")
+    (tmp_path / "one.yaml").write_text(WORKFLOW)
+    prepared = preparing.prepare(workflow.load(tmp_path / "one.yaml"), {})
+    old, create = kept.keyed("nightly"), store.FileStore.create
+
+    def made(self: store.FileStore, conversation: str) -> store.Conversation:
+        monkeypatch.setattr(store.FileStore, "create", create)
+        (file,) = (tmp_path / ".runops" / "keys").iterdir()
+        file.unlink()
+        return create(self, conversation)
+
+    monkeypatch.setattr(store.FileStore, "create", made)
+    ended = await running.begin(prepared, settings.Settings(home=tmp_path / ".runops"), key="nightly")
+    assert ended.status == "passed"
+    assert ended.run == kept.keyed("nightly") != old
+    assert not kept.read(old).entries
