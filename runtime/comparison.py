@@ -81,19 +81,28 @@ class Comparison:
         """The steps that are finished and stay so, in the order of the file as it is now."""
         return [each for path, each in self.new.items() if isinstance(each.node, Leaf) and self.finished(path)]
 
-    def recorded(self, path: str) -> bool:
-        """Whether anything is known of the step or container at ``path`` that still counts."""
-        return path not in self.change.voided and (path in self.attempts or path in self.past.scopes)
-
     def is_later(self, path: str, than: str) -> bool:
         """Whether one step stands behind another in either text."""
         return any(path in side and than in side and side[path] > side[than] for side in self._places)
 
     def added(self) -> list[Visit]:
-        """The outermost steps and containers to which a resumed run comes anew: they were not there, or do not count any more."""
+        """The outermost steps and containers to which a resumed run comes anew: they were not there, stood behind what is finished, or do not count any more."""
         made: dict[str, Visit] = {}
+        moved = self._moved_ahead()
         for path, visit in self.new.items():
-            known = self.recorded(path) or (path in self.old and path not in self.change.voided)
-            if not known and not any(each.path in made for each in visit.above):
+            known = path in self.old and path not in self.change.voided and path not in moved
+            if not known and not self.finished(path) and not any(each.path in made for each in visit.above):
                 made[path] = visit
         return list(made.values())
+
+    def _moved_ahead(self) -> set[str]:
+        """What stands in front of a finished step behind which it stood."""
+        old, _new = self._places
+        moved: set[str] = set()
+        first = len(old)
+        for path in reversed(self.new):
+            if path in old and old[path] > first:
+                moved.add(path)
+            if self.finished(path):
+                first = min(first, old[path])
+        return moved
