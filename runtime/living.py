@@ -70,7 +70,7 @@ def find(chosen: settings.Settings) -> list[Living]:
     for run in sorted({*kept.ids(), *browsers}):
         try:
             held = kept.held(run)
-        except UsageError:
+        except (LogError, UsageError):
             held = False
         if held or run in browsers:
             found.append(_living(kept, run, browsers.get(run)))

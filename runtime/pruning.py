@@ -196,6 +196,10 @@ class _Pruning:
             self._unreadable.append(run)
             self._report.left.append(Left(run, error.message))
             return
+        except OSError as error:
+            self._unreadable.append(run)
+            self._report.left.append(Left(run, f"its log cannot be read: {error.strerror}"))
+            return
         if reading.held:
             self._claims.append(self._held_since(reading))
         elif (known := _known(reading)) is not None:
@@ -215,7 +219,7 @@ class _Pruning:
         """The files of keys, by the run that they name."""
         found: dict[str, list[Path]] = {}
         for file in sorted((self._home / "keys").glob("[!.]*")):
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 found.setdefault(file.read_text(errors="replace"), []).append(file)
         return {run: files for run, files in found.items() if store.ID.match(run)}
 

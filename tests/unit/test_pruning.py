@@ -266,6 +266,23 @@ def test_a_damaged_log_is_left_alone_and_named(kept: store.FileStore, capsys: py
     assert said["error"] is None
 
 
+def test_a_log_that_cannot_be_read_is_like_a_damaged_one(
+    kept: store.FileStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever the system says of it: it is named and left alone, values stay, and the rest goes."""
+    passed = ended(kept, "passed")
+    strange = store.new_id()
+    kept.conversation_file(strange).mkdir()
+    blob(kept, b"old", age=LONG_AGO)
+    age_blobs(kept, LONG_AGO)
+    before = tree(kept)
+    said = pruned(capsys, "--state", "passed")
+    assert before - tree(kept) == {f"conversations/{passed}.jsonl"}
+    assert (said["left"][0]["run"], said["error"]) == (strange, None)
+    assert "cannot be read" in said["left"][0]["why"]
+    assert app.run(["ps"]) == 0
+
+
 class Killed(BaseException):
     """The process dies here."""
 
