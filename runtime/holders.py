@@ -82,7 +82,11 @@ def last(entries: Entries) -> Holder | None:
 def held(run: str, entries: Entries, mend: str | None = None) -> RunHeld:
     """What to say of a run that somebody holds."""
     holder = last(entries)
-    who = f"process {holder.pid} on {holder.host} since {holder.since}" if holder else "a process that just began it"
+    who = (
+        f"process {holder.pid} on {holder.host} since {holder.since}"
+        if holder
+        else "a process that has just claimed it"
+    )
     return RunHeld(
         "run-held",
         f"run {run} is held by {who}",

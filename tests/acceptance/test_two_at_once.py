@@ -85,7 +85,6 @@ def project(tmp_path: Path) -> Project:
     project.write("waiting.py", WAITING)
     project.write("pyproject.toml", '[tool.runops]\npython_modules = ["waiting"]\n')
     project.write("wait.yaml", WAIT)
-    project.environment["PYTHONPATH"] = str(folder)
     return project
 
 
