@@ -1,0 +1,193 @@
+"""Going on against beginning anew: a run of 50 steps that died behind its 45th, its Chromium still there, against the same way with a fresh browser.
+
+python -m tests.benchmarks.attach FILE HOME URL     run the workflow, and die by SIGKILL at the first browser call of step 46
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from nodes.targets import Target
+from runtime import running, settings
+from runtime.browser import page
+from tests.benchmarks import pairs
+from tests.shop_process import Shop
+
+ROOT = Path(__file__).parents[2]
+LINGER = 60.0
+
+
+class Reached(BaseException):
+    """Step 46 makes its first call of the browser: nothing after it counts."""
+
+
+def workflow() -> dict[str, Any]:
+    """Sign in (4 steps), five orders in a loop (8 steps each), and a sixth (6 steps), whose second is the 46th: the only ``hover``."""
+    return {
+        "version": 1,
+        "name": "Buy",
+        "inputs": {"base_url": {"type": "string"}, "buyer": {"type": "string"}},
+        "secrets": ["SHOP_PASSWORD"],
+        "nodes": [
+            {
+                "id": "sign_in",
+                "type": "group",
+                "nodes": [
+                    _goto("login", "/login"),
+                    _fill("user", "Username", "admin"),
+                    _fill("pass", "Password", "{{ secrets.SHOP_PASSWORD }}"),
+                    {**_click("submit", "Sign in"), "effect": "idempotent", "verify": [{"url": "**/orders"}]},
+                ],
+            },
+            {
+                "id": "each",
+                "type": "iterate",
+                "over": "{{ [1, 2, 3, 4, 5] }}",
+                "as": "order",
+                "nodes": [
+                    _goto("articles", "/articles?for={{ inputs.buyer }}-{{ order }}"),
+                    _add("tea", "TEA-1", "1"),
+                    _add("soap", "SOAP-4", "2"),
+                    _goto("cart", "/cart/{{ inputs.buyer }}-{{ order }}"),
+                    _fill("name", "Name", "Ada"),
+                    _fill("note", "Delivery note", "At the door"),
+                    {**_click("pay", "Pay"), "verify": [{"url": "**/receipts/*"}]},
+                    {"id": "total", "type": "browser_query", "query": "text", "target": {"test_id": "total"}},
+                ],
+            },
+            _goto("more", "/articles?for={{ inputs.buyer }}-6"),
+            {"id": "look", "type": "browser_action", "action": "hover", "target": _row("TEA-1")},
+            _add("more_tea", "TEA-1", "1"),
+            _goto("last_cart", "/cart/{{ inputs.buyer }}-6"),
+            _fill("last_name", "Name", "Ada"),
+            {**_click("last_pay", "Pay"), "verify": [{"url": "**/receipts/*"}]},
+        ],
+    }
+
+
+def _goto(name: str, path: str) -> dict[str, Any]:
+    return {"id": name, "type": "browser_action", "action": "goto", "url": f"{{{{ inputs.base_url }}}}{path}"}
+
+
+def _fill(name: str, label: str, value: str) -> dict[str, Any]:
+    return {"id": name, "type": "browser_action", "action": "fill", "target": {"label": label}, "value": value}
+
+
+def _click(name: str, button: str) -> dict[str, Any]:
+    return {"id": name, "type": "browser_action", "action": "click", "target": {"role": "button", "name": button}}
+
+
+def _row(article: str) -> dict[str, Any]:
+    return {"css": f"tr[data-article={article}]"}
+
+
+def _add(name: str, article: str, count: str) -> dict[str, Any]:
+    target = {"role": "button", "name": "Add to cart", "within": _row(article)}
+    return {
+        **_click(name, ""),
+        "target": target,
+        "verify": [{"text": count, "target": {"test_id": "in-cart"}}],
+    }
+
+
+async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
+    """Compare the two ways; fails where a run that is gone on with is not in the browser that was left."""
+    (folder / "flow.yaml").write_text(json.dumps(workflow()))
+    reached: list[float] = []
+
+    async def hover(self: page.Tab, target: Target) -> None:
+        reached.append(time.perf_counter())
+        raise Reached
+
+    original, page.Tab.hover = page.Tab.hover, hover
+    try:
+        with Shop.start(folder) as shop:
+            os.environ["SHOP_PASSWORD"] = shop.password
+
+            async def timed(work: Callable[[], Awaitable[object]]) -> float:
+                begun = time.perf_counter()
+                try:
+                    await work()
+                except Reached:
+                    return reached[-1] - begun
+                raise AssertionError("step 46 was not reached")
+
+            async def going_on(home: Path) -> float:
+                await asyncio.to_thread(_die, folder, home, shop.url)
+                (conversation,) = home.glob("conversations/*.jsonl")
+                chosen = settings.load(home=home, linger=LINGER)
+                taken = await timed(lambda: running.resume_run(conversation.stem, chosen))
+                assert '"mode":"attached"' in conversation.read_text(), "the browser that was left was not found"
+                return taken
+
+            async def anew(home: Path) -> float:
+                chosen = settings.load(home=home, linger=LINGER)
+                return await timed(
+                    lambda: running.start(folder / "flow.yaml", {"base_url": shop.url, "buyer": home.name}, chosen)
+                )
+
+            return await _compare(folder, going_on, anew, count, warm)
+    finally:
+        page.Tab.hover = original
+
+
+async def _compare(
+    folder: Path,
+    first: Callable[[Path], Awaitable[float]],
+    second: Callable[[Path], Awaitable[float]],
+    count: int,
+    warm: int,
+) -> pairs.Comparison:
+    times: tuple[list[float], list[float]] = ([], [])
+    for number in range(warm + count):
+        ways = list(enumerate((first, second)))
+        for which, way in ways if number % 2 else reversed(ways):
+            home = folder / f"home-{number}-{which}"
+            try:
+                times[which].append(await way(home))
+            finally:
+                _end_browser(home)
+    firsts, seconds = (each[warm:] for each in times)
+    ratios = [a / b for a, b in zip(firsts, seconds, strict=True)]
+    return pairs.Comparison(statistics.median(ratios), ratios, statistics.median(firsts), statistics.median(seconds))
+
+
+def _die(folder: Path, home: Path, url: str) -> None:
+    command = [sys.executable, "-m", "tests.benchmarks.attach", str(folder / "flow.yaml"), str(home), url]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def _end_browser(home: Path) -> None:
+    """End the Chromium that a run has left, and wait until it is gone: it must not be at work beside what is measured next."""
+    for file in home.glob("private/*/browser.json"):
+        chromium, watcher = (psutil.Process(json.loads(file.read_text())[name]) for name in ("chromium", "watcher"))
+        chromium.kill()
+        psutil.wait_procs([chromium, watcher], timeout=20)
+
+
+async def _run_and_die(file: str, home: str, url: str) -> None:
+    async def hover(self: page.Tab, target: Target) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    page.Tab.hover = hover
+    ended = await running.start(
+        Path(file), {"base_url": url, "buyer": Path(home).name}, settings.load(home=Path(home), linger=LINGER)
+    )
+    sys.exit(f"step 46 was not reached: {ended}")
+
+
+if __name__ == "__main__":
+    asyncio.run(_run_and_die(*sys.argv[1:]))
