@@ -59,7 +59,7 @@ def _refuse_other(past: history.History, run_id: str, prepared: preparing.Prepar
     evidence: dict[str, Json] = {}
     file = str(prepared.loaded.path.absolute())
     if file != header.file and _digest(prepared) != header.text.sha256:
-        evidence["file"] = {"of the run": _short(header.file), "now": _short(file)}
+        evidence["file"] = {"begun": _short(header.file), "now": _short(file)}
     evidence |= _other_inputs(header, prepared)
     if not evidence:
         return
@@ -83,7 +83,7 @@ def _other_inputs(header: log.RunHeader, prepared: preparing.Prepared) -> dict[s
     given: dict[str, Json] = masker.json(dict(prepared.inputs))
     before = {name: value for name, value in header.inputs.items() if name in given}
     return {
-        name: {"of the run": before.get(name), "now": value}
+        name: {"begun": before.get(name), "now": value}
         for name, value in given.items()
         if (value != before[name] if name in before else value != declared[name].default)
     }
