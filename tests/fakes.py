@@ -306,4 +306,4 @@ class FakeBrowser:
         await self.page.goto(json.loads(path.read_text())["url"])
 
     async def close(self, *, keep: bool = False) -> None:
-        self.closed = True
+        self.closed = not keep

@@ -36,6 +36,8 @@ class Rig:
     """The browser that the next resume finds alive."""
     elsewhere: store.Store | None = None
     """Where the log is kept, if not in files."""
+    keep_browser: bool = False
+    """Whether the browser stays open when the run ends."""
     told: list[events.Event] = dataclasses.field(default_factory=list)
     id: str = dataclasses.field(default_factory=store.new_id)
 
@@ -90,6 +92,7 @@ class Rig:
             known=self.secrets,
             private=self.kept.private(self.id),
             browsers=self,
+            keep_browser=self.keep_browser,
             listener=self.told.append,
         )
 

@@ -87,6 +87,13 @@ def test_a_person_decides_what_nobody_knows(project: Project, shop: Shop) -> Non
     assert refused.returncode == 2
     assert "nothing-to-decide" in refused.stderr
 
+    # What passed opens no browser: there is none.
+    project.environment["RUNOPS_BROWSER"] = str(project.folder / "no-browser")
+    shop.clear()
+    over = project.runops("resume", "last")
+    assert (over.returncode, over.stdout) == (0, "done\n")
+    assert len(shop.ledger("payment")) == 1
+
 
 def test_a_container_that_failed_shows_why(project: Project) -> None:
     """A loop whose key fails has no attempt of its own: `show`, and the `show --at` that the failure prints, have its error."""

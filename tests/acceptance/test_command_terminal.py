@@ -119,6 +119,7 @@ def test_a_second_ctrl_c_ends_at_once(project: Project, shop: Shop) -> None:
         assert terminal.survivors() == []
         assert "runops resume" in terminal.everything
     assert project.runs()[0]["state"] in ("interrupted", "died")
+    goes_on(project, shop)
 
 
 def test_the_browser_of_a_run_can_be_ended_from_outside(project: Project, shop: Shop) -> None:
@@ -183,6 +184,16 @@ def test_a_signal_interrupts_a_run_without_a_terminal(number: int, code: int, pr
     assert "runops resume" in err
     assert "Traceback" not in err
     assert [run["state"] for run in project.runs()] == ["interrupted"]
+    goes_on(project, shop)
+
+
+def goes_on(project: Project, shop: Shop) -> None:
+    """The interrupted run is resumed to its end, and every order is paid exactly once."""
+    shop.clear()
+    assert project.runops("resume", "last").returncode == 0
+    paid = [row["subject"] for row in shop.ledger("payment")]
+    assert len(paid) == len(set(paid))
+    assert {"1001", "1002", "1003"} <= set(paid)
 
 
 def heed_signals() -> None:

@@ -1,0 +1,151 @@
+"""What `resume` does with a run, by what the run is: the rows of the table that need no process of their own, and what a crash makes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import SiteError
+from runtime import answers, journal, runs, settings
+from tests.fakes import FakePage
+from tests.rig import Killed, Rig
+
+OPEN = "{id: open, type: browser_action, action: goto, url: 'http://shop.test/'}"
+PAY = "{id: pay, type: browser_action, action: click, target: {css: pay}%s}"
+FILL = "{id: name, type: browser_action, action: fill, target: {css: name}, value: Ada}"
+ASK = "{id: who, type: context, ask: {approver: Who?}}"
+
+
+def flow(*nodes: str, output: str = "'-'") -> str:
+    """A workflow file with these nodes."""
+    return "version: 1\nname: test\nnodes:\n" + "".join(f"  - {each}\n" for each in nodes) + f"output: {output}\n"
+
+
+async def refuse(_target: str, _page: FakePage) -> None:
+    """The site carries the deed out, and shows an error all the same."""
+    raise SiteError("verify-failed", "something went wrong", phase="after")
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "deeds"),
+    [("", "paused", 1), (", after_crash: skip", "passed", 1), (", after_crash: retry", "passed", 2)],
+)
+async def test_a_failed_deed_that_may_have_happened_is_judged(
+    tmp_path: Path, more: str, status: str, deeds: int
+) -> None:
+    """The run failed after the deed: resumed, it asks a person or keeps to the author's word, and never simply does it again."""
+    rig = Rig(tmp_path, flow(OPEN, PAY % more))
+    rig.site.on_click = refuse
+    assert (await rig.start()).status == "failed"
+    rig.die()
+    rig.site.on_click = None
+    assert ((await rig.resume()).status, len(rig.site.deeds)) == (status, deeds)
+
+
+async def kill_at(rig: Rig, line: int) -> bool:
+    """Resume it, and kill it before it writes its ``line``-th entry; whether it came so far."""
+    written = 0
+    append = journal.Journal._append
+
+    def counted(self: journal.Journal, entry: object) -> object:
+        nonlocal written
+        written += 1
+        if written == line:
+            raise Killed
+        return append(self, entry)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(journal.Journal, "_append", counted)
+        try:
+            await rig.resume()
+        except Killed:
+            return True
+        finally:
+            writing = [
+                each for each in asyncio.all_tasks() if "Checkpoints" in getattr(each.get_coro(), "__qualname__", "")
+            ]
+            for task in writing:
+                task.cancel()
+            await asyncio.gather(*writing, return_exceptions=True)
+            rig.die()
+    return False
+
+
+@pytest.mark.parametrize("asked", ["decision", "question"])
+async def test_what_a_person_said_outlives_any_crash(tmp_path: Path, asked: str) -> None:
+    """Answered or decided once; the resumed run is killed before each of its lines in turn: nobody is asked again, and the deed is done once."""
+
+    async def die(_target: str, _page: FakePage) -> None:
+        raise Killed
+
+    for line in range(1, 40):
+        rig = Rig(tmp_path / str(line), flow(OPEN, ASK if asked == "question" else PAY % "", "{id: end, type: transform, expr: 1}"))  # fmt: skip
+        if asked == "question":
+            assert (await rig.start()).status == "paused"
+        else:
+            rig.site.on_click = die
+            with pytest.raises(Killed):
+                await rig.start()
+            rig.site.on_click = None
+            rig.die()
+            assert (await rig.resume()).status == "paused"
+        rig.die()
+        chosen = settings.Settings(home=rig.home)
+        if asked == "question":
+            answers.write(chosen, rig.id, {"approver": "Ada"})
+        else:
+            runs.decide(chosen, rig.id, "done")
+        killed = await kill_at(rig, line)
+        ended = await rig.resume() if killed else None
+        assert ended is None or ended.status == "passed", line
+        assert rig.site.deeds == ([] if asked == "question" else ["css=pay"])
+        rig.die()
+        if not killed:
+            assert line > 5
+            return
+    raise AssertionError("the run never came to its end")
+
+
+@pytest.mark.parametrize("keep", [True, False])
+async def test_a_pause_keeps_the_browser_or_closes_it(tmp_path: Path, keep: bool) -> None:
+    """Kept, the answered run goes on in it, and nothing is typed again; closed, a new one is restored, and what was typed is typed again."""
+    rig = Rig(tmp_path, flow(OPEN, FILL, ASK, PAY % ""), keep_browser=keep)
+    assert (await rig.start()).status == "paused"
+    assert rig.browser is not None
+    assert rig.browser.closed is not keep
+    rig.die(browser_survives=not rig.browser.closed)
+    answers.write(settings.Settings(home=rig.home), rig.id, {"approver": "Ada"})
+    assert (await rig.resume()).status == "passed"
+    assert rig.site.records == [{"css=name": "Ada"}]
+    assert rig.calls("name") == (["ok"] if keep else ["ok", "ok"])
+
+
+async def test_a_list_in_another_order_is_gone_on_with_by_key(tmp_path: Path) -> None:
+    """Something typed kept a checkpoint from being taken, so the list is read again after a crash and comes the other way round: what is paid is not paid again, and the rest is, in the new order."""
+    rows = "{id: rows, type: browser_query, query: extract, target: {css: rows}, fields: {n: b}}"
+    look = "{id: look, type: browser_query, query: text, target: {css: 'paid{{ o.n }}'}}"
+    pay = f"{{id: pay, type: browser_action, action: click, target: {{css: 'pay{{{{ o.n }}}}'}}, confirm: {{settle: 0, nodes: [{look}], done: \"{{{{ look == 'yes' }}}}\"}}}}"
+    loop = f"{{id: each, type: iterate, over: '{{{{ rows }}}}', as: o, key: '{{{{ o.n }}}}', collect: '{{{{ o.n }}}}', nodes: [{pay}, {FILL.replace('id: name', 'id: note')}]}}"
+    group = f"{{id: all, type: group, nodes: [{FILL}, {rows}, {loop}]}}"
+    rig = Rig(tmp_path, flow(OPEN, group, output="'{{ all }}'"))
+    listed = ["A", "B", "C", "D"]
+    rig.site.texts["css=rows"] = json.dumps([[each] for each in listed])
+
+    async def pay_one(target: str, page: FakePage) -> None:
+        page.browser.site.texts[target.replace("pay", "paid")] = "yes"
+        if target == "css=payB":
+            rig.site.texts["css=rows"] = json.dumps([[each] for each in reversed(listed)])
+            raise Killed
+
+    rig.site.on_click = pay_one
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die()
+    ended = await rig.resume()
+    assert ended.status == "passed"
+    assert sorted(rig.site.deeds) == ["css=payA", "css=payB", "css=payC", "css=payD"]
+    assert rig.site.deeds[2:] == ["css=payD", "css=payC"]
+    assert sorted(str(each) for each in ended.output) == listed
