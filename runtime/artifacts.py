@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 from typing_extensions import override
 
 from nodes import ports
-from nodes.errors import AuthorError, LogError
+from nodes.errors import AuthorError
 from nodes.values import Json
 from runtime import durable, journal
 
@@ -60,16 +60,11 @@ class Artifacts(ports.Artifacts):
     async def keep(self, name: str, data: bytes | Path) -> Json:
         file = self._own / self._free(safe_name(self._journal.masker.text(name)))
         try:
-            self._own.parent.mkdir(mode=0o700, exist_ok=True)
-            self._own.mkdir(mode=0o700, exist_ok=True)
+            durable.folder(self._own.parent)
+            durable.folder(self._own)
             size, sha256 = await durable.keep(file, data)
         except OSError as error:
-            raise LogError(
-                "file-write-failed",
-                f"a file could not be kept: {error.strerror or error} ({file})",
-                mend="free some space (or mend the disk), then resume the run",
-                evidence={"file": str(file), "errno": error.errno},
-            ) from None
+            raise durable.not_kept("a file of the run", file, error) from None
         artifact = {"name": file.name, "path": str(file), "size": size, "sha256": sha256, "type": type_of(file.name)}
         self.kept.append(artifact)
         return artifact

@@ -10,9 +10,10 @@ there. Before the next deed of class *effect* it is waited for, so a deed never 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
-from nodes.errors import LogError, SiteError
+from nodes.errors import SiteError
 from runtime import durable, journal
 from runtime.browser import port
 from runtime.crashes import CrashPoint, crash_point
@@ -69,12 +70,7 @@ class Checkpoints:
         try:
             await asyncio.to_thread(durable.write, file, captured.data)
         except OSError as error:
-            raise LogError(
-                "log-write-failed",
-                f"a checkpoint could not be written: {error.strerror or error} ({file})",
-                mend="free some space (or mend the disk), then resume the run: nothing was done on the site after this",
-                evidence={"file": str(file), "errno": error.errno},
-            ) from None
+            raise durable.not_written("a checkpoint", file, error) from None
         crash_point(CrashPoint.CHECKPOINT_FILE)
         before = self._journal.history.checkpoint
         self._journal.checkpoint(file.name, captured.urls, after)
@@ -82,4 +78,6 @@ class Checkpoints:
         if before is not None and before.seq <= self._journal.synced:
             for older in self._private.glob("checkpoint-*.json"):
                 if older.name not in (file.name, before.file):
-                    older.unlink(missing_ok=True)
+                    # One that stays is in nobody's way.
+                    with contextlib.suppress(OSError):
+                        older.unlink()

@@ -8,8 +8,25 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypedDict
+
+from nodes.errors import LogError
+from nodes.values import Json
 
 CHUNK = 1 << 20
+
+_known: set[tuple[int, int]] = set()
+"""Folders whose names are known to be on the disk, by device and inode."""
+
+
+def not_written(what: str, path: Path, error: OSError) -> LogError:
+    """What to say where ``what`` ("the log", say), which a resume needs, could not be written to ``path``: the run stops."""
+    return LogError("log-write-failed", **_refused(what, path, error))
+
+
+def not_kept(what: str, path: Path, error: OSError) -> LogError:
+    """As ``not_written``, of a file that is the step's own."""
+    return LogError("file-write-failed", **_refused(what, path, error))
 
 
 def write(path: Path, data: bytes) -> None:
@@ -35,12 +52,29 @@ def write_once(path: Path, data: bytes) -> bool:
 
 
 def folder(path: Path, mode: int = 0o700) -> None:
-    """Make the folder where it is missing, by default for its owner only, and what it stands in; its name is on the disk when this returns. Raises OSError."""
-    if path.is_dir():
+    """Make the folder where it is missing, by default for its owner only, and what it stands in; its name is on the disk when this returns. Raises OSError.
+
+    A folder that is there already may have been made by somebody who died before its name was on the disk, so a process trusts
+    none before it has synced it once.
+    """
+    there = path.is_dir()
+    if there and _identity(path) in _known:
         return
-    folder(path.parent, 0o777)
-    path.mkdir(mode, exist_ok=True)
-    sync_folder(path.parent)
+    if not there:
+        folder(path.parent, 0o777)
+        path.mkdir(mode, exist_ok=True)
+    try:
+        sync_folder(path.parent)
+    except PermissionError:
+        # It stands where we may not look, so none of us has made it.
+        if not there:
+            raise
+    _known.add(_identity(path))
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 async def keep(path: Path, data: bytes | Path) -> tuple[int, str]:
@@ -72,6 +106,20 @@ def _write(path: Path, chunks: Iterable[bytes]) -> tuple[int, str]:
         raise
     sync_folder(path.parent)
     return size, digest.hexdigest()
+
+
+class _Refused(TypedDict):
+    message: str
+    mend: str
+    evidence: dict[str, Json]
+
+
+def _refused(what: str, path: Path, error: OSError) -> _Refused:
+    return {
+        "message": f"{what} could not be written: {error.strerror or error} ({path})",
+        "mend": "free some space (or mend the disk), then resume the run: nothing was done on the site after this",
+        "evidence": {"file": str(path), "errno": error.errno},
+    }
 
 
 def sync_folder(folder: Path) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 from typing_extensions import override
 
 from nodes import ports
-from nodes.errors import LogError
 from nodes.values import Json
 from runtime import durable
 
@@ -30,15 +29,10 @@ class Sessions(ports.Sessions):
         saved_at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         data = json.dumps({"format": FORMAT, "saved_at": saved_at, "content": content}).encode()
         try:
-            self._folder.mkdir(mode=0o700, exist_ok=True)
+            durable.folder(self._folder)
             await asyncio.to_thread(durable.write, file, data)
         except OSError as error:
-            raise LogError(
-                "file-write-failed",
-                f"the signed-in state could not be kept: {error.strerror or error} ({file})",
-                mend="free some space (or mend the disk), then resume the run",
-                evidence={"file": str(file), "errno": error.errno},
-            ) from None
+            raise durable.not_kept("the signed-in state", file, error) from None
         return saved_at
 
     @override

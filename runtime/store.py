@@ -142,7 +142,7 @@ class FileStore(Store):
                 durable.folder(folder)
             ignore = home / ".gitignore"
             if not ignore.exists():
-                ignore.write_text("*\n")
+                durable.write_once(ignore, b"*\n")
 
     @override
     def create(self, conversation: str) -> Conversation:
@@ -204,7 +204,14 @@ class FileStore(Store):
     def blob(self, sha256: str) -> bytes:
         path = self.blob_file(sha256)
         found = map(_bytes_of, (path, self.blob_aside(sha256), path))
-        data = next((each for each in found if each is not None), None)
+        try:
+            data = next((each for each in found if each is not None), None)
+        except OSError as error:
+            raise LogError(
+                "blob-missing",
+                f"a value of the run cannot be read: {error.strerror or error} ({path})",
+                mend="make the file readable, or put it back",
+            ) from None
         if data is None:
             raise LogError("blob-missing", f"a value of the run is missing: {path}", mend="put the file back")
         if hashlib.sha256(data).hexdigest() != sha256:
@@ -365,12 +372,12 @@ class _OpenFile(Conversation):
     def _trusted(self) -> Generator[None]:
         """After one failed write or sync the handle is not trusted again: nobody knows what reached the disk."""
         if self._failed is not None:
-            raise _write_failed(self._path, self._failed)
+            raise durable.not_written("the log", self._path, self._failed)
         try:
             yield
         except OSError as error:
             self._failed = error
-            raise _write_failed(self._path, error) from None
+            raise durable.not_written("the log", self._path, error) from None
 
 
 def _bytes_of(file: Path) -> bytes | None:
@@ -417,18 +424,9 @@ def _whole_entries(path: Path) -> list[log.AnyEntry]:
         return []
 
 
-def _write_failed(path: Path, error: OSError) -> LogError:
-    return LogError(
-        "log-write-failed",
-        f"the log could not be written: {error.strerror or error} ({path})",
-        mend="free some space (or mend the disk), then resume the run: nothing was done on the site after this",
-        evidence={"file": str(path), "errno": error.errno},
-    )
-
-
 @contextlib.contextmanager
 def _disk(path: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise _write_failed(path, error) from None
+        raise durable.not_written("the log", path, error) from None

@@ -20,6 +20,7 @@ from nodes.errors import Phase, RunOpsError, SiteError
 from nodes.pages import Delivery
 from nodes.targets import Target
 from nodes.values import Json
+from runtime import durable
 from runtime.browser import cdp, failures, guard, origins
 from runtime.browser.typed import Typed
 
@@ -59,8 +60,7 @@ class Desk:
     async def open(self) -> AsyncGenerator[Counter]:
         """Take files until the block ends. Raises cdp.Gone and cdp.Refused."""
         connection = await self._connected()
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+        with self._place() as folder:
             counter = Counter(self, Path(folder))
             connection.on("Browser.downloadWillBegin", counter.begins)
             connection.on("Browser.downloadProgress", counter.proceeds)
@@ -75,6 +75,14 @@ class Desk:
                 with contextlib.suppress(cdp.Gone, cdp.Refused):
                     await connection.send("Fetch.disable")
                     await self._allow({"behavior": "deny", "eventsEnabled": False})
+
+    def _place(self) -> tempfile.TemporaryDirectory[str]:
+        """A folder for what arrives. Raises LogError ``file-write-failed``."""
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            return tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True)
+        except OSError as error:
+            raise durable.not_kept("a download", self._folder, error) from None
 
     async def _connected(self) -> cdp.Connection:
         if self._connection is None:

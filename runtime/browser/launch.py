@@ -8,6 +8,7 @@ import dataclasses
 import json
 import os
 import secrets
+import shutil
 import signal
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from nodes.errors import SetupError
-from runtime import process
+from runtime import durable, process
 from runtime.browser import find, watcher
 
 START_SECONDS = 30.0
@@ -225,7 +226,7 @@ async def start(
 ) -> Chromium:
     """Start Chromium on a new profile in ``private`` and return when it can be driven; with ``passing`` that folder goes with it.
 
-    It runs in its sandbox wherever the machine allows that. Raises SetupError ``browser-not-started``.
+    It runs in its sandbox wherever the machine allows that. Raises SetupError ``browser-not-started``, LogError ``log-write-failed``.
     """
     sandboxes = (True, False) if os.geteuid() != 0 else (False,)
     for sandbox in sandboxes:
@@ -262,12 +263,10 @@ async def _start(
     environment: Mapping[str, str],
     passing: bool,
 ) -> Chromium:
-    profile = Path(tempfile.mkdtemp(prefix="profile-", dir=private))
-    preferences = profile / "Default" / "Preferences"
-    preferences.parent.mkdir(mode=0o700)
-    preferences.write_text(_PREFERENCES)
-    # Chromium's lock is a socket, whose path must be short.
-    temporary = tempfile.mkdtemp(prefix="runops-")
+    try:
+        profile, temporary = _folders(private)
+    except OSError as error:
+        raise durable.not_written("the browser's profile", private, error) from None
     log, token = private / "chromium.log", secrets.token_hex(16)
     spec: dict[str, Any] = {
         "command": [str(executable), *switches(profile, headed=headed, sandbox=sandbox, further=further)],
@@ -315,6 +314,20 @@ async def _start(
         raise _NotStarted(said, _tail(log)) from None
     held.alive = dataclasses.replace(alive, address=address)
     return held
+
+
+def _folders(private: Path) -> tuple[Path, str]:
+    """A profile in ``private``, and a place for Chromium's temporary files. Raises OSError, and leaves nothing then."""
+    profile = Path(tempfile.mkdtemp(prefix="profile-", dir=private))
+    try:
+        preferences = profile / "Default" / "Preferences"
+        preferences.parent.mkdir(mode=0o700)
+        preferences.write_text(_PREFERENCES)
+        # Chromium's lock is a socket, whose path must be short.
+        return profile, tempfile.mkdtemp(prefix="runops-")
+    except BaseException:
+        shutil.rmtree(profile, ignore_errors=True)
+        raise
 
 
 async def _run_watcher(spec: dict[str, Any]) -> dict[str, Any]:

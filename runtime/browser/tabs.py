@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from playwright.async_api import BrowserContext, Error, Page
 
-from nodes.errors import SiteError
+from nodes.errors import LogError, SiteError
 from nodes.tabs import MAIN
 from nodes.values import Json
 from runtime.browser import failures
@@ -32,6 +32,8 @@ class Tabs:
         self.changed: Callable[[], Awaitable[bool]] | None = None
         """Awaited when a name or the current tab has changed; false where that could not be told of every tab."""
         self._told = True
+        self.untold: LogError | None = None
+        """What kept a change from being written down beside a step."""
         self.closed_documents = 0
         """Documents that were loaded into tabs which are closed by now."""
         self._context = context
@@ -75,7 +77,7 @@ class Tabs:
             heir = next((each for each in (opener, self._names.get(MAIN), *self._tabs) if each in self._tabs), None)
             self._current = self._tabs[heir] if heir is not None else tab
         if (named or was_current) and self.changed is not None:
-            telling = asyncio.ensure_future(self._tell())
+            telling = asyncio.ensure_future(self._tell_beside())
             self._telling.add(telling)
             telling.add_done_callback(self._telling.discard)
 
@@ -193,6 +195,14 @@ class Tabs:
     async def _tell(self) -> None:
         if self.changed is not None:
             self._told = await self.changed()
+            self.untold = None
+
+    async def _tell_beside(self) -> None:
+        """Tell beside the step in hand; where that cannot be written down, the next step that works on a page says so."""
+        try:
+            await self._tell()
+        except LogError as error:
+            self.untold = error
 
     async def tell_again(self) -> None:
         """Tell what could not be told before."""

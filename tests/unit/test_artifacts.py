@@ -174,9 +174,10 @@ async def test_a_full_disk_stops_the_run(keeper: Keeper, monkeypatch: pytest.Mon
     def full(*_anything: object) -> None:
         raise OSError(28, "No space left on device")
 
+    await keeper.step("a").keep("w", b"data")
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(LogError) as stopped:
         await keeper.step("a").keep("x", b"data")
     assert stopped.value.code == "file-write-failed"
     assert "No space left" in stopped.value.message
-    assert list(keeper.pen.artifacts.iterdir()) == []
+    assert [each.name for each in keeper.pen.artifacts.iterdir()] == ["w"]
