@@ -80,18 +80,17 @@ async def _some_has_opener(tabs: Iterable[Page]) -> bool:
     return any([await tab.evaluate("window.opener !== null") for tab in tabs])
 
 
-async def visit(context: BrowserContext, origins: Iterable[str]) -> None:
-    """Tell a Playwright that has just found this browser which origins may have stored something: it saves those that it has seen loaded.
+async def visit(page: Page, origins: Iterable[str]) -> None:
+    """Tell a Playwright that has found this browser which origins may have stored something: it saves those that it has seen loaded.
 
-    Nothing is sent to them.
+    Nothing is sent to them; ``page`` is a blank tab. Raises SiteError ``checkpoint-failed``.
     """
-    page = await context.new_page()
     try:
         await page.route("**/*", lambda route: route.fulfill(body="<!doctype html>"))
         for each in Allowed(origins):
-            await page.goto(f"{each}/")
-    finally:
-        await page.close()
+            await page.goto(f"{each}/", timeout=LOAD_SECONDS * 1000)
+    except Error as error:
+        raise failed(failures.short(error.message, 200)) from None
 
 
 async def _session_storage(tab: Page) -> dict[str, list[list[str]]]:

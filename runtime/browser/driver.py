@@ -37,6 +37,11 @@ async def start() -> Playwright:
             loop.subprocess_exec = original
 
 
+async def started(playwright: Playwright) -> Playwright:
+    """One that has started already."""
+    return playwright
+
+
 def _with_compile_cache(environment: Mapping[str, str]) -> dict[str, str]:
     """The driver's environment: node keeps what it compiled in the person's cache folder, which saves a quarter of its start."""
     home = environment.get("HOME")

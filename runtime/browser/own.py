@@ -8,7 +8,7 @@ import dataclasses
 import json
 import shutil
 import weakref
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from playwright.async_api import Browser, BrowserContext, Error, Page, Playwrigh
 
 from nodes.errors import SetupError
 from runtime import durable
-from runtime.browser import cdp, checkpoint, downloads, driver, failures, find, guard, launch, locators
+from runtime.browser import cdp, downloads, driver, failures, find, guard, launch, locators
 from runtime.browser.emulation import CurrentTabLost, Emulation
 from runtime.browser.options import BrowserOptions, Permission
 from runtime.browser.port import GivenUp, LostTab
@@ -48,15 +48,19 @@ class Known:
 class Own:
     """A run's Chromium, and everything of ours that is connected to it."""
 
-    def __init__(self, chromium: launch.Chromium, playwright: Playwright, private: Path) -> None:
+    def __init__(self, chromium: launch.Chromium, driving: Awaitable[Playwright], private: Path) -> None:
+        """``driving`` is Playwright's driver, which may still be starting."""
         self._chromium = chromium
-        self._playwright = playwright
+        self._driving = asyncio.ensure_future(driving)
         self._state = private / STATE
         self._guard: guard.Guard | None = None
         self._ward: guard.Ward | None = None
         self._browser: Browser | None = None
         self._targets: weakref.WeakKeyDictionary[Page, str] = weakref.WeakKeyDictionary()
         self._remembering = asyncio.Lock()
+        self._written: Known | None = None
+        """What the file says of the tabs."""
+        self._ended = False
 
     async def connect(self, options: BrowserOptions, origins: Sequence[str]) -> Emulation:
         """Put the guard in its place, then everything else that must hold before a page loads. Raises cdp.Gone."""
@@ -74,12 +78,12 @@ class Own:
 
     async def playwright_context(self) -> BrowserContext:
         """Playwright's view of the browser."""
-        alive = self._chromium.alive
+        alive, playwright = self._chromium.alive, await asyncio.shield(self._driving)
         # Left to itself Playwright would set colours and motion to its own defaults, in a race with us.
-        self._browser = await self._playwright.chromium.connect_over_cdp(
+        self._browser = await playwright.chromium.connect_over_cdp(
             alive.address, no_defaults=True, is_local=True, artifacts_dir=f"{alive.folders[0]}/artifacts"
         )
-        await locators.register(self._playwright)
+        await locators.register(playwright)
         return self._browser.contexts[0]
 
     async def session(self, context: BrowserContext, known: Known | None, lost: Sequence[LostTab] = ()) -> Session:
@@ -96,20 +100,22 @@ class Own:
             desk=desk,
             reattached=known is not None,
             lost_tabs=lost,
+            unseen=() if known is None else self._ward.allowed,
         )
         if known is None:
             await session.begin_with()
         else:
+            self._written = known
             await self._recognise(session, context, known)
         session.tabs.changed = lambda: self.remember(session)
         await self.remember(session)
         return session
 
     async def _recognise(self, session: Session, context: BrowserContext, known: Known) -> None:
-        pages: dict[str, Page] = {}
-        for page in context.pages:
-            pages[await self._name_of(page)] = page
-            # Nobody was on guard while no engine was there.
+        open_ones = context.pages
+        pages = dict(zip(await asyncio.gather(*map(self._name_of, open_ones)), open_ones, strict=True))
+        # Nobody was on guard while no engine was there.
+        for page in open_ones:
             for frame in page.frames:
                 session.committed(frame.url)
         names = {name: pages[each] for name, each in known.names.items() if each in pages}
@@ -123,7 +129,10 @@ class Own:
         return self._targets[page]
 
     async def remember(self, session: Session) -> bool:
-        """Write down where the browser is, what its tabs are called, and which is the current one; false where a tab is not known yet."""
+        """Write down where the browser is, what its tabs are called, and which is the current one; false where a tab is not known yet.
+
+        Nothing more is written once the browser is let go of. Raises LogError ``log-write-failed``.
+        """
         async with self._remembering:
             named = session.tabs.named
             for page in {*named.values(), session.page.page}:
@@ -133,11 +142,21 @@ class Own:
                         await self._name_of(page)
             names = {name: self._targets[page] for name, page in named.items() if page in self._targets}
             current = self._targets.get(session.page.page, "")
-            state = {**dataclasses.asdict(self._chromium.alive), "tabs": {"names": names, "current": current}}
+            tabs = Known(names, current)
+            if self._ended:
+                return True
+            known = len(names) == len(named) and bool(current)
+            if tabs == self._written:
+                return known
+            state = {**dataclasses.asdict(self._chromium.alive), "tabs": dataclasses.asdict(tabs)}
             crash_point(CrashPoint.BROWSER_STARTED)
-            await asyncio.to_thread(durable.write, self._state, json.dumps(state).encode())
+            try:
+                await asyncio.to_thread(durable.write, self._state, json.dumps(state).encode())
+            except OSError as error:
+                raise durable.not_written("where the browser is", self._state, error) from None
+            self._written = tabs
             crash_point(CrashPoint.BROWSER_KNOWN)
-            return len(names) == len(named) and bool(current)
+            return known
 
     async def linger(self, seconds: float) -> None:
         """Have Chromium live for so long once we are gone. Raises OSError where it is gone."""
@@ -145,13 +164,20 @@ class Own:
 
     async def end(self, keep: bool) -> None:
         """Let go of everything; Chromium ends too, unless it is to be kept. Never raises for a browser that is gone."""
+        # Tabs that close from here on do so because we let go of them: the file tells of a browser that is kept as it was, and of no other.
+        self._ended = True
         if not keep:
             await self._chromium.end()
-            self._state.unlink(missing_ok=True)
+        async with self._remembering:
+            if not keep:
+                # One that stays leads to no living process.
+                with contextlib.suppress(OSError):
+                    self._state.unlink()
         if self._guard is not None:
             await self._guard.close()
-        with contextlib.suppress(Error):
-            await self._playwright.stop()
+        # A driver can only be stopped once it has started; one that did not start has said so to whoever waited for it.
+        with contextlib.suppress(Exception):
+            await (await self._driving).stop()
         if keep:
             await self._chromium.release()
 
@@ -175,7 +201,8 @@ async def open_own(
         further=_switches(options),
         environment={"TZ": options.timezone} if options.timezone else {},
     )
-    own = Own(*await driver.start_with(starting), private)
+    chromium, playwright = await driver.start_with(starting)
+    own = Own(chromium, driver.started(playwright), private)
     try:
         await own.connect(options, origins)
         context = await own.playwright_context()
@@ -217,15 +244,13 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
         # The watcher is about to end: so is its Chromium, and what stands here leads nowhere.
         (private / STATE).unlink(missing_ok=True)
         return None
-    own = Own(chromium, await driver.start(), private)
+    own = Own(chromium, driver.start(), private)
     try:
         async with asyncio.timeout(FOUND_SECONDS):
             emulation = await own.connect(options, origins)
             names = {target: name for name, target in known.names.items()}
             lost = await emulation.close_stuck(known.current, names, REATTACH_SECONDS / 2)
-            context = await own.playwright_context()
-            await checkpoint.visit(context, origins)
-            return await own.session(context, known, lost)
+            return await own.session(await own.playwright_context(), known, lost)
     except CurrentTabLost as error:
         await own.end(keep=False)
         raise GivenUp(str(error)) from None

@@ -42,8 +42,12 @@ class Tab(deeds.Deeds, readings.Readings):
         """Whether the present document is the answer to a request that would be sent again with a reload."""
         self.dialogs = dialogs.Dialogs(run.dialogs)
         # The public event `framenavigated` does not tell a new document from a change of the fragment.
-        emitter = page.main_frame._impl_obj._event_emitter  # pyright: ignore[reportPrivateUsage]
-        emitter.on("navigated", self._navigated)
+        self._emitter = page.main_frame._impl_obj._event_emitter  # pyright: ignore[reportPrivateUsage]
+        self._emitter.on("navigated", self._navigated)
+
+    def overlook(self) -> None:
+        """What loads here from now on is none of the run's documents."""
+        self._emitter.remove_listener("navigated", self._navigated)
 
     def _navigated(self, event: dict[str, Any]) -> None:
         if event["newDocument"] is None or event["error"]:
@@ -71,7 +75,9 @@ class Tab(deeds.Deeds, readings.Readings):
         return self.dialogs.message
 
     def calm(self) -> None:
-        """Raises ``dialog-open`` where a dialog is open."""
+        """Raises ``dialog-open`` where a dialog is open, and LogError where it could not be written down which tabs there are."""
+        if self._run.tabs.untold is not None:
+            raise self._run.tabs.untold
         self.dialogs.refuse()
 
     async def title(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
 from playwright.async_api import BrowserContext, Dialog, Error, Page, Request
@@ -34,8 +34,12 @@ class Session:
         desk: downloads.Desk,
         reattached: bool = False,
         lost_tabs: Sequence[LostTab] = (),
+        unseen: Iterable[str] = (),
     ) -> None:
-        """``ward`` is what ``watch`` lets this context load; ``end`` lets go of the browser, and ends it unless it is to be kept."""
+        """``ward`` is what ``watch`` lets this context load; ``end`` lets go of the browser, and ends it unless it is to be kept.
+
+        In the ``unseen`` origins something may be stored of which Playwright does not know.
+        """
         self.reattached = reattached
         self.lost_tabs = lost_tabs
         self.patience = Patience()
@@ -49,6 +53,7 @@ class Session:
         self.tabs = tabs.Tabs(context, lambda page: Tab(page, self))
         self._fresh: dict[Page, Tab] = {}
         """Tabs that are none of the run's own: ``confirm`` looks in them."""
+        self._unseen = list(unseen)
         self._lost: str | None = None
         self._closed_already = False
         for page in context.pages:
@@ -158,6 +163,8 @@ class Session:
         for tab in self.tabs.all():
             if tab.dialog is not None:
                 raise checkpoint.failed("a dialog is open")
+        if self._unseen:
+            await self._see()
         names = {page: name for name, page in self.tabs.named.items()}
         shown = {tab.page: names.get(tab.page) for tab in self.tabs.all()}
         try:
@@ -168,6 +175,19 @@ class Session:
                     return await checkpoint.capture(self._context, shown, self.page.page)
         except TimeoutError:
             raise checkpoint.failed("a dialog opened") from None
+
+    async def _see(self) -> None:
+        """Have Playwright know of all origins in which something may be stored; only a checkpoint needs that, so the first one pays for it."""
+        page = await self._context.new_page()
+        tab = self.tabs.add(page)
+        self.tabs.forget(page)
+        # What loads here was sent by nobody, so it is nothing for the guard, whatever the step in hand allows.
+        tab.overlook()
+        try:
+            await checkpoint.visit(page, self._unseen)
+        finally:
+            await tabs.shut(page)
+        self._unseen.clear()
 
     async def restore(self, path: Path) -> None:
         """Bring this fresh browser to the state of a checkpoint."""

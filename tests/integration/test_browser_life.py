@@ -270,7 +270,10 @@ async def test_a_checkpoint_brings_everything_back(mode: Mode, served: site.Site
 
 
 async def test_a_reattached_browser_saves_what_it_stored_before(served: site.Site, tmp_path: Path) -> None:
-    """A checkpoint taken after finding a browser again holds what sites stored under the engine before; asking for it sends nothing."""
+    """A checkpoint taken after finding a browser again holds what sites stored under the engine before; asking for it sends nothing.
+
+    It is nobody's document, so nothing is refused, though the step in hand be confined to no origin at all.
+    """
     served.page("/keep", "<script>localStorage.kept = 'yes'</script>")
     async with browsers.opened(tmp_path, served.origin, linger=60) as first:
         await first.page.goto(f"{served.origin}/keep")
@@ -279,7 +282,10 @@ async def test_a_reattached_browser_saves_what_it_stored_before(served: site.Sit
         served.requests.clear()
         found = await reattached(tmp_path, served)
         assert found is not None
+        before = found.facts()
+        found.confine([], "part.yaml")
         captured = await found.capture()
+        assert (found.refusal(), found.facts(), len(found.page.page.context.pages)) == (None, before, 1)
         await found.close()
     assert served.arrived() == []
     (saved,) = json.loads(captured.data)["storage"]["origins"]
