@@ -39,6 +39,7 @@ def compare(
     for path, attempts in both.attempts.items():
         if path not in both.change.voided:
             _leaf(both, both.old[path], attempts)
+    _questions(both)
     _order(both)
     dependents.by_reference(both, other_inputs)
     dependents.by_page(both)
@@ -77,6 +78,16 @@ def _leaf(both: Comparison, was: Visit, attempts: list[history.Attempt]) -> None
 
 def _how(last: history.Attempt) -> str:
     return "it is done" if last.settled else "it may have happened"
+
+
+def _questions(both: Comparison) -> None:
+    """An answer to a question that is asked otherwise by now is none. It may be there before the step has run."""
+    for path in both.past.answers:
+        was, visit = both.old.get(path), both.new.get(path)
+        if path in both.attempts or was is None:
+            continue
+        if visit is None or _differ(was.node, visit.node, JUDGED):
+            both.void(path)
 
 
 def _scope(both: Comparison, was: Visit, scope: history.ScopeState) -> None:

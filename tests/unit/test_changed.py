@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime import events
+from runtime import answers, events, settings
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Killed, Rig
 
@@ -242,6 +242,20 @@ async def test_a_reading_is_made_again_only_on_the_page_on_which_it_was_made(tmp
     assert "`seen`" in said
 
 
+async def test_what_a_checkpoint_holds_is_not_taken_back(tmp_path: Path) -> None:
+    """An idempotent click loaded another page, and a checkpoint was taken there: another click cannot be made where it was made."""
+    submit = "{id: submit, type: browser_action, action: click, target: {css: %s}, effect: idempotent}"
+    rig = Rig(tmp_path, flow(OPEN, submit % "a", made("note", "1"), FAIL))
+
+    async def load(_target: str, page: FakePage) -> None:
+        await page.goto("http://shop.test/submitted")
+
+    rig.site.on_click = load
+    await failed(rig)
+    said = await refused(rig, flow(OPEN, submit % "b", made("note", "1"), GO))
+    assert "`submit`: what it did to the page cannot be taken back: the last checkpoint holds it" in said
+
+
 @pytest.mark.parametrize(("deed", "accepted"), [(False, True), (True, False)])
 async def test_a_container_goes_another_way_where_nothing_in_it_was_a_deed(
     tmp_path: Path, deed: bool, accepted: bool
@@ -292,14 +306,23 @@ async def test_time_and_ids_of_a_changed_step_are_new(tmp_path: Path) -> None:
 
 
 async def test_questions_that_were_changed_are_asked_again(tmp_path: Path) -> None:
-    """An answer to another question is none; what was answered and is asked as before is not asked again."""
-    ask = "{id: who, type: context, ask: {%s: Who?}}"
-    rig = Rig(tmp_path, flow(ask % "a", FAIL))
-    assert (await rig.start()).status == "paused"
-    rig.die()
-    ended = await rig.resume_changed(flow(ask % "b", GO))
-    assert ended.question is not None
-    assert list(ended.question["evidence"]["questions"]) == ["b"]
+    """An answer to another question is none, whether or not the run has gone on with it; what is asked as before is not asked again."""
+    ask = "{id: %s, type: context, ask: {%s: Who?}}"
+    chosen = settings.Settings(home=tmp_path)
+    rig = Rig(tmp_path, flow(ask % ("first", "a"), ask % ("second", "x"), FAIL))
+    for _ in range(2):
+        ended = await (rig.resume() if rig.open_pen else rig.start())
+        assert ended.question is not None
+        rig.die()
+        answers.write(chosen, rig.id, dict.fromkeys(ended.question["evidence"]["questions"], "Ada"))
+    ended = await rig.resume_changed(flow(ask % ("first", "b"), ask % ("second", "y"), GO))
+    for name in "by":
+        assert ended.question is not None
+        assert list(ended.question["evidence"]["questions"]) == [name]
+        rig.die()
+        answers.write(chosen, rig.id, {name: "Bob"})
+        ended = await rig.resume()
+    assert ended.status == "passed"
 
 
 async def test_inputs_follow_the_file(tmp_path: Path) -> None:
@@ -310,11 +333,26 @@ async def test_inputs_follow_the_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="needs `must`, which the run was not given") as caught:
         await rig.resume_changed(flow(made("one", "{{ inputs.a }}"), GO, more="inputs: {a: {type: string}, must: {type: string}}"))  # fmt: skip
     assert caught.value.code == "missing-input"
+    number = flow(made("one", "{{ inputs.a }}"), GO, more="inputs: {a: {type: list}}")
+    rig.inputs = {"a": "mine"}
+    with pytest.raises(UsageError) as caught:
+        await rig.resume_changed(number)
+    assert caught.value.code == "input-type"
     now = "inputs: {a: {type: string, default: z}, more: {type: integer, default: 3}}"
     ended = await rig.resume_changed(flow(made("one", "{{ inputs.a }}"), GO, more=now, output="'{{ one }}{{ inputs.more }}'"))  # fmt: skip
     header = rig.history.header
     assert header is not None
     assert (ended.output, header.inputs) == ("mine3", {"a": "mine", "more": 3})
+
+
+async def test_an_input_that_is_read_as_something_else_is_another(tmp_path: Path) -> None:
+    """The text "12" is a number under the new type, and a finished step has read the text."""
+    rig = Rig(
+        tmp_path, flow(made("one", "{{ inputs.a }}"), FAIL, more="inputs: {a: {type: string}}"), inputs={"a": "12"}
+    )
+    await failed(rig)
+    said = await refused(rig, flow(made("one", "{{ inputs.a }}"), GO, more="inputs: {a: {type: integer}}"))
+    assert "`one`: what the run is given has changed, and `one`, which has run, reads it" in said
 
 
 async def test_files_that_are_used_follow_too(tmp_path: Path) -> None:
