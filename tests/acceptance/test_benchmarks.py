@@ -24,6 +24,7 @@ def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
     numbers = json.loads(done.stdout.splitlines()[-1])
     assert numbers["form_engine_over_raw_same_flags"] > 0
     assert numbers["node_overhead_ms"] > 0
+    assert numbers["log_off_over_on"] > 0
 
 
 def test_the_raw_script_is_short() -> None:

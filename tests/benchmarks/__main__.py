@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.benchmarks import engine_form, node_overhead
+from tests.benchmarks import engine_form, log_form, node_overhead
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,9 +33,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(
             f"  engine {form.first * 1000:.0f} ms, raw {form.second * 1000:.0f} ms, ratios {min(form.ratios):.3f} to {max(form.ratios):.3f}"
         )
+        say(f"{chosen.pairs} pairs of the same form, its log in memory and in files in turn …")
+        logs = asyncio.run(log_form.measure(Path(folder) / "logs", chosen.pairs, chosen.warm))
+        say(
+            f"  in memory {logs.first * 1000:.0f} ms, in files {logs.second * 1000:.0f} ms, ratios {min(logs.ratios):.3f} to {max(logs.ratios):.3f}"
+        )
     numbers = {
         "form_engine_over_raw_same_flags": round(form.ratio, 3),
         "node_overhead_ms": round(statistics.median(overhead), 3),
+        "log_off_over_on": round(logs.ratio, 3),
         "pairs": chosen.pairs,
         "rounds": chosen.rounds,
     }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from playwright.async_api import async_playwright
 
+from nodes.values import Json
 from runtime import history, journal, run, secrets, settings, store
 from runtime.browser import find, launch, launching, options, own, port
 from runtime.language import workflow
@@ -43,6 +45,23 @@ class One(run.Browsers):
         return None
 
 
+async def fill(kept: store.Store, loaded: workflow.Loaded, inputs: Mapping[str, Json], browser: port.Browser) -> None:
+    """Run the workflow once in the browser, its log in ``kept``; fails where it does not pass."""
+    pen = journal.Journal(kept.create(store.new_id()), history.History(), secrets.Masker({}), kept)
+    run.write_header(pen, loaded, inputs)
+    private = kept.private(pen.conversation.id)
+    one = run.Run(loaded, pen, inputs=inputs, known={}, private=private, browsers=One(browser))
+    ended = await one.begin()
+    assert ended.status == "passed", ended
+
+
+def check(shop: Shop, least: int) -> None:
+    """Fail where the shop has fewer records than ``least``, or any that is not what was to be entered."""
+    records = [row["detail"] for row in shop.ledger("form")]
+    assert len(records) >= least, len(records)
+    assert all(record == forms.record() for record in records), records[0]
+
+
 async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
     """Compare the two ways; fails where either leaves anything else with the shop than what was to be entered."""
     chosen = settings.load(home=folder / "home", linger=0.0)
@@ -68,19 +87,7 @@ async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
             page = connected.contexts[0].pages[0]
 
             async def by_engine() -> None:
-                masker = secrets.Masker({})
-                pen = journal.Journal(kept.create(store.new_id()), history.History(), masker, kept)
-                run.write_header(pen, loaded, inputs)
-                one = run.Run(
-                    loaded,
-                    pen,
-                    inputs=inputs,
-                    known={},
-                    private=kept.private(pen.conversation.id),
-                    browsers=One(browser),
-                )
-                ended = await one.begin()
-                assert ended.status == "passed", ended
+                await fill(kept, loaded, inputs, browser)
 
             async def by_hand() -> None:
                 await raw_form.fill_form(page, shop.url)
@@ -90,7 +97,5 @@ async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
             finally:
                 await raw.end()
                 await browser.close()
-        records = [row["detail"] for row in shop.ledger("form")]
-        assert len(records) >= 2 * count, len(records)
-        assert all(record == forms.record() for record in records), records[0]
+        check(shop, 2 * count)
     return found

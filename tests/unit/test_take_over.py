@@ -106,9 +106,9 @@ def test_a_process_does_not_end_itself(tmp_path: Path) -> None:
 
 def test_a_dead_process_is_not_called_the_holder(tmp_path: Path) -> None:
     """While the holder has not said who it is, the one before it is not named in its place."""
-    with held(tmp_path, claim_of(1, started="0", epoch=1)) as (kept, run):
-        with pytest.raises(RunHeld, match="held by a process that has just claimed it"):
-            kept.claim(run)
+    unsaid = "held by a process that has just claimed it"
+    with held(tmp_path, claim_of(1, started="0")) as (kept, run), pytest.raises(RunHeld, match=unsaid):
+        kept.claim(run)
 
 
 def test_a_holder_that_is_about_to_say_so_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,37 @@
+"""The form of 50 steps, its log in memory, against the same with its log in files: what a durable log costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from runtime import settings, store, testing
+from runtime.browser import launching
+from runtime.language import workflow
+from tests.benchmarks import engine_form, forms, pairs
+from tests.shop_process import Shop
+
+
+async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
+    """Compare the two stores in one browser; fails where either run leaves anything else with the shop than what was to be entered."""
+    chosen = settings.load(home=folder / "home", linger=0.0)
+    on_disk, in_memory = store.FileStore(chosen.home), testing.MemoryStore(folder / "memory")
+    with Shop.start(folder) as shop:
+        inputs = {"base_url": shop.url, "n": "1"}
+        loaded = workflow.parse(json.dumps(forms.workflow()), "form.yaml")
+        (folder / "own").mkdir()
+        browser = await launching.open_browser(
+            loaded.workflow.browser, origins=[shop.url], private=folder / "own", chosen=chosen
+        )
+        try:
+            found = await pairs.compare(
+                lambda: engine_form.fill(in_memory, loaded, inputs, browser),
+                lambda: engine_form.fill(on_disk, loaded, inputs, browser),
+                pairs=count,
+                warm=warm,
+            )
+        finally:
+            await browser.close()
+        engine_form.check(shop, 2 * count)
+    assert len(in_memory.ids()) == len(on_disk.ids()) == count + warm
+    return found
