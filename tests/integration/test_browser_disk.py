@@ -1,0 +1,78 @@
+"""A browser whose whereabouts cannot be written down: the run stops, and nothing is left; and what is written as it ends."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from nodes.errors import LogError
+from runtime import crashes, durable
+from runtime.browser import own
+from tests import browsers
+
+ORIGIN = "http://127.0.0.1:9"
+
+
+def full_for(monkeypatch: pytest.MonkeyPatch, name: str) -> Callable[[], None]:
+    """Let the disk take no file of this name; returns what makes room again."""
+    write = durable.write
+
+    def refuse(path: Path, data: bytes) -> None:
+        if path.name == name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, data)
+
+    monkeypatch.setattr(durable, "write", refuse)
+    return lambda: monkeypatch.setattr(durable, "write", write)
+
+
+def using(folder: Path) -> list[int]:
+    """Processes that were started with something in the folder."""
+    return [
+        each.pid for each in psutil.process_iter(["cmdline"]) if str(folder) in " ".join(each.info["cmdline"] or ())
+    ]
+
+
+async def test_a_browser_that_cannot_be_written_down_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file can say where the browser is, so no later engine would find it: it is ended, and the error names the file."""
+    full_for(monkeypatch, own.STATE)
+    with pytest.raises(LogError, match=f"where the browser is could not be written: No space.*{own.STATE}") as caught:
+        async with browsers.opened(tmp_path, ORIGIN):
+            pass
+    assert caught.value.code == "log-write-failed"
+    await browsers.until(lambda: not using(tmp_path), 30)
+
+
+async def test_a_profile_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    """Where there is no place for a profile, the browser is not started, and the error names the folder."""
+    gone = tmp_path / "gone"
+    with pytest.raises(LogError, match=f"the browser's profile could not be written: .*{gone}") as caught:
+        async with browsers.opened(gone, ORIGIN):
+            pass
+    assert caught.value.code == "log-write-failed"
+
+
+async def test_what_a_browser_is_like_is_written_until_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tab that goes by itself and cannot be noted stops the next step, until that succeeds; as it ends the browser is not written down again."""
+    points: list[str] = []
+    async with browsers.opened(tmp_path, ORIGIN) as session:
+        await session.tabs.open("second")
+        room = full_for(monkeypatch, own.STATE)
+        await session.tabs.get("second").page.evaluate("window.close()")
+        await browsers.until(lambda: session.tabs.untold is not None, 30)
+        with pytest.raises(LogError, match="where the browser is could not be written"):
+            session.page.calm()
+        assert "second" in json.loads((tmp_path / own.STATE).read_text())["tabs"]["names"]
+        room()
+        await session.tabs.open("third")
+        session.page.calm()
+        assert set(json.loads((tmp_path / own.STATE).read_text())["tabs"]["names"]) == {"main", "third"}
+        monkeypatch.setattr(crashes, "hook", points.append)
+    assert not (tmp_path / own.STATE).exists()
+    assert points == []
