@@ -126,7 +126,7 @@ class Blocks:
         if not engine.settling:
             self.lost = self.lost or isinstance(value, frames.Lost)
             engine.journal.scope(path, "committed", "item", **_kept(value))
-            await engine.checkpoints.commit(engine.browser)
+            await engine.commit_point()
         return Turn(value, go_on=go_on)
 
     def _finished(self, state: history.ScopeState, item: Item) -> Turn:
@@ -156,7 +156,7 @@ class Blocks:
         if not engine.settling:
             engine.journal.scope(path, "failed", "item", value=GO_ON if go_on else STOP, error=recorded, tolerated=True)
             engine.tell(events.Said(f"{path}: given up, as `each_error: continue` asks: {error.message}"))
-            await engine.checkpoints.commit(engine.browser)
+            await engine.commit_point()
         return Turn(given_up=True, go_on=go_on)
 
     def _note_failure(self, item: Item, error: dict[str, Json]) -> None:
@@ -222,7 +222,7 @@ class Blocks:
             if not engine.settling:
                 recorded = {**engine.journal.error(error), "step": error.path}
                 engine.journal.scope(path, "failed", name, error=recorded)
-                await engine.checkpoints.commit(engine.browser)
+                await engine.commit_point()
             return Ended(error=error, again=may)
         finally:
             # What a block yields is seen after it, and in the blocks that follow.

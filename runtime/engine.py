@@ -57,6 +57,8 @@ class ExecutionEngine:
         """How each deed that lies behind the restored state is treated, by step path: ``confirm`` or ``redo``."""
         self.attached = False
         """Whether a resumed run has its browser as the last process left it."""
+        self.page_at = 0
+        """The last line of a call of which a browser that was taken up again has the consequences; 0 where none was."""
         self.settling = False
         """True while the walk only looks for the step at which it must go on."""
         self.walked = 0
@@ -158,8 +160,13 @@ class ExecutionEngine:
         # Nothing on the page follows the last node, so nothing would ever be rebuilt for it.
         is_last = node is self.loaded.workflow.nodes[-1]
         if (node.unit if isinstance(node, Container) else not unit) and not self.settling and not is_last:
-            await self.checkpoints.commit(self.browser)
+            await self.commit_point()
         return True, value
+
+    async def commit_point(self) -> None:
+        """Take a checkpoint if one is due; but not while the walk is behind the page, which a crash may have left in the middle of a unit."""
+        if self.walked >= self.page_at:
+            await self.checkpoints.commit(self.browser)
 
     async def _container(self, node: Container, frame: frames.Frame, path: str, *, unit: bool) -> Json:
         if path not in self.history.scopes and not self.settling:

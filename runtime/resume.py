@@ -86,7 +86,8 @@ def _take_up(engine: ExecutionEngine, browser: port.Browser) -> None:
         )
     if page is None or page.pending:
         browser.mark_pending()
-    engine.browser, engine.attached = browser, True
+    last = engine.history.last_on_page()
+    engine.browser, engine.attached, engine.page_at = browser, True, last.call.seq if last is not None else 0
     engine.checkpoints.opened(browser, due=True)
     engine.tell(events.Said("the browser is still there: going on in it"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from pathlib import Path
 
@@ -295,3 +296,33 @@ async def test_a_decision_that_nobody_asked_for_is_refused(tmp_path: Path) -> No
     with pytest.raises(runs.UsageError):
         runs.decide(settings.Settings(home=tmp_path), rig.id, "done")
     assert rig.store.conversation_file(rig.id).read_bytes() == before
+
+
+async def test_a_page_in_the_middle_of_a_group_gets_no_checkpoint(tmp_path: Path) -> None:
+    """A browser that is taken up again within a group is no state to rebuild from: when it is lost too, the group is done from its beginning."""
+    menu = "{id: menu, type: browser_action, action: click, target: {css: menu}, effect: idempotent}"
+    entry = "{id: entry, type: browser_action, action: click, target: {css: entry}, effect: idempotent}"
+    rig = Rig(
+        tmp_path,
+        flow(
+            OPEN,
+            f"{{id: g, type: group, nodes: [{menu}, {entry}]}}",
+            "{id: end, type: browser_query, query: text, target: {css: p}}",
+        ),
+    )
+
+    async def die_at_the_entry(target: str, _page: FakePage) -> None:
+        if target == "css=entry":
+            # What a checkpoint writes beside the steps comes to the disk first.
+            if beside := asyncio.all_tasks() - {asyncio.current_task()}:
+                await asyncio.wait(beside, timeout=10)
+            raise Killed
+
+    rig.site.before_click = die_at_the_entry
+    for survives in (True, False):
+        with pytest.raises(Killed):
+            await (rig.start() if survives else rig.resume())
+        rig.die(browser_survives=survives)
+    rig.site.before_click = None
+    assert (await rig.resume()).status == "passed"
+    assert rig.site.deeds == ["css=menu", "css=menu", "css=entry"]
