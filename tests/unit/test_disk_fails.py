@@ -14,70 +14,11 @@ from typing import Any
 import pytest
 
 from nodes.errors import LogError
-from runtime import history, journal, run, store
+from runtime import store
 from tests import faults
 from tests.fakes import FakeSite
-from tests.rig import Killed, Rig
-
-ORDER = """
-version: 1
-name: Order
-nodes:
-  - {id: open, type: browser_action, action: goto, url: "http://shop.test/"}
-  - {id: words, type: transform, expr: "{{ 'so many words ' * 400 }}"}
-  - id: unit
-    type: group
-    nodes:
-      - {id: name, type: browser_action, action: fill, target: {label: Name}, value: "{{ words | length }}"}
-      - {id: add, type: browser_action, action: click, target: {css: add}, confirm: {settle: 0, nodes: [{id: in_cart, type: browser_query, query: text, target: {css: cart}}], done: "{{ in_cart == 'yes' }}"}}
-  - {id: picture, type: browser_action, action: screenshot}
-  - {id: again, type: browser_action, action: goto, url: "http://shop.test/cart"}
-  - {id: session, type: browser_action, action: save_session, name: shop}
-  - {id: pay, type: browser_action, action: click, target: {css: pay}, confirm: {settle: 0, nodes: [{id: paid, type: browser_query, query: text, target: {css: paid}}], done: "{{ paid == 'yes' }}"}}
-  - {id: third, type: browser_action, action: goto, url: "http://shop.test/paid"}
-  - {id: mark, type: browser_query, query: text, target: {css: paid}}
-  - {id: end, type: browser_query, query: text, target: {css: paid}}
-output: ["{{ picture.name }}", "{{ end }}", "{{ words | length }}"]
-"""
-OUTPUT = ["picture.png", "yes", 5600]
-DEEDS = ["css=add", "css=pay"]
-SHOWS = {"css=add": "css=cart", "css=pay": "css=paid"}
-
-
-class Order(Rig):
-    """An order on the fake site."""
-
-    def __init__(self, home: Path, before: Order | None = None) -> None:
-        super().__init__(home, ORDER)
-        if before is not None:
-            self.id, self.site = before.id, before.site
-        self.site.on_click = self.answer
-
-    async def answer(self, target: str, _page: object) -> None:
-        """What the site shows once it has carried a deed out."""
-        self.site.texts[SHOWS[target]] = "yes"
-
-    async def begin(self) -> str:
-        """Run it to its end; how it ended: passed, or the code of the error."""
-        conversation = self.store.create(self.id)
-        self.open_pen = journal.Journal(conversation, history.History(), self.masker, self.store)
-        run.write_header(self.open_pen, self.loaded, {})
-        ended = await self._run(self.open_pen).begin()
-        assert ended.exit == (2 if ended.error else 0), ended
-        return ended.status if ended.error is None else str(ended.error["code"])
-
-    async def pay(self) -> str:
-        """Go on with it to its end; how that ended."""
-        ended = await self.resume()
-        assert ended.exit == (2 if ended.error else 0), ended
-        return ended.status if ended.error is None else str(ended.error["code"])
-
-    @property
-    def begun(self) -> bool:
-        """Whether its first line is there."""
-        file = self.store.conversation_file(self.id)
-        return file.exists() and b"\n" in file.read_bytes()
-
+from tests.orders import DEEDS, SHOWS, Order, as_was
+from tests.rig import Killed
 
 Life = Callable[[Order], Awaitable[str]]
 """What an order does on a disk; how it ended."""
@@ -114,17 +55,9 @@ async def fails_and_is_mended(disk: faults.Disk, life: Life, before: Order | Non
         last, order = await left_to(mended, life, order or before)
         assert last == "passed", disk.failed
     assert order is not None
-    assert await ended(order) == "passed"
+    assert as_was(order) == "passed"
     assert order.site.deeds == DEEDS, disk.failed
     return told
-
-
-async def ended(order: Order) -> str:
-    """Look at an order that came to its end."""
-    root = order.history.scopes[""].committed
-    assert root is not None
-    assert root.value == OUTPUT
-    return "passed"
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["fails", "full"])
@@ -225,4 +158,4 @@ async def test_writes_that_are_cut_short_or_interrupted_are_gone_on_with(
     with trouble(monkeypatch):
         assert await order.begin() == "passed"
     assert (order.site.deeds, order.store.read(order.id).torn) == (DEEDS, 0)
-    assert await ended(order) == "passed"
+    assert as_was(order) == "passed"

@@ -1,0 +1,95 @@
+"""A power cut at every moment that has a name: what a run needs is on the disk, down to the names of the folders it stands in."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime import crashes, log
+from runtime.crashes import CrashPoint
+from tests.kills import disk
+from tests.orders import DEEDS, Order, as_was
+from tests.rig import Killed
+
+WATCHED = ("fsync", "fdatasync", "rename", "replace", "link")
+
+
+async def cut_at(root: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Order, list[CrashPoint]]:
+    """An order in ``root`` that had its power cut at the crash point of this number, and the points that it passed."""
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
+    passed: list[CrashPoint] = []
+    told: list[dict[str, Any]] = []
+
+    def hook(point: CrashPoint) -> None:
+        passed.append(point)
+        if number <= len(passed):
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        for name in WATCHED:
+            patched.setattr(os, name, (lambda _handle: None) if "sync" in name else getattr(os, name))
+        disk.watch(told.append)
+        patched.setattr(crashes, "hook", hook)
+        # Whoever made this folder died before its name was on the disk.
+        (root / "deep").mkdir(parents=True)
+        order = Order(root / "deep" / "er" / "home")
+        try:
+            await order.begin()
+        except Killed:
+            # What it had in hand beside its work comes to its next point, and dies there.
+            beside = [each for each in asyncio.all_tasks() if "Checkpoints" in str(each.get_coro())]
+            await asyncio.gather(*beside, return_exceptions=True)
+        order.die()
+    known = disk.Disk(root)
+    known.learn(told)
+    known.cut()
+    return order, passed[:number]
+
+
+async def test_what_a_deed_needs_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a deed may begin, its call, the values and the checkpoint that the log names, and the files of results are there, whatever was cut."""
+    seen = 0
+    for number in itertools.count(1):
+        order, passed = await cut_at(tmp_path / str(number), number, monkeypatch)
+        if len(passed) < number:
+            break
+        if passed[-1] != CrashPoint.CALL_SYNCED:
+            continue
+        seen += 1
+        entries, checkpoint = order.store.read(order.id).entries, order.history.checkpoint
+        assert isinstance(entries[-1], log.Call)
+        assert entries[-1].effect == "effect"
+        assert (order.store.files(order.id) / "picture.png").exists() == (entries[-1].path == "pay")
+        assert checkpoint is not None
+        assert (order.home / "private" / order.id / checkpoint.file).exists()
+        for entry in entries:
+            blob = getattr(entry, "blob", None) or (
+                entry.run.text if isinstance(entry, log.Scope) and entry.run else None
+            )
+            assert blob is None or order.store.blob(blob.sha256)
+    assert seen == len(DEEDS)
+
+
+async def test_after_a_power_cut_at_any_moment_each_deed_is_done_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a power cut leaves at whichever moment, the run goes on from it, or begins, to the output of one that was left alone."""
+    number = 0
+    for number in itertools.count(1):
+        before, passed = await cut_at(tmp_path / str(number), number, monkeypatch)
+        with monkeypatch.context() as patched:
+            for name in ("fsync", "fdatasync"):
+                patched.setattr(os, name, lambda _handle: None)
+            order = Order(before.home, before)
+            if len(passed) == number:
+                assert await (order.pay() if order.begun else order.begin()) == "passed", passed[-1]
+        assert as_was(order) == "passed"
+        assert order.site.deeds == DEEDS, passed[-1]
+        if len(passed) < number:
+            break
+    assert number > 30
