@@ -12,8 +12,9 @@ from typing_extensions import override
 
 from nodes.errors import LogError, SiteError
 from nodes.targets import Target
-from runtime import events, holders, log, runs, secrets, store, testing
+from runtime import events, holders, leases, log, outcomes, runs, secrets, store, testing
 from runtime.browser import port
+from runtime.cli import execution
 from tests.fakes import FakeBrowser, FakePage, FakeSite
 from tests.rig import Rig
 
@@ -238,6 +239,25 @@ async def test_a_lease_that_cannot_be_renewed_ends_the_work(tmp_path: Path, monk
     assert ended.error["message"] == "the store cannot be reached"
 
 
+async def test_who_is_cancelled_by_others_too_is_cancelled(tmp_path: Path) -> None:
+    """A block that is cancelled from outside in the moment in which its lease is lost ends as cancelled: nobody's Ctrl-C is swallowed."""
+    owned = testing.MemoryStore(tmp_path, lease=0.03).create(store.new_id())
+
+    def lose() -> None:
+        worker.cancel()
+        raise LogError("log-write-failed", "the store cannot be reached")
+
+    async def work() -> None:
+        async with leases.held(owned):
+            await asyncio.sleep(3600)
+
+    owned.renew = lose
+    worker = asyncio.create_task(work())
+    done, _ = await asyncio.wait({worker}, timeout=60)
+    assert done
+    assert worker.cancelled()
+
+
 async def test_an_interrupted_run_stays_interrupted(tmp_path: Path) -> None:
     """Renewing a lease takes nothing from Ctrl-C: the run ends as interrupted, and says so in the log."""
     begun = asyncio.Event()
@@ -265,17 +285,52 @@ async def test_who_is_replaced_at_the_end_does_not_write_it(tmp_path: Path, miss
     rig.check(await rig.start(), *([] if missing else ["css=pay"]))
 
 
-async def test_a_checkpoint_of_who_is_replaced_counts_for_nothing(tmp_path: Path) -> None:
-    """A checkpoint that is taken while another one claims the run has no entry, and ends the work."""
+@pytest.mark.parametrize("missing", [frozenset[str](), frozenset({"css=pay"})], ids=["goes on", "fails"])
+async def test_a_checkpoint_of_who_is_replaced_counts_for_nothing(tmp_path: Path, missing: frozenset[str]) -> None:
+    """A checkpoint that is taken while another one claims the run has no entry, and ends the work, also where that fails just then."""
     text = flow(
         f"""
   - {{id: shop, type: browser_action, action: goto, url: "http://shop.test/"}}
   - {{id: pay, {PAY[1:]}}}
 """
     )
-    rig = Contested(tmp_path, text)
+    rig = Contested(tmp_path, text, missing=set(missing))
     rig.while_captured = rig.claim
     rig.check(await rig.start())
+
+
+async def test_ctrl_c_after_the_loss_still_tells_of_the_other_owner(tmp_path: Path) -> None:
+    """Who is interrupted and finds at the end that another one has the run says that it goes on there, and leaves the browser."""
+    begun = asyncio.Event()
+
+    async def wait(_target: str, _page: FakePage) -> None:
+        rig.claim()
+        begun.set()
+        await asyncio.sleep(3600)
+
+    text = flow(f"  - {{id: pay, timeout: 1800, {PAY[1:]}}}")
+    rig = Contested(tmp_path, text, site=FakeSite(on_click=wait), lease=3600.0)
+    task = asyncio.create_task(rig.start())
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    ended = rig.told[-1]
+    assert isinstance(ended, events.RunEnded)
+    rig.check(ended, "css=pay")
+
+
+async def test_the_last_words_say_where_it_goes_on(tmp_path: Path) -> None:
+    """The command's last words name who has the run and how to look at it, and offer no resume."""
+    rig = Contested(tmp_path, flow(f"  - {{id: pay, {PAY[1:]}}}"))
+    rig.told = Told("pay", rig.claim)
+    ended = await rig.start()
+    words = execution.closing(ended)
+    assert words.startswith(f"REPLACED    run {rig.id} is held by process ")
+    assert f"runops show {rig.id}" in words
+    assert "resume" not in words
+    assert outcomes.worst([0, 1, 75, 130]) == 130
+    assert outcomes.worst([0, 1, 3, 75]) == 75
 
 
 async def test_the_new_owner_goes_on(tmp_path: Path) -> None:
