@@ -11,12 +11,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 from pathlib import Path
 
 from nodes.errors import SiteError
-from runtime import durable, journal
+from runtime import durable, journal, log
 from runtime.browser import port
 from runtime.crashes import CrashPoint, crash_point
+
+
+def unusable(checkpoint: log.Checkpoint, private: Path) -> str | None:
+    """In what way the checkpoint's file in ``private`` is not what was written; None where it is."""
+    try:
+        data = (private / checkpoint.file).read_bytes()
+    except FileNotFoundError:
+        return "is missing"
+    except OSError as error:
+        return f"cannot be read ({error.strerror or error})"
+    if checkpoint.sha256 not in (None, hashlib.sha256(data).hexdigest()):
+        return "is not what was written"
+    return None
 
 
 class Checkpoints:
@@ -73,7 +87,7 @@ class Checkpoints:
             raise durable.not_written("a checkpoint", file, error) from None
         crash_point(CrashPoint.CHECKPOINT_FILE)
         before = self._journal.history.checkpoint
-        self._journal.checkpoint(file.name, captured.urls, after)
+        self._journal.checkpoint(file.name, captured.urls, after, hashlib.sha256(captured.data).hexdigest())
         # After a power cut the log may end before this entry, so the last one that is known to be on the disk keeps its file.
         if before is not None and before.seq <= self._journal.synced:
             for older in self._private.glob("checkpoint-*.json"):

@@ -74,9 +74,10 @@ class Journal:
         crash_point(CrashPoint(event))
         return written
 
-    def checkpoint(self, file: str, urls: list[str], after: int) -> log.Checkpoint:
-        """Write that a checkpoint was taken; ``after`` is the last line whose consequences it holds."""
-        written = self._append(log.Checkpoint(file=file, urls=[self.masker.text(url) for url in urls], after=after))
+    def checkpoint(self, file: str, urls: list[str], after: int, sha256: str) -> log.Checkpoint:
+        """Write that a checkpoint was taken; ``after`` is the last line whose consequences it holds, ``sha256`` of its file's bytes."""
+        shown = [self.masker.text(url) for url in urls]
+        written = self._append(log.Checkpoint(file=file, urls=shown, after=after, sha256=sha256))
         crash_point(CrashPoint.CHECKPOINT_APPENDED)
         return written
 

@@ -139,6 +139,8 @@ class Checkpoint(Entry):
     file: str
     urls: list[str]
     after: int
+    sha256: str | None = None
+    """Of the file's bytes."""
 
 
 NoteName = Literal[

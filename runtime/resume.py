@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from nodes.errors import RunOpsError
 from nodes.values import Json
-from runtime import events, history, judge
+from runtime import checkpoints, events, history, judge
 from runtime.browser import port
 from runtime.engine import ExecutionEngine
 
@@ -97,8 +97,8 @@ async def _restore(engine: ExecutionEngine) -> None:
     past = engine.history
     checkpoint = past.checkpoint
     file = engine.private / checkpoint.file if checkpoint is not None else None
-    if file is not None and not file.exists():
-        engine.tell(events.Said("the last checkpoint's file is missing: going on from the beginning of the run"))
+    if checkpoint is not None and (wrong := checkpoints.unusable(checkpoint, engine.private)) is not None:
+        engine.tell(events.Said(f"the last checkpoint's file {wrong} ({file}): going on from the beginning of the run"))
         file = None
     after = checkpoint.after if checkpoint is not None and file is not None else 0
     judge.ask_before_redo(engine, past.behind(after))

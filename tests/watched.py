@@ -65,7 +65,7 @@ class Watched:
 @contextlib.asynccontextmanager
 async def watched(folder: Path, command: list[str] | None = None) -> AsyncGenerator[Watched]:
     """A watcher of a stand-in, with a folder to remove."""
-    profile, noted = folder / "profile", folder / "helper"
+    profile, noted = folder / "profile-of-a-test", folder / "helper"
     profile.mkdir()
     spec = {
         "command": command or [sys.executable, "-c", STAND_IN, str(noted)],

@@ -26,6 +26,9 @@ START_SECONDS = 30.0
 STATE = "browser.json"
 """The file in a run's private folder that says where its Chromium is: an ``Alive``, and what its tabs are called."""
 
+PROFILE, TEMPORARY = "profile-", "runops-"
+"""How the names of folders begin that are made for a Chromium."""
+
 WATCHER_SECONDS = 10.0
 """How long the watcher may take to end Chromium, and to answer."""
 
@@ -142,6 +145,12 @@ class Alive:
     token: str
     """What the watcher listens to."""
     boot: str
+
+    def remove_folders(self) -> None:
+        """Remove what goes with it. What was made for no Chromium stays: these words were read from a file, which may be damaged."""
+        for folder in map(Path, self.folders):
+            if folder.is_absolute() and folder.name.startswith((PROFILE, TEMPORARY)):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def lives(self) -> bool:
         """Whether both processes are still those that were started."""
@@ -318,13 +327,13 @@ async def _start(
 
 def _folders(private: Path) -> tuple[Path, str]:
     """A profile in ``private``, and a place for Chromium's temporary files. Raises OSError, and leaves nothing then."""
-    profile = Path(tempfile.mkdtemp(prefix="profile-", dir=private))
+    profile = Path(tempfile.mkdtemp(prefix=PROFILE, dir=private))
     try:
         preferences = profile / "Default" / "Preferences"
         preferences.parent.mkdir(mode=0o700)
         preferences.write_text(_PREFERENCES)
         # Chromium's lock is a socket, whose path must be short.
-        return profile, tempfile.mkdtemp(prefix="runops-")
+        return profile, tempfile.mkdtemp(prefix=TEMPORARY)
     except BaseException:
         shutil.rmtree(profile, ignore_errors=True)
         raise

@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import json
 import os
-import shutil
 import signal
 import socket
 import time
@@ -73,8 +72,7 @@ def end(alive: launch.Alive) -> bool:
     _wait_until_gone(alive, launch.WATCHER_SECONDS)
     if _processes(alive):
         return False
-    for folder in alive.folders:
-        shutil.rmtree(folder, ignore_errors=True)
+    alive.remove_folders()
     return True
 
 

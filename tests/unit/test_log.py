@@ -229,7 +229,7 @@ def golden_entries() -> list[log.AnyEntry]:
         ),
         log.Scope(path="each", event="failed", node="iterate", error=error, tolerated=True),
         log.Scope(path="each", event="committed", node="iterate", blob=blob),
-        log.Checkpoint(file="checkpoint-7.json", urls=["http://127.0.0.1:8765/"], after=7),
+        log.Checkpoint(file="checkpoint-7.json", urls=["http://127.0.0.1:8765/"], after=7, sha256="0" * 64),
         log.Scope(path="pages[2]", event="decided", node="item", value="go on"),
         log.Scope(path="pages[3]", event="failed", node="item", value="stop", error=at, tolerated=True),
         log.Scope(path="clean/try[2]", event="failed", node="try", error=at),

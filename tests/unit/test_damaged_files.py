@@ -1,0 +1,179 @@
+"""Files beside the log that are gone or not as they were written: each has its outcome, the place is named, and other runs are not concerned."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import LogError
+from runtime import checkpoints, log
+from runtime.browser import launch, own
+from tests.orders import DEEDS, SHOWS, Order, as_was
+from tests.rig import Killed
+
+
+async def dead(home: Path) -> Order:
+    """An order that died with its second deed in hand, carried out by the site."""
+    order = Order(home)
+
+    async def die(target: str, _page: object) -> None:
+        order.site.texts[SHOWS[target]] = "yes"
+        if target == "css=pay":
+            raise Killed
+
+    order.site.on_click = die
+    with pytest.raises(Killed):
+        await order.begin()
+    order.die()
+    return Order(home, order)
+
+
+def files_of(order: Order) -> dict[Path, bytes]:
+    """Everything that belongs to the order alone, and what is in it."""
+    found = [each for each in order.home.rglob(f"*{order.id}*/**/*") if each.is_file()]
+    return {each: each.read_bytes() for each in [order.store.conversation_file(order.id), *found]}
+
+
+def flip(file: Path) -> None:
+    """Change one byte in the middle."""
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 0x01
+    file.write_bytes(data)
+
+
+def unreadable(file: Path) -> None:
+    """Put something there that cannot be read as a file, whoever asks."""
+    file.unlink()
+    file.mkdir()
+
+
+def checkpoint_of(order: Order) -> Path:
+    """The file of its last checkpoint."""
+    checkpoint = order.history.checkpoint
+    assert checkpoint is not None
+    return order.store.private(order.id) / checkpoint.file
+
+
+def blob_of(order: Order) -> Path:
+    """The file of the large value that its later steps need."""
+    result = order.history.attempts["words"][-1].result
+    assert result is not None
+    assert result.blob is not None
+    return order.store.blob_file(result.blob.sha256)
+
+
+@pytest.mark.parametrize(
+    ("hurt", "said"),
+    [
+        (Path.unlink, "a value of the run is missing"),
+        (flip, "a value of the run was changed"),
+        (unreadable, "a value of the run cannot be read"),
+    ],
+    ids=["missing", "changed", "unreadable"],
+)
+async def test_a_large_value_that_is_not_as_it_was_stops_the_run(
+    tmp_path: Path, hurt: Callable[[Path], None], said: str
+) -> None:
+    """The run stops with the file's name before it does anything; once the file is put back, it goes on."""
+    order = await dead(tmp_path)
+    file = blob_of(order)
+    before = file.read_bytes()
+    hurt(file)
+    ended = await order.resume()
+    assert ended.error is not None
+    assert (ended.exit, ended.error["code"], order.site.deeds) == (2, "blob-missing", DEEDS)
+    assert ended.error["message"].startswith(said)
+    assert str(file) in ended.error["message"]
+    order.die()
+    if file.is_dir():
+        file.rmdir()
+    file.write_bytes(before)
+    assert await order.pay() == "passed"
+    assert (as_was(order), order.site.deeds) == ("passed", DEEDS)
+
+
+def no_folder(file: Path) -> None:
+    """Remove everything private of the run."""
+    shutil.rmtree(file.parent)
+
+
+@pytest.mark.parametrize(
+    ("hurt", "said"),
+    [
+        (Path.unlink, "is missing"),
+        (flip, "is not what was written"),
+        (unreadable, "cannot be read"),
+        (no_folder, "is missing"),
+        (lambda file: file.write_bytes(b""), "is not what was written"),
+    ],
+    ids=["missing", "changed", "unreadable", "no-folder", "empty"],
+)
+async def test_without_its_checkpoint_a_run_goes_on_from_its_beginning(
+    tmp_path: Path, hurt: Callable[[Path], None], said: str
+) -> None:
+    """A browser is never brought to a state that was not written: the run begins again in a blank one, says so, and no deed is done twice."""
+    order = await dead(tmp_path)
+    file = checkpoint_of(order)
+    hurt(file)
+    assert await order.pay() == "passed"
+    assert (as_was(order), order.site.deeds) == ("passed", DEEDS)
+    words = [str(getattr(each, "text", "")) for each in order.told]
+    assert [each for each in words if f"the last checkpoint's file {said}" in each and str(file) in each]
+
+
+async def test_a_checkpoint_without_a_hash_is_read(tmp_path: Path) -> None:
+    """A log whose checkpoints have no hash is gone on with as it is."""
+    checkpoint = log.Checkpoint(file="checkpoint-1.json", urls=[], after=1)
+    assert checkpoints.unusable(checkpoint, tmp_path) == "is missing"
+    (tmp_path / checkpoint.file).write_bytes(b"anything")
+    assert checkpoints.unusable(checkpoint, tmp_path) is None
+
+
+def its_log(order: Order) -> None:
+    """Change a byte in the middle of the log."""
+    flip(order.store.conversation_file(order.id))
+
+
+@pytest.mark.parametrize(
+    "hurt",
+    [
+        its_log,
+        lambda order: flip(checkpoint_of(order)),
+        lambda order: (order.store.private(order.id) / own.STATE).write_text("{"),
+        lambda order: no_folder(checkpoint_of(order)),
+    ],
+    ids=["log", "checkpoint", "browser", "private"],
+)
+async def test_other_runs_are_not_concerned(tmp_path: Path, hurt: Callable[[Order], None]) -> None:
+    """While a damaged run is gone on with or refused, no byte of the run beside it changes, and that one goes on as ever."""
+    order, beside = await dead(tmp_path), await dead(tmp_path)
+    before = files_of(beside)
+    assert len(before) > 3
+    hurt(order)
+    try:
+        await order.resume()
+    except LogError as error:
+        assert error.code == "log-damaged"  # noqa: PT017 - only one of them is refused
+    order.die()
+    assert files_of(beside) == before
+    assert beside.id in order.store.ids()
+    assert await beside.pay() == "passed"
+    assert (as_was(beside), beside.site.deeds) == ("passed", DEEDS)
+
+
+def alive(*folders: Path) -> launch.Alive:
+    """A Chromium that ended long ago."""
+    return launch.Alive("", [str(each) for each in folders], 1, "then", 1, "then", 1, "", "another boot")
+
+
+async def test_a_damaged_file_removes_nothing_that_is_no_browsers(tmp_path: Path) -> None:
+    """Whatever a browser's file says, only folders that were made for a browser go with it."""
+    mine, profile = tmp_path / "mine", tmp_path / "profile-x"
+    for each in (mine, profile):
+        (each / "kept").mkdir(parents=True)
+    alive(mine, profile).remove_folders()
+    assert (mine / "kept").exists()
+    assert not profile.exists()
