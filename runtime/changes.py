@@ -21,6 +21,9 @@ from runtime.visits import Visit
 JUDGED = frozenset({"description", "confirm", "verify", "timeout", "retry", "after_crash", "on_error", "on_redo"})
 """Fields that say how a step is watched and judged, and not what it does."""
 
+FOUND = JUDGED | {"target"}
+"""Those, and the one that says where the element is: a deed that is done does not ask any more."""
+
 BOUNDS = frozenset({"max", "secrets"})
 """Fields of a container that are looked at anew each time."""
 
@@ -63,6 +66,10 @@ def _leaf(both: Comparison, was: Visit, attempts: list[history.Attempt]) -> None
     if not changed:
         if deed and not last.settled and _differs("verify", was.node, visit.node):
             both.change.renewed[path] = None
+    elif deed and last.settled and _in_finished_turn(both, was) and not _differ(was.node, visit.node, FOUND):
+        # The turn stays what it was; the turns that are left find the element where the file says. Should this one be gone through
+        # again with a new browser, it is judged like any other deed.
+        pass
     elif deed and last.settled:
         both.refuse(path, f"{_how(last)}, and the file says something else of it")
     elif was.over is not None:
@@ -74,6 +81,10 @@ def _leaf(both: Comparison, was: Visit, attempts: list[history.Attempt]) -> None
         both.change.renewed[path] = None
     else:
         both.void(path)
+
+
+def _in_finished_turn(both: Comparison, was: Visit) -> bool:
+    return was.over is not None and both.past.scopes[was.over].node == "item"
 
 
 def _how(last: history.Attempt) -> str:

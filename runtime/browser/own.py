@@ -121,6 +121,9 @@ class Own:
         names = {name: pages[each] for name, each in known.names.items() if each in pages}
         if known.current not in pages:
             raise CurrentTabLost("the tab that the run was in is closed")
+        if pages[known.current].url.startswith("chrome-error:"):
+            # What was asked for did not come, and what was there before is gone: no step would find anything there.
+            raise CurrentTabLost("the tab that the run was in shows an error of the browser's, in place of a page")
         session.tabs.begin(names, pages[known.current])
 
     async def _name_of(self, page: Page) -> str:
@@ -231,7 +234,8 @@ def lost_while_connecting(executable: Path, error: Exception) -> SetupError:
 async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: Path, linger: float) -> Session | None:
     """The run's Chromium with its pages as they were left, or None where it is gone, or does not answer.
 
-    A tab that is stuck (in a dialog that nobody answers, in a script without end) is closed; where that is the current one, raises GivenUp.
+    A tab that is stuck (in a dialog that nobody answers, in a script without end) is closed; where that is the current one, or what it shows is
+    an error of the browser's in place of a page, raises GivenUp.
     What is left of a Chromium that cannot be used is ended and removed.
     """
     found = await asyncio.to_thread(_remembered, private)

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -233,6 +234,13 @@ class World:
         (file,) = self.home.glob("private/*/browser.json")
         return psutil.Process(json.loads(file.read_text())["chromium"])
 
+    def shown(self) -> list[str]:
+        """The titles of the tabs of the Chromium that was left."""
+        (file,) = self.home.glob("private/*/browser.json")
+        host = json.loads(file.read_text())["address"].split("/")[2]
+        with urllib.request.urlopen(f"http://{host}/json/list", timeout=10) as answer:
+            return [each["title"] for each in json.load(answer)]
+
     async def resume(self) -> tuple[events.RunEnded, list[str]]:
         """Go on with the run; how it ended, and what was said."""
         said: list[str] = []
@@ -302,6 +310,27 @@ async def until_asked_again(there: World, resuming: asyncio.Future[Any]) -> None
 
     await browsers.until(asked, 60)
     there.free.set()
+
+
+async def test_the_answer_was_an_error(world: Callable[[Case], World], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deed was not carried out, and its tab shows that the site did not answer: the run goes on from its checkpoint, where the deed can be done."""
+    there = world(dataclasses.replace(CASES["submit"], held="/lost"))
+
+    def lost(request: site.Request) -> site.Answer:
+        there._hold("/lost")
+        return site.Answer(drop=True)
+
+    there.site.answer("/deed", lost)
+    monkeypatch.chdir(there.folder)
+    there.kill_in_flight()
+    there.free.set()
+    # The browser asks again by itself. Once it has given up, the title is the name of the site.
+    await browsers.until(lambda: "127.0.0.1" in there.shown(), 30)
+    there.site.answer("/deed", there._deed)
+    ended, said = await there.resume()
+    assert (ended.status, ended.output) == ("passed", 1), ended
+    assert there.deeds == 1
+    assert any("shows an error of the browser's" in text for text in said), said
 
 
 async def test_nobody_can_say(world: Callable[[Case], World], monkeypatch: pytest.MonkeyPatch) -> None:

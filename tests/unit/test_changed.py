@@ -288,6 +288,47 @@ async def test_a_step_that_is_added_to_a_loop_runs_in_the_turns_that_are_left(tm
     assert (rig.calls("each[#a]/go"), rig.calls("each[#b]/go")) == ([], ["ok"])
 
 
+@pytest.mark.parametrize("finished", [True, False])
+async def test_the_target_of_a_deed_may_be_mended_for_the_turns_that_are_left(tmp_path: Path, finished: bool) -> None:
+    """Its element was found for the first item and not for the second: the first stays as it was. In a turn that is not finished a deed that happened stays what it is."""
+    then = click("ship", "ship_{{ o }}") if finished else "{id: stop, type: transform, expr: '{{ 1 // 0 }}'}"
+    rig = Rig(
+        tmp_path, flow(OPEN, each(click("pay", "pay_{{ o }}"), then)), missing={"css=pay_b"} if finished else set()
+    )
+    await failed(rig)
+    rig.missing.clear()
+    now = flow(OPEN, each(click("pay", "mended_{{ o }}"), then))
+    if finished:
+        assert (await rig.resume_changed(now)).status == "passed"
+        assert rig.site.deeds == ["css=pay_a", "css=ship_a", "css=mended_b", "css=ship_b"]
+    else:
+        assert "`each[#a]/pay`: it is done" in await refused(rig, now)
+
+
+async def test_a_finished_turn_that_is_gone_through_again_judges_its_deed(tmp_path: Path) -> None:
+    """The run died before the first turn's checkpoint was taken, with its browser: the deed whose target was mended is asked about, and not done again."""
+    site = FakeSite()
+
+    async def die_at_the_second(target: str, _page: FakePage) -> None:
+        site.texts[target.replace("pay", "done")] = "yes"
+        if target == "css=pay_b":
+            raise Killed
+
+    site.before_click = die_at_the_second
+    look = "{id: look, type: browser_query, query: text, target: {css: 'done_{{ o }}'}}"
+    more = f", confirm: {{settle: 0, nodes: [{look}], done: \"{{{{ look == 'yes' }}}}\"}}"
+    rig = Rig(tmp_path, flow(OPEN, each(click("pay", "pay_{{ o }}", more))), site=site)
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die()
+    for file in rig.store.private(rig.id).glob("checkpoint-*.json"):
+        file.unlink()
+    site.before_click = None
+    ended = await rig.resume_changed(flow(OPEN, each(click("pay", "mended_{{ o }}", more))))
+    assert ended.status == "passed", ended
+    assert site.deeds == ["css=pay_a"]
+
+
 async def test_a_step_that_was_passed_over_may_be_wanted_now(tmp_path: Path) -> None:
     """Its `when` was changed, and that of a step that failed: both count anew."""
     one, two = "{id: one, type: transform, expr: 1, when: %s}", "{id: two, type: transform, expr: '{{ 1 // 0 }}'%s}"
