@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -83,11 +84,22 @@ async def begin(
     loaded, known = prepared.loaded, prepared.secrets
     kept = store.FileStore(chosen.home)
     conversation = kept.create(store.new_id()) if key is None else _of_key(kept, key)
-    pen = journal.Journal(conversation, history.History(), secrets.Masker(known), kept)
-    run.write_header(pen, loaded, prepared.inputs, trial=part.header if part is not None else None, key=key)
-    one = _run(loaded, pen, kept, chosen, prepared.inputs, known, listener)
+    with _given_up_where_it_fails(conversation):
+        pen = journal.Journal(conversation, history.History(), secrets.Masker(known), kept)
+        run.write_header(pen, loaded, prepared.inputs, trial=part.header if part is not None else None, key=key)
+        one = _run(loaded, pen, kept, chosen, prepared.inputs, known, listener)
     one.engine.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
     return await one.begin() if part is None else await one.drive(part.run(one.engine))
+
+
+@contextlib.contextmanager
+def _given_up_where_it_fails(conversation: store.Conversation) -> Generator[None]:
+    """Until a run is there to do it, the conversation is closed where something goes wrong: another process, or this one, may have it then."""
+    try:
+        yield
+    except BaseException:
+        conversation.close()
+        raise
 
 
 def _of_key(kept: store.Store, key: str) -> store.Conversation:
@@ -95,8 +107,9 @@ def _of_key(kept: store.Store, key: str) -> store.Conversation:
     while True:
         run_id = kept.keyed(key)
         conversation = kept.create(run_id)
-        if kept.keyed(key) == run_id:
-            return conversation
+        with _given_up_where_it_fails(conversation):
+            if kept.keyed(key) == run_id:
+                return conversation
         # `runops prune` took the key away before the run was there to hold it: now the key has another one.
         conversation.close()
 
@@ -163,8 +176,9 @@ async def resume_run(
         pen = runs.claim(kept, run_id, secrets.Masker(text.secrets), may_go_on, take_over=take_over)
     except _OverMeanwhile:
         return over[0]
-    text.take(pen)
-    one = _run(text.loaded, pen, kept, chosen, text.inputs, text.secrets, listener)
+    with _given_up_where_it_fails(pen.conversation):
+        text.take(pen)
+        one = _run(text.loaded, pen, kept, chosen, text.inputs, text.secrets, listener)
     one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
     if pen.conversation.taken_from is not None:
         one.engine.tell(events.Said(pen.conversation.taken_from.as_taken()))

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from nodes.errors import LogError
-from runtime import store
+from runtime import keys, preparing, settings, store
+from runtime.language import workflow
 from tests import faults
 from tests.fakes import FakeSite
 from tests.orders import DEEDS, SHOWS, Order, as_was
@@ -124,6 +125,42 @@ def test_at_each_write_of_a_key_nobody_gets_another_run(tmp_path: Path) -> None:
         assert kept.keyed("nightly") == known or (known is None and disk.failed is not None)
         assert kept.keyed("nightly") == kept.keyed("nightly")
     assert said == ["log-write-failed"] * 9
+
+
+SQUARE = """
+version: 1
+name: Square
+nodes:
+  - {id: square, type: transform, expr: "{{ 7 * 7 }}"}
+output: "{{ square }}"
+"""
+
+
+async def test_a_run_that_could_not_begin_holds_nothing(tmp_path: Path) -> None:
+    """Whichever write of a whole run under a key fails: nobody holds the run, and whoever asks for the key again, here or elsewhere, gets its result."""
+    file = tmp_path / "square.yaml"
+    file.write_text(SQUARE)
+    prepared = preparing.prepare(workflow.load(file), {})
+    said: list[str] = []
+    for number in itertools.count(1):
+        disk = faults.Disk(tmp_path / str(number), number)
+        disk.root.mkdir()
+        chosen = settings.Settings(home=disk.root / "home")
+        with pytest.MonkeyPatch.context() as patched:
+            disk.install(patched)
+            try:
+                ended = await keys.begin_or_go_on(prepared, "nightly", chosen)
+                said.append(str(ended.error["code"]) if ended.error is not None else ended.status)
+            except LogError as error:
+                said.append(error.code)
+        kept = store.FileStore(chosen.home)
+        assert not any(kept.held(each) for each in kept.ids()), disk.failed
+        ended = await keys.begin_or_go_on(prepared, "nightly", chosen)
+        assert (ended.status, ended.output, len(kept.ids())) == ("passed", 49, 1), disk.failed
+        if disk.failed is None:
+            break
+    assert set(said) == {"log-write-failed", "passed"}
+    assert said.count("passed") == 1
 
 
 @contextlib.contextmanager
