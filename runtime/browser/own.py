@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import dataclasses
 import json
-import shutil
 import weakref
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
@@ -288,8 +287,7 @@ def _remembered(private: Path) -> tuple[launch.Alive, Known] | None:
     if alive.lives():
         return alive, known
     # The watcher removes the profile, unless it was killed itself.
-    for folder in alive.folders:
-        shutil.rmtree(folder, ignore_errors=True)
+    alive.remove_folders()
     file.unlink(missing_ok=True)
     return None
 
