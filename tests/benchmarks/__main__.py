@@ -1,6 +1,6 @@
 """`make bench`: what RunOps costs. The last line is one JSON object; docs/benchmarks.md says what its numbers mean.
 
-python -m tests.benchmarks [--pairs N] [--rounds N] [--warm N]
+python -m tests.benchmarks [--pairs N] [--rounds N] [--restarts N] [--warm N]
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.benchmarks import engine_form, log_form, node_overhead
+from tests.benchmarks import attach, engine_form, log_form, node_overhead
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("--pairs", type=int, default=15, help="pairs of form fillings (default 15)")
     parser.add_argument("--rounds", type=int, default=7, help="rounds of 1,000 nodes (default 7)")
+    parser.add_argument("--restarts", type=int, default=7, help="pairs of runs that are gone on with (default 7)")
     parser.add_argument("--warm", type=int, default=2, help="pairs before them that do not count (default 2)")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="runops-bench-") as folder:
@@ -38,12 +39,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(
             f"  in memory {logs.first * 1000:.0f} ms, in files {logs.second * 1000:.0f} ms, ratios {min(logs.ratios):.3f} to {max(logs.ratios):.3f}"
         )
+        say(f"{chosen.restarts} pairs of a run that died behind step 45 of 50, gone on with and begun anew in turn …")
+        restarts = asyncio.run(attach.measure(Path(folder) / "attach", chosen.restarts, min(chosen.warm, 1)))
+        say(
+            f"  gone on {restarts.first * 1000:.0f} ms, anew {restarts.second * 1000:.0f} ms, ratios {min(restarts.ratios):.3f} to {max(restarts.ratios):.3f}"
+        )
     numbers = {
         "form_engine_over_raw_same_flags": round(form.ratio, 3),
         "node_overhead_ms": round(statistics.median(overhead), 3),
         "log_off_over_on": round(logs.ratio, 3),
+        "resume_attach_over_restart": round(restarts.ratio, 3),
         "pairs": chosen.pairs,
         "rounds": chosen.rounds,
+        "restarts": chosen.restarts,
     }
     sys.stdout.write(json.dumps(numbers) + "\n")
     return 0

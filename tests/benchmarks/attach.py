@@ -104,6 +104,7 @@ def _add(name: str, article: str, count: str) -> dict[str, Any]:
 
 async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
     """Compare the two ways; fails where a run that is gone on with is not in the browser that was left."""
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "flow.yaml").write_text(json.dumps(workflow()))
     reached: list[float] = []
 
