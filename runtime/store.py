@@ -21,7 +21,7 @@ from nodes.errors import LogError, UsageError
 from runtime import damage, durable, holders, locks, log
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-ID = re.compile(rf"^[{CROCKFORD}]{{26}}$")
+ID = re.compile(rf"^[{CROCKFORD}]{{26}}\Z")
 
 
 def new_id() -> str:

@@ -96,12 +96,13 @@ def test_of_many_who_ask_for_a_key_at_once_all_get_the_same_run(tmp_path: Path) 
     assert not list((tmp_path / "keys").glob(".*"))
 
 
-def test_a_damaged_key_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [b"\xff\0", b"\n"], ids=["other bytes", "a newline"])
+def test_a_damaged_key_is_named(tmp_path: Path, more: bytes) -> None:
     """The file of a key that names no run is refused by its path: no other run is begun in its place."""
     kept = store.FileStore(tmp_path)
-    kept.keyed("nightly")
+    run = kept.keyed("nightly")
     (file,) = (tmp_path / "keys").iterdir()
-    file.write_bytes(b"\xff\0")
+    file.write_bytes(run.encode() + more)
     with pytest.raises(LogError, match=str(file)) as caught:
         kept.keyed("nightly")
     assert caught.value.code == "log-damaged"
