@@ -146,6 +146,18 @@ class Alive:
     """What the watcher listens to."""
     boot: str
 
+    def __post_init__(self) -> None:
+        """Raises TypeError for words of another kind: they may come from a file, which may be damaged."""
+        lists: list[object] = [self.folders]
+        texts: list[object] = [self.address, self.chromium_started, self.watcher_started, self.token, self.boot]
+        numbers: list[object] = [self.chromium, self.watcher, self.watcher_port]
+        if (
+            not all(isinstance(each, list) for each in lists)
+            or not all(isinstance(each, str) for each in [*texts, *self.folders])
+            or not all(isinstance(each, int) for each in numbers)
+        ):
+            raise TypeError("these words tell of no browser")
+
     def remove_folders(self) -> None:
         """Remove what goes with it. What was made for no Chromium stays: these words were read from a file, which may be damaged."""
         for folder in map(Path, self.folders):

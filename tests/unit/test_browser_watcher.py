@@ -118,7 +118,11 @@ async def test_what_is_no_note_of_a_browser_is_none(tmp_path: Path) -> None:
         (tmp_path / launch.STATE).write_text(text)
         assert surviving.remembered(tmp_path) is None
     async with watched(tmp_path) as found:
-        (tmp_path / launch.STATE).write_text(json.dumps({**dataclasses.asdict(found.remembered()), "tabs": {}}))
+        known = dataclasses.asdict(found.remembered())
+        for damage in ({"folders": None}, {"folders": [1]}, {"chromium": None}, {"chromium": "a\0b"}, {"boot": 7}):
+            (tmp_path / launch.STATE).write_text(json.dumps({**known, **damage}))
+            assert surviving.remembered(tmp_path) is None
+        (tmp_path / launch.STATE).write_text(json.dumps({**known, "tabs": {}}))
         assert surviving.find(tmp_path) == found.remembered()
         os.kill(found.chromium, signal.SIGKILL)
         await browsers.until(found.gone)
