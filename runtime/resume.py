@@ -31,8 +31,12 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach) -> Json:
         pass
     in_hand = reached.before if reached is not None else None
     _close_open_calls(engine, but=in_hand)
-    browser = await _surviving_browser(engine, reattach) if more and _used_a_page(past) else None
-    if browser is not None:
+    browser = await _surviving_browser(engine, reattach) if _used_a_page(past) else None
+    if browser is not None and not more:
+        # Nothing is left to be done in it: it ends with the run, as it would have without the crash.
+        engine.browser = browser
+        engine.checkpoints.opened(browser)
+    elif browser is not None:
         _take_up(engine, browser)
         # The page is as the crash left it: the one moment at which `verify` can prove that the deed happened.
         if (

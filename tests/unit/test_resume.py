@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime import events, runs, settings
+from runtime import crashes, events, runs, settings
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Killed, Rig
 
@@ -65,6 +65,27 @@ async def die_and_resume(rig: Rig, *, before: bool = False, browser_survives: bo
     rig.site.before_click, rig.site.on_click = None, pay_it
     rig.die(browser_survives=browser_survives)
     return await rig.resume()
+
+
+async def test_a_browser_that_outlived_the_last_step_ends_with_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed when every step was done: the resumed run has nothing left to do in the browser, and does not leave it alive."""
+    rig = Rig(tmp_path, flow(OPEN, pay()))
+
+    def die(point: crashes.CrashPoint) -> None:
+        if point == crashes.CrashPoint.COMMITTED:
+            raise Killed
+
+    monkeypatch.setattr(crashes, "hook", die)
+    with pytest.raises(Killed):
+        await rig.start()
+    monkeypatch.setattr(crashes, "hook", None)
+    rig.die(browser_survives=True)
+    assert rig.survivor is not None
+    survivor, rig.survivor.closed = rig.survivor, False
+    ended = await rig.resume()
+    assert (ended.status, rig.site.deeds, survivor.closed) == ("passed", [PAY], True)
 
 
 @pytest.mark.parametrize("browser_survives", [True, False])
