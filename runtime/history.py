@@ -76,10 +76,16 @@ class Attempt:
         )
 
     @property
+    def on_page(self) -> bool:
+        """Whether the step works on the page, for all that is known: of a node type of a package its result tells."""
+        of_package = "." in self.call.node and (self.result is None or self.result.page is not None)
+        return of_package or self.call.node.startswith("browser_")
+
+    @property
     def touched_page(self) -> bool:
         """Whether the page may be another one since, for all that is known."""
         other_tab = self.call.thread != log.RUN_THREAD
-        if self.behind or other_tab or self.call.effect == "read" or not self.call.node.startswith("browser_"):
+        if self.behind or other_tab or self.call.effect == "read" or not self.on_page:
             return False
         if self.call.effect == "effect":
             return self.may_have_happened

@@ -62,7 +62,7 @@ def _close_open_calls(engine: ExecutionEngine, but: history.Attempt | None = Non
 
 
 def _used_a_page(past: history.History) -> bool:
-    return past.page is not None or any(attempt.call.node.startswith("browser_") for attempt in past.open_calls())
+    return past.page is not None or any(attempt.on_page for attempt in past.open_calls())
 
 
 async def _surviving_browser(engine: ExecutionEngine, reattach: Reattach) -> port.Browser | None:

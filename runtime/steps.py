@@ -64,7 +64,8 @@ def _known(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, 
     if result.tolerated and before.verdict != "done":
         return Tolerated(result.error or {})
     if not result.masked:
-        known = engine.journal.value_of(result) if result.status != "interrupted" else before.judged_value
+        judged = result.status in ("interrupted", "error")
+        known = before.judged_value if judged else engine.journal.value_of(result)
         return _bind_effects(node, frame, known)
     if before.call.effect == "read" and not (node.touches_page and engine.history.page_changed_since(result.seq)):
         return frames.Lost(path) if engine.settling else Nothing

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nodes.errors import SiteError
-from runtime import runs, settings
+from runtime import history, log, runs, settings
 from tests.fakes import FakePage
 from tests.rig import Killed, Rig
 
@@ -137,3 +137,26 @@ async def test_what_a_turn_sent_does_not_go_out_with_the_next_one(tmp_path: Path
     decide(rig, "not-done")
     ended = await rig.resume()
     assert (ended.status, ended.output, rig.site.records) == ("passed", [1.0], SENT)
+
+
+async def test_a_deed_that_failed_and_is_found_done_has_its_value(tmp_path: Path) -> None:
+    """The page came to what `verify` asks for only after the run had failed: the step yields the address, like any deed that is found done."""
+    rule = ", verify: [{text: paid, target: {css: status}}]"
+    rig = Rig(tmp_path, flow(OPEN, click("pay", rule), output="{{ pay }}"), keep_browser=True)
+    assert (await rig.start()).status == "failed"
+    rig.site.texts["=css=status"] = "paid"
+    rig.survivor = rig.browser
+    ended = await rig.resume()
+    assert (ended.status, ended.output, rig.calls("pay")) == ("passed", "http://shop.test/", ["error done"])
+    assert rig.site.deeds == ["css=pay"]
+
+
+@pytest.mark.parametrize(("page", "touched"), [(log.PageState(documents=1, pending=True), True), (None, False)])
+def test_a_step_of_a_package_may_have_left_the_page_another(page: log.PageState | None, touched: bool) -> None:
+    """What a node type of a package did to the page counts like what ours do; while its call is open nobody knows that it did not."""
+    past = history.History(
+        [log.Call(seq=1, call="c1", path="a", node="acme.swipe", attempt=1, effect="idempotent", fingerprint="f")]
+    )
+    assert past.page_changed_since(0)
+    past.add(log.Result(seq=2, call="c1", status="ok", page=page))
+    assert past.page_changed_since(0) == touched
