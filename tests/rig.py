@@ -44,10 +44,14 @@ class Rig:
     def __post_init__(self) -> None:
         """Parse the workflow."""
         self.store = store.FileStore(self.home)
-        self.kept: store.Store = self.elsewhere or self.store
         self.loaded = workflow.parse(self.text, "test.yaml", callees.Texts(self.texts))
         self.masker = secrets.Masker(self.secrets)
         self.open_pen: journal.Journal | None = None
+
+    @property
+    def kept(self) -> store.Store:
+        """Where the log is kept."""
+        return self.elsewhere or self.store
 
     async def open(self) -> port.Browser:
         """A fresh browser on the site."""
