@@ -41,21 +41,44 @@ class Emulation:
         self._options = options
         self._tabs: dict[str, _Tab] = {}
         self._headers = dict(options.headers)
+        self._current: str | None = None
 
-    async def start(self, seconds: float = PATIENCE_SECONDS) -> None:
-        """Set up the tabs that are there, waiting for them no longer than ``seconds``; and from now on each new one."""
-        connection = self._connection
+    async def start(self, seconds: float = PATIENCE_SECONDS, current: str | None = None) -> None:
+        """Set up the tabs that are there, ``current`` before the others, waiting for them no longer than ``seconds``; and from now on each new one."""
+        connection, end = self._connection, asyncio.get_running_loop().time() + seconds
+        self._current = current
         connection.on("Target.attachedToTarget", self._attached)
         connection.on("Target.detachedFromTarget", self._detached)
         await connection.send("Target.setAutoAttach", _ATTACH)
+        await self._set_locale(seconds)
         if self._tabs:
-            await asyncio.wait([tab.ready for tab in self._tabs.values()], timeout=seconds)
+            left = end - asyncio.get_running_loop().time()
+            await asyncio.wait([tab.ready for tab in self._tabs.values()], timeout=max(0.0, left))
+
+    async def _set_locale(self, seconds: float) -> None:
+        """The locale of the tabs that are there already.
+
+        Chromium takes it from one tab of a process and refuses it from the others, for which it holds as well; but only the one that set it
+        takes it along into another process.
+        """
+        if self._options.locale is None or self._current is None:
+            return
+        own = {"locale": self._options.locale}
+        first = self._tabs.get(self._current)
+        if first is not None:
+            setting = self._connection.post("Emulation.setLocaleOverride", own, first.session)
+            await asyncio.wait([setting], timeout=seconds)
+        for tab in self._tabs.values():
+            if tab is not first:
+                self._connection.post("Emulation.setLocaleOverride", own, tab.session)
 
     def _attached(self, params: cdp.Params, _session: str) -> None:
         target, session = params["targetInfo"], params["sessionId"]
         posted: list[asyncio.Future[cdp.Params]] = []
         if target["type"] in ("page", "iframe"):
-            for method, arguments in self._commands(is_tab=target["type"] == "page"):
+            is_tab = target["type"] == "page"
+            awaits_turn = is_tab and self._current is not None and not params["waitingForDebugger"]
+            for method, arguments in self._commands(is_tab=is_tab, locale=not awaits_turn):
                 posted.append(self._connection.post(method, arguments, session))
             if not params["waitingForDebugger"]:
                 # The rest is the browser's to answer: this tells whether the page itself does.
@@ -73,7 +96,7 @@ class Emulation:
     def _detached(self, params: cdp.Params, _session: str) -> None:
         self._tabs.pop(params.get("targetId", ""), None)
 
-    def _commands(self, *, is_tab: bool) -> Iterator[tuple[str, cdp.Params]]:
+    def _commands(self, *, is_tab: bool, locale: bool) -> Iterator[tuple[str, cdp.Params]]:
         options = self._options
         if is_tab:
             metrics: cdp.Params = {
@@ -87,7 +110,7 @@ class Emulation:
             yield "Emulation.setDeviceMetricsOverride", metrics
             # A tab in the background behaves as if it were looked at, as Playwright has it.
             yield "Emulation.setFocusEmulationEnabled", {"enabled": True}
-        if options.locale is not None:
+        if locale and options.locale is not None:
             yield "Emulation.setLocaleOverride", {"locale": options.locale}
         if options.geolocation is not None:
             yield "Emulation.setGeolocationOverride", options.geolocation.model_dump()

@@ -61,15 +61,18 @@ class Own:
         """What the file says of the tabs."""
         self._ended = False
 
-    async def connect(self, options: BrowserOptions, origins: Sequence[str]) -> Emulation:
-        """Put the guard in its place, then everything else that must hold before a page loads. Raises cdp.Gone."""
+    async def connect(self, options: BrowserOptions, origins: Sequence[str], current: str | None = None) -> Emulation:
+        """Put the guard in its place, then everything else that must hold before a page loads; in ``current``, a tab that is there, first.
+
+        Raises cdp.Gone.
+        """
         try:
             connection = await cdp.Connection.open(self._chromium.alive.address, REATTACH_SECONDS)
             self._guard = guard.Guard(connection, on_lost=self._chromium.end_soon)
             emulation = Emulation(connection, options)
             await self._guard.start(options.headers)
             self._ward = await self._guard.ward(origins, credentials(options))
-            await emulation.start(REATTACH_SECONDS / 2)
+            await emulation.start(REATTACH_SECONDS / 2, current)
             await _set_up(connection, options)
         except cdp.Refused as error:
             raise cdp.Gone(str(error)) from None
@@ -250,7 +253,7 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
     own = Own(chromium, driver.start(), private)
     try:
         async with asyncio.timeout(FOUND_SECONDS):
-            emulation = await own.connect(options, origins)
+            emulation = await own.connect(options, origins, known.current)
             names = {target: name for name, target in known.names.items()}
             lost = await emulation.close_stuck(known.current, names, REATTACH_SECONDS / 2)
             return await own.session(await own.playwright_context(), known, lost)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,9 @@ from runtime.browser.session import Session
 from tests import browsers, site
 
 MODES: tuple[Mode, ...] = ("own", "shared")
+
+STATES = (*MODES, "found again")
+"""A browser of either mode, and one of mode *own* that a next engine has found again."""
 
 PLACES = ("tab", "popup", "popup without opener", "popup by name")
 
@@ -117,23 +122,48 @@ def looked_at() -> Iterator[site.Site]:
 async def observations(
     looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[tuple[str, str], Observation]:
-    """What each place of each mode saw."""
+    """What each place of each mode saw, and of a browser that was found again."""
     found: dict[tuple[str, str], Observation] = {}
+
+    async def look(browser: Session, state: str, origin: str) -> None:
+        for place in PLACES:
+            looked_at.requests.clear()
+            found[state, place] = await observe(browser, looked_at, origin, place)
+
+    here = looked_at.origin
+    # Chromium knows by itself which name and password it gave to a site.
+    elsewhere = here.replace("127.0.0.1", "localhost")
     for mode in MODES:
         private = tmp_path_factory.mktemp(mode)
-        async with browsers.opened(private, looked_at.origin, options=OPTIONS, mode=mode, seconds=20) as browser:
-            for place in PLACES:
-                looked_at.requests.clear()
-                found[mode, place] = await observe(browser, looked_at, place)
+        async with browsers.opened(private, here, options=OPTIONS, mode=mode, linger=60, seconds=20) as browser:
+            await look(browser, mode, here)
+            if mode == "own":
+                async with found_again(browser, private, here, elsewhere, options=OPTIONS) as again:
+                    await look(again, "found again", elsewhere)
     return found
 
 
-async def observe(browser: Session, looked_at: site.Site, place: str) -> Observation:
+@contextlib.asynccontextmanager
+async def found_again(
+    browser: Session, private: Path, *origins: str, options: BrowserOptions
+) -> AsyncGenerator[Session]:
+    """The browser, let go of by its engine and taken up by the next one; ended with the block."""
+    await browser.close(keep=True)
+    again = await launching.reattach(options, origins=origins, private=private, chosen=browsers.Chosen())
+    assert again is not None
+    again.bound(20)
+    try:
+        yield again
+    finally:
+        await again.close()
+
+
+async def observe(browser: Session, looked_at: site.Site, origin: str, place: str) -> Observation:
     """Open the page at a place, and take down what it saw."""
     path = f"/{place.replace(' ', '-')}"
     page = browser.page.page
     if place == "tab":
-        await browser.page.goto(looked_at.origin + path)
+        await browser.page.goto(origin + path)
     else:
         ways = {
             "popup": f"window.open('{path}')",
@@ -151,17 +181,17 @@ async def observe(browser: Session, looked_at: site.Site, place: str) -> Observa
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("mode", MODES)
-async def test_what_pages_see(mode: Mode, place: str, observations: dict[tuple[str, str], Observation]) -> None:
+@pytest.mark.parametrize("state", STATES)
+async def test_what_pages_see(state: str, place: str, observations: dict[tuple[str, str], Observation]) -> None:
     """Every option holds for the first script of every page, however it was opened."""
-    assert observations[mode, place].seen == EXPECTED
+    assert observations[state, place].seen == EXPECTED
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("mode", MODES)
-async def test_what_sites_are_sent(mode: Mode, place: str, observations: dict[tuple[str, str], Observation]) -> None:
+@pytest.mark.parametrize("state", STATES)
+async def test_what_sites_are_sent(state: str, place: str, observations: dict[tuple[str, str], Observation]) -> None:
     """Every option holds for the request for a page itself, and for what the page asks for."""
-    for request in (observations[mode, place].request, observations[mode, place].data):
+    for request in (observations[state, place].request, observations[state, place].data):
         sent = {name: request.headers.get(name) for name in SENT}
         assert sent == SENT
         assert request.headers["accept-language"].startswith("de-DE")
@@ -199,7 +229,10 @@ async def test_nobody_is_asked_for_a_password(
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_proxy_and_no_scripts(mode: Mode, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Everything goes through the proxy, loopback too, with its password; and pages run no script, neither in a tab nor in a popup."""
+    """Everything goes through the proxy, loopback too, with its password; and pages run no script, neither in a tab nor in a popup.
+
+    So it is in a browser that was found again.
+    """
     private = tmp_path_factory.mktemp("private")
     asking = {"proxy-authenticate": 'Basic realm="proxy"'}
     with site.serve() as proxy:
@@ -213,11 +246,12 @@ async def test_a_proxy_and_no_scripts(mode: Mode, tmp_path_factory: pytest.TempP
 
         proxy.answer("/", answer)
         proxy.answer("/popup", answer)
+        proxy.answer("/again", answer)
         options = BrowserOptions(
             java_script=False, proxy=Proxy(server=proxy.origin, username="ada", password="lovelace")
         )
         elsewhere = "http://127.0.0.1:8123"
-        async with browsers.opened(private, elsewhere, options=options, mode=mode) as browser:
+        async with browsers.opened(private, elsewhere, options=options, mode=mode, linger=60) as browser:
             await browser.page.goto(f"{elsewhere}/")
             assert await browser.page.page.title() == "Written"
             async with browser.page.page.context.expect_page() as opening:
@@ -225,7 +259,14 @@ async def test_a_proxy_and_no_scripts(mode: Mode, tmp_path_factory: pytest.TempP
             popup = await opening.value
             await popup.wait_for_url("**/popup")
             assert await popup.title() == "Written"
-        assert [each.path for each in proxy.arrived() if "proxy-authorization" in each.headers] == ["/", "/popup"]
+            if mode == "own":
+                await popup.close()
+                async with found_again(browser, private, elsewhere, options=options) as again:
+                    await again.page.goto(f"{elsewhere}/again")
+                    assert await again.page.page.title() == "Written"
+        again_too = ["/again"] if mode == "own" else []
+        arrived = [each.path for each in proxy.arrived() if "proxy-authorization" in each.headers]
+        assert arrived == ["/", "/popup", *again_too]
 
 
 async def test_what_only_the_shared_mode_can(looked_at: site.Site, tmp_path_factory: pytest.TempPathFactory) -> None:
