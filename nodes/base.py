@@ -103,7 +103,7 @@ class Leaf(Node):
     effect: EffectClass | None = None
     """What doing it twice would mean. It decides what happens after a crash."""
     after_crash: Literal["confirm", "retry", "skip", "ask"] | None = None
-    """What to do when nobody knows whether the deed happened: ``confirm`` if there is one, else ``ask``."""
+    """What to do when an answer is lost. A ``confirm`` is asked first, unless this says ``ask``; ``retry`` and ``skip`` are for what it cannot tell."""
     confirm: Confirm | None = None
     """How to learn from the site whether the deed happened."""
 

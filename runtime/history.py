@@ -92,6 +92,16 @@ class Attempt:
         return self.result is None or self.result.status != "error" or (self.result.error or {}).get("phase") == "after"
 
 
+def deciding(attempts: list[Attempt]) -> Attempt:
+    """Which of a step's attempts says what became of it: the last one, unless that failed before its deed and one before it may have done it."""
+    last = attempts[-1]
+    if last.did_nothing and not last.settled:
+        acted = next((each for each in reversed(attempts) if not each.did_nothing), None)
+        if acted is not None and (acted.may_have_happened or acted.settled):
+            return acted
+    return last
+
+
 ENDED_BY_ERROR = frozenset({"item", "try", "catch", "finally"})
 """The scopes within a container that may end with an error that is kept."""
 
@@ -287,16 +297,18 @@ class History:
 
     def done(self, path: str) -> Attempt | None:
         """The attempt from which the step at ``path`` has its value, if it has one that counts."""
-        attempts = self.attempts.get(path)
-        if not attempts:
-            return None
-        last = attempts[-1]
-        return last if last.settled and not last.behind else None
+        last = self.last(path)
+        return last if last is not None and last.settled and not last.behind else None
 
     def last(self, path: str) -> Attempt | None:
-        """The last attempt of the step at ``path``."""
+        """The attempt of the step at ``path`` that says what became of it."""
         attempts = self.attempts.get(path)
-        return attempts[-1] if attempts else None
+        return deciding(attempts) if attempts else None
+
+    def next_number(self, path: str) -> int:
+        """The number of the next attempt of the step at ``path``, from 1."""
+        attempts = self.attempts.get(path)
+        return attempts[-1].call.attempt + 1 if attempts else 1
 
     def all_attempts(self) -> list[Attempt]:
         """Every attempt of every step, in the order of their calls."""
@@ -309,7 +321,7 @@ class History:
     def behind(self, line: int) -> list[Attempt]:
         """The deeds of class *effect* that are finished and lie behind a state restored to ``line``."""
         ended = self.ended_by_error
-        lasts = (attempts[-1] for path, attempts in self.attempts.items() if not path.startswith(ended))
+        lasts = (deciding(attempts) for path, attempts in self.attempts.items() if not path.startswith(ended))
         return [
             attempt
             for attempt in lasts
@@ -370,10 +382,10 @@ class History:
         return next((attempt for attempt in reversed(self._by_call.values()) if attempt.touched_page), None)
 
     def within(self, path: str) -> Iterator[Attempt]:
-        """The last attempt of every step of the run within ``path``."""
+        """The attempt of every step of the run within ``path`` that says what became of it."""
         for each, attempts in self.attempts.items():
             if each.startswith(f"{path}/") and attempts[-1].call.thread == log.RUN_THREAD:
-                yield attempts[-1]
+                yield deciding(attempts)
 
     def recorded(self, path: str) -> list[str]:
         """What ``now()`` and ``uuid()`` gave the step or scope before, so that it sees the same again."""

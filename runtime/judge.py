@@ -84,7 +84,7 @@ async def after_error(
         return "failed"
     if again and node.retry is not None and error.code in (node.retry.on or ()):
         return "failed"
-    judgement = await _find_out(engine, node, frame, path, call)
+    judgement = await _find_out(engine, node, frame, path, call, nobody_knows=error.code in LOST)
     if judgement.found == "done":
         return "done"
     if judgement.found == "not-done":
@@ -109,7 +109,10 @@ async def before_attempt(engine: ExecutionEngine, reached: Reached) -> None:
         return
     call, behind = before.call, before.behind
     judgement = await _surviving(engine, reached, call) if engine.attached and not behind else None
-    judgement = judgement or await _find_out(engine, reached.node, reached.frame, reached.path, call)
+    finished = before.result is not None and before.result.status == "ok"
+    judgement = judgement or await _find_out(
+        engine, reached.node, reached.frame, reached.path, call, nobody_knows=not finished
+    )
     if judgement.found == "unknown":
         raise unknown(reached.path, call, judgement, None)
     say = {"done": "had happened", "not-done": "had not happened", "skipped": "is passed over"}[judgement.found]
@@ -184,17 +187,20 @@ async def _surviving(engine: ExecutionEngine, reached: Reached, call: log.Call) 
 
 
 def _can_ask(node: Leaf) -> bool:
-    """Whether the site is asked, and not the author's word taken or a person asked."""
-    return node.confirm is not None and node.after_crash in (None, "confirm")
+    """Whether the site is asked, and not a person at once."""
+    return node.confirm is not None and node.after_crash != "ask"
 
 
-async def _find_out(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, call: log.Call) -> Judgement:
-    why = (
-        "the node has no `confirm`" if node.confirm is None else f"`after_crash: {node.after_crash}` asks no `confirm`"
-    )
+async def _find_out(
+    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, call: log.Call, *, nobody_knows: bool
+) -> Judgement:
+    """What is found about a deed. ``after_crash`` counts only where ``nobody_knows``: not of one that was finished or refused."""
+    why = "the node has no `confirm`" if node.confirm is None else "`after_crash: ask` asks no `confirm`"
     judgement = Judgement("unknown", why)
     if _can_ask(node):
         judgement = await ask_the_site(engine, node, frame, path, call)
+    if not nobody_knows:
+        return judgement
     if judgement.found == "unknown" and node.after_crash == "retry":
         return Judgement("not-done", "`after_crash: retry` says to do it again")
     if judgement.found == "unknown" and node.after_crash == "skip":
@@ -234,10 +240,7 @@ async def _look(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: 
                 continue
             assert isinstance(each, Leaf)
             place = f"{path}/confirm/{each.id}"
-            last = engine.history.last(place)
-            step = attempt.Step(
-                engine, each, inner, place, last.call.attempt + 1 if last else 1, f"confirm:{call.call}"
-            )
+            step = attempt.Step(engine, each, inner, place, engine.history.next_number(place), f"confirm:{call.call}")
             try:
                 inner.bind(each.id, await step.attempt(page))
             except RunOpsError as error:

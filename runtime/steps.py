@@ -45,9 +45,9 @@ async def run(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: st
     elif node.effect_class == "effect" and (deed := rounds.earlier(engine, path)) is not None:
         judgement = await rounds.judged(engine, node, frame, path, deed)
         if judgement is not None:
-            number = before.call.attempt + 1 if before is not None else 1
+            number = engine.history.next_number(path)
             return await attempt.Step(engine, node, frame, path, number).pass_over(deed, judgement)
-    return await _attempts(engine, node, frame, path, first=before.call.attempt + 1 if before is not None else 1)
+    return await _attempts(engine, node, frame, path, first=engine.history.next_number(path))
 
 
 class Nothing:

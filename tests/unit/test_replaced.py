@@ -211,7 +211,7 @@ async def test_the_lease_is_renewed_while_the_run_works_and_no_longer(tmp_path: 
         await often.wait()
 
     rig = Contested(tmp_path, flow(f"  - {{id: pay, timeout: 120, {PAY[1:]}}}"), site=FakeSite(on_click=wait))
-    rig.kept = testing.MemoryStore(tmp_path, lease=0.03, clock=clock)
+    rig.elsewhere = testing.MemoryStore(tmp_path, lease=0.03, clock=clock)
     ended = await rig.start()
     assert (ended.status, rig.site.deeds) == ("passed", ["css=pay"])
     if others := asyncio.all_tasks() - before:

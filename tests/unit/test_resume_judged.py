@@ -68,7 +68,8 @@ async def test_what_the_site_refused_is_no_unknown(tmp_path: Path, policy: str) 
     rig.site.before_click = refuse
     ended = await rig.start()
     assert ended.error is not None
-    assert (ended.status, ended.error["code"], rig.calls("pay")) == ("failed", "verify-failed", ["error"])
+    judged = "error" if policy == "ask" else "error not-done"
+    assert (ended.status, ended.error["code"], rig.calls("pay")) == ("failed", "verify-failed", [judged])
 
 
 async def test_an_answer_about_one_turn_is_none_about_another(tmp_path: Path) -> None:
@@ -160,3 +161,77 @@ def test_a_step_of_a_package_may_have_left_the_page_another(page: log.PageState 
     assert past.page_changed_since(0)
     past.add(log.Result(seq=2, call="c1", status="ok", page=page))
     assert past.page_changed_since(0) == touched
+
+
+@pytest.mark.parametrize(("more", "ends"), [(tells("pay"), "passed"), ("", "paused")])
+async def test_an_attempt_that_may_have_done_it_is_not_forgotten(tmp_path: Path, more: str, ends: str) -> None:
+    """The first attempt was carried out and timed out, the second one found no button: a resumed run judges the first, and does not click again."""
+    again = ", retry: {attempts: 2, delay: 0, on: [timeout]}"
+    rig = Rig(tmp_path, flow(OPEN, click("pay", more + again)))
+
+    async def no_button_any_more(target: str, _page: FakePage) -> None:
+        if rig.site.deeds:
+            raise SiteError("target-not-found", f"there is no {target}")
+
+    async def too_slow(target: str, _page: FakePage) -> None:
+        rig.site.texts[f"{target}_done"] = "yes"
+        raise SiteError("timeout", "no answer in time", phase="after")
+
+    rig.site.before_click, rig.site.on_click = no_button_any_more, too_slow
+    assert (await rig.start()).status == "failed"
+    rig.die()
+    rig.site.before_click = rig.site.on_click = None
+    for _ in range(2):
+        assert (await rig.resume()).status == ends
+        assert rig.site.deeds == ["css=pay"]
+        rig.die()
+
+
+@pytest.mark.parametrize("policy", ["retry", "skip"])
+@pytest.mark.parametrize("browser_survives", [True, False])
+@pytest.mark.parametrize("done", [True, False])
+async def test_the_site_is_asked_before_the_author_is_taken_at_their_word(
+    tmp_path: Path, policy: str, browser_survives: bool, done: bool
+) -> None:
+    """`after_crash: retry` or `skip` beside a `confirm` is for what the site cannot tell: a deed that it says happened is not repeated, one that did not is not passed over."""
+    rig = Rig(tmp_path, flow(OPEN, click("pay", f"{tells('pay')}, after_crash: {policy}")))
+
+    async def die(target: str, _page: FakePage) -> None:
+        rig.site.texts[f"{target}_done"] = "yes"
+        raise Killed
+
+    if done:
+        rig.site.on_click = die
+    else:
+        rig.site.before_click = die_before
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die(browser_survives=browser_survives)
+    rig.site.on_click = rig.site.before_click = None
+    assert (await rig.resume()).status == "passed"
+    assert rig.site.deeds == ["css=pay"]
+
+
+async def die_before(_target: str, _page: FakePage) -> None:
+    """The process dies, and the site has heard nothing."""
+    raise Killed
+
+
+@pytest.mark.parametrize("policy", ["retry", "skip"])
+async def test_after_a_crash_is_not_about_what_was_finished(tmp_path: Path, policy: str) -> None:
+    """A finished deed behind the checkpoint, of which `confirm` cannot tell any more, is asked about: the author's word was for a lost answer."""
+    one = click("one", f"{tells('one')}, after_crash: {policy}")
+    rig = Rig(tmp_path, flow(f"{{id: unit, type: group, nodes: [{OPEN}, {one}, {click('two', tells('two'))}]}}"))
+
+    async def die(target: str, _page: FakePage) -> None:
+        if target == "css=two":
+            raise Killed
+
+    rig.site.before_click = die
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die()
+    rig.site.before_click = None
+    rig.missing = {"css=one_done"}
+    ended = await rig.resume()
+    assert (ended.status, rig.site.deeds) == ("paused", ["css=one"])
