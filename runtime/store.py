@@ -349,12 +349,14 @@ class _OpenFile(Conversation):
         blob = log.blob_of(data, f"@state/{self.id}/{path}")
         file = self._store.blob_file(blob.sha256)
         with self._trusted():
-            if not _touched(file):
+            known = _touched(file)
+            if known and blob.sha256 not in self._kept:
+                # Whoever wrote it may have died before its name was on the disk, and what stands there may have been damaged since.
+                known = _bytes_of(file) == data
+                durable.sync_folder(file.parent)
+            if not known:
                 durable.folder(file.parent)
                 durable.write(file, data)
-            elif blob.sha256 not in self._kept:
-                # Whoever wrote it may have died before its name was on the disk.
-                durable.sync_folder(file.parent)
         self._kept.add(blob.sha256)
         return blob
 

@@ -122,6 +122,15 @@ def test_a_blob_that_is_kept_again_is_as_young_as_a_new_one(tmp_path: Path) -> N
     conversation.close()
 
 
+def test_damage_to_a_value_is_not_handed_on(tmp_path: Path) -> None:
+    """A run that keeps the same value as one whose file was damaged since writes it anew: both can be read."""
+    kept = store.FileStore(tmp_path)
+    blob = kept.create(store.new_id()).put_blob(b"a value", "x")
+    kept.blob_file(blob.sha256).write_bytes(b"a Value")
+    kept.create(store.new_id()).put_blob(b"a value", "y")
+    assert kept.blob(blob.sha256) == b"a value"
+
+
 def test_every_name_is_on_the_disk_before_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder or file that the store made has its name brought to the disk: what a power cut leaves has all of them."""
     synced: set[Path] = set()
