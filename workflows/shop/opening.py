@@ -61,13 +61,10 @@ def serve(settings: Settings, opened: Callable[[str], None]) -> int:
             settings.db or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="runops-shop-"))) / "shop.sqlite"
         )
         server = stack.enter_context(_open(settings, path))
-        try:
-            with _signals_end_it():
-                opened(server.url)
-                server.serve_forever()
-        except _Ended as ended:
-            return 0 if ended.number == signal.SIGTERM else 128 + ended.number
-    raise AssertionError("only a signal ends the shop")
+        with _signals_end(server) as came:
+            opened(server.url)
+            server.serve_forever(poll_interval=0.1)
+        return 0 if came[0] == signal.SIGTERM else 128 + came[0]
 
 
 @contextmanager
@@ -104,26 +101,28 @@ def announce(url: str) -> None:
     sys.stdout.flush()
 
 
-class _Ended(BaseException):
-    """A signal arrived. No `Exception`: socketserver would take it for a mishap of one request."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
 @contextmanager
-def _signals_end_it() -> Generator[None, None, None]:
-    def end(number: int, frame: FrameType | None) -> None:
-        for each in before:
-            signal.signal(each, signal.SIG_IGN)
-        raise _Ended(number)
+def _signals_end(server: ShopServer) -> Generator[list[int], None, None]:
+    """The first signal ends the serving, and is then in the list.
 
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-    for each in before:
-        signal.signal(each, end)
+    Nothing is raised where it comes: in a callback of the interpreter's own an exception would be lost, and the shop would stay open.
+    """
+    came: list[int] = []
+    reading, writing = os.pipe()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if not came:
+            came.append(number)
+            os.write(writing, b".")
+
+    def shut_down() -> None:
+        os.read(reading, 1)
+        server.shutdown()
+
+    threading.Thread(target=shut_down, daemon=True).start()
+    before = {each: signal.signal(each, end) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield came
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
