@@ -48,8 +48,12 @@ def exempt(page: Path, block: Block) -> bool:
 
 
 def free_port() -> int:
-    """A port with four digits, so that columns in what is printed are those of the page."""
-    for port in range(4100 + os.getpid() * 37 % 5000, 9999):
+    """A port with four digits, so that columns in what is printed are those of the page.
+
+    From 7000 on: some below (4190, 5060, 6000, 6566, 6665 …) are ports that browsers refuse to open (the Fetch
+    standard's "bad ports").
+    """
+    for port in range(7000 + os.getpid() * 37 % 2500, 9999):
         with socket.socket() as one:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
