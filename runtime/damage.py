@@ -21,7 +21,7 @@ _ZEROS = re.compile(rb"\0+")
 
 
 def parse(path: Path, data: bytes) -> tuple[list[log.AnyEntry], int]:
-    """The entries of a log, and how many bytes of a torn end follow them. Raises LogError ``log-damaged`` with ``path`` and line."""
+    """The entries of a log, and how many bytes of a torn end follow them. Raises LogError ``log-damaged`` and ``log-too-new`` with ``path`` and line."""
     entries: list[log.AnyEntry] = []
     position, why = 0, "it was cut before its end"
     while (end := data.find(b"\n", position)) >= 0:
@@ -30,10 +30,16 @@ def parse(path: Path, data: bytes) -> tuple[list[log.AnyEntry], int]:
         except log.BadLine as error:
             why = str(error)
             break
+        except LogError as error:
+            line = len(entries) + 1
+            raise LogError(
+                error.code,
+                f"{path}:{line}: {error.message}",
+                mend=error.mend,
+                evidence={"file": str(path), "line": line},
+            ) from None
         position = end + 1
     left = data[position:]
-    if left and not entries:
-        raise damaged(path, 1, why)
     if left and not is_torn(left, position):
         raise damaged(path, len(entries) + 1, why if b"\n" in left else "what ends it is no newline")
     return entries, len(left)

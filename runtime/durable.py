@@ -24,6 +24,16 @@ def not_written(what: str, path: Path, error: OSError) -> LogError:
     return LogError("log-write-failed", **_refused(what, path, error))
 
 
+def not_read(what: str, path: Path, error: OSError) -> LogError:
+    """What to say where ``what`` ("the log", say) is there and could not be read."""
+    return LogError(
+        "log-unreadable",
+        f"{what} could not be read: {error.strerror or error} ({path})",
+        mend="make the file readable for whoever runs this (or mend the disk); nothing was changed",
+        evidence={"file": str(path), "errno": error.errno},
+    )
+
+
 def not_kept(what: str, path: Path, error: OSError) -> LogError:
     """As ``not_written``, of a file that is the step's own."""
     return LogError("file-write-failed", **_refused(what, path, error))

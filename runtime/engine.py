@@ -53,8 +53,6 @@ class ExecutionEngine:
         self.secrets = secrets
         self.browser: port.Browser | None = None
         self.checkpoints = checkpoints.Checkpoints(pen, private)
-        self.on_redo: dict[str, str] = {}
-        """How each deed that lies behind the restored state is treated, by step path: ``confirm`` or ``redo``."""
         self.attached = False
         """Whether a resumed run has its browser as the last process left it."""
         self.page_at = 0

@@ -220,11 +220,7 @@ class History:
                 if entry.data["mode"] == "checkpoint":
                     self._put_behind(int(entry.data["after"]))
             case "judged":
-                attempt = self._by_call[str(entry.data["call"])]
-                attempt.verdict = entry.data["verdict"]
-                attempt.judged_value = entry.data.get("value")
-                if attempt.verdict != "not-done":
-                    attempt.behind, attempt.since = False, entry.seq
+                self._judged(str(entry.data["call"]), entry.data["verdict"], entry)
             case "paused":
                 self.question, self.answer = entry, None
             case "decided":
@@ -257,8 +253,18 @@ class History:
         # What the browser holds came of steps that the file no longer has: it is built anew, whoever goes on.
         self.restoring = self.restoring or bool(data["rebuild"])
 
+    def _judged(self, call: str, verdict: Verdict, entry: log.Note) -> None:
+        attempt = self._by_call[call]
+        attempt.verdict, attempt.judged_value = verdict, entry.data.get("value")
+        if verdict != "not-done":
+            attempt.behind, attempt.since = False, entry.seq
+
     def _decided(self, entry: log.Note) -> None:
         self.answer = entry
+        # Whoever wrote it down may have died before the calls had their results.
+        verdict = "skipped" if entry.data["verdict"] == "skip" else entry.data["verdict"]
+        for call in entry.data["calls"]:
+            self._judged(call, verdict, entry)
         if self.question is not None and not entry.data["calls"]:
             self.decisions[str(self.question.data["path"])] = str(entry.data["verdict"])
 

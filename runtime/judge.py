@@ -102,14 +102,14 @@ async def before_attempt(engine: ExecutionEngine, reached: Reached) -> None:
     """
     before = reached.before
     assert before is not None
-    if before.behind and engine.on_redo.get(reached.path) == "redo":
+    finished = before.result is not None and before.result.status == "ok"
+    if before.behind and finished and _on_redo(engine, before) == "redo":
         engine.journal.note(
             "judged", call=before.call.call, verdict="not-done", how="`on_redo: redo` says to do it again"
         )
         return
     call, behind = before.call, before.behind
     judgement = await _surviving(engine, reached, call) if engine.attached and not behind else None
-    finished = before.result is not None and before.result.status == "ok"
     judgement = judgement or await _find_out(
         engine, reached.node, reached.frame, reached.path, call, nobody_knows=not finished
     )
@@ -266,14 +266,14 @@ def ask_before_redo(engine: ExecutionEngine, deeds: list[history.Attempt]) -> No
     """Settle how each deed behind the restored state is treated; raises Paused where a person must say so first."""
     if not deeds:
         return
-    policies = {attempt.call.path: _on_redo(engine, attempt) for attempt in deeds}
-    all_confirm = all(_node_of(engine, attempt).confirm is not None for attempt in deeds)
-    engine.on_redo = {path: policy or ("confirm" if all_confirm else "ask") for path, policy in policies.items()}
+    with_confirm = {each.call.path for each in deeds if _node_of(engine, each).confirm is not None}
+    default = "confirm" if len(with_confirm) == len(deeds) else "ask"
+    policies = {each.call.path: _on_redo(engine, each) or default for each in deeds}
     asked = [
-        attempt
-        for attempt in deeds
-        if engine.on_redo[attempt.call.path] == "ask"
-        or (engine.on_redo[attempt.call.path] == "confirm" and _node_of(engine, attempt).confirm is None)
+        each
+        for each in deeds
+        if policies[each.call.path] == "ask"
+        or (policies[each.call.path] == "confirm" and each.call.path not in with_confirm)
     ]
     if asked:
         names = ", ".join(attempt.call.path for attempt in deeds)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from nodes.errors import LogError, UsageError
-from runtime import blobs, durable, history, living, locks, runs, store
+from runtime import blobs, damage, durable, history, living, locks, runs, store
 from runtime.browser import launch, surviving
 
 Ended = Literal["passed", "failed", "paused", "interrupted", "died"]
@@ -207,7 +207,14 @@ class _Pruning:
 
     def _has_not_begun(self, run: str) -> bool:
         """Whether its first entry is not whole, and nobody is there to write it."""
-        return b"\n" not in self._kept.conversation_file(run).read_bytes() and not self._kept.held(run)
+        return self._holds_nothing(run, self._kept.conversation_file(run).read_bytes()) and not self._kept.held(run)
+
+    def _holds_nothing(self, run: str, data: bytes) -> bool:
+        """Whether no entry of the log is whole, and none ever was."""
+        try:
+            return not damage.parse(self._kept.conversation_file(run), data)[0]
+        except LogError:
+            return False
 
     def _held_since(self, reading: store.Reading) -> float:
         holder = living.holder_of(reading)
@@ -220,8 +227,9 @@ class _Pruning:
         found: dict[str, list[Path]] = {}
         for file in sorted((self._home / "keys").glob("[!.]*")):
             with contextlib.suppress(OSError):
-                found.setdefault(file.read_text(errors="replace"), []).append(file)
-        return {run: files for run, files in found.items() if store.ID.match(run)}
+                if (run := store.run_of_key(file.read_bytes())) is not None:
+                    found.setdefault(run, []).append(file)
+        return found
 
     def _old(self, keys: list[Path]) -> list[Path]:
         """Those keys that nobody was given just now: who was is about to make the run."""
@@ -248,7 +256,7 @@ class _Pruning:
     def _empty_log(self, run: str, keys: list[Path]) -> None:
         """A log whose maker died before its first entry was whole. One who is about to make it waits for the lock, and makes it anew."""
         with self._attempt(run), self._owned(run) as data:
-            if data is not None and b"\n" not in data:
+            if data is not None and self._holds_nothing(run, data):
                 self._remove_run(run, self._old(keys), kind="log")
 
     def _remove_run(

@@ -11,6 +11,7 @@ import platform
 import re
 import secrets
 import time
+import zlib
 from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -28,6 +29,17 @@ def new_id() -> str:
     """A new conversation id: a ULID, so ids sort by time."""
     number = (time.time_ns() // 1_000_000 << 80) | secrets.randbits(80)
     return "".join(CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+def key_text(conversation: str) -> bytes:
+    """What the file of a key holds: the id, and a checksum of it, for with one character changed it would name another run."""
+    return b"%b %08x\n" % (conversation.encode(), zlib.crc32(conversation.encode()))
+
+
+def run_of_key(data: bytes) -> str | None:
+    """The id in the file of a key; None where it is damaged."""
+    known = data[:26].decode(errors="replace")
+    return known if ID.match(known) and data == key_text(known) else None
 
 
 class Conversation(Protocol):
@@ -87,7 +99,7 @@ class Store(Protocol):
     def create(self, conversation: str) -> Conversation:
         """A new, empty conversation, owned by this process. One whose maker died before its first entry was whole is made anew.
 
-        Raises LogError ``run-exists`` where it holds an entry, RunHeld where a living process holds it.
+        Raises LogError ``run-exists`` where it holds an entry, ``log-damaged``, RunHeld where a living process holds it.
         """
         ...
 
@@ -152,7 +164,7 @@ class FileStore(Store):
             if handle is None:
                 raise holders.refused(conversation, lambda: _whole_entries(path))
             try:
-                if b"\n" in path.read_bytes():
+                if damage.parse(path, path.read_bytes())[0]:
                     raise _exists(conversation, path)
                 # Whoever made it died before its first line was whole: nothing was done in it.
                 os.ftruncate(handle, 0)
@@ -174,7 +186,7 @@ class FileStore(Store):
             if handle is None:
                 raise holders.refused(conversation, lambda: _whole_entries(path))
         try:
-            with _disk(path):
+            with _reads(path):
                 entries, torn = damage.parse(path, path.read_bytes())
             owned = _OpenFile(self, conversation, handle, entries, before)
             if torn:
@@ -191,7 +203,7 @@ class FileStore(Store):
     @override
     def read(self, conversation: str) -> Reading:
         path = self._existing(conversation)
-        with _disk(path), self._there(conversation):
+        with _reads(path), self._there(conversation):
             data = path.read_bytes()
         entries, torn = damage.parse(path, data)
         return Reading(conversation, entries, torn, self.held(conversation))
@@ -231,7 +243,7 @@ class FileStore(Store):
     def held(self, conversation: str) -> bool:
         """Whether a living process owns the log."""
         path = self._existing(conversation)
-        with _disk(path), self._there(conversation):
+        with _reads(path), self._there(conversation):
             return locks.is_held(path)
 
     def conversation_file(self, conversation: str) -> Path:
@@ -241,14 +253,17 @@ class FileStore(Store):
     @override
     def keyed(self, key: str) -> str:
         path = self.home / "keys" / hashlib.sha256(key.encode()).hexdigest()
-        with _disk(path):
-            if not path.exists():
-                durable.folder(path.parent)
-                durable.write_once(path, new_id().encode())
-            known = path.read_text(errors="replace")
-            # Whoever wrote it may have died before its name was on the disk.
-            durable.sync_folder(path.parent)
-        if not ID.match(known):
+        data: bytes | None = None
+        while data is None:  # `runops prune` may take it away between the two
+            with _disk(path):
+                if not path.exists():
+                    durable.folder(path.parent)
+                    durable.write_once(path, key_text(new_id()))
+                # Whoever wrote it may have died before its name was on the disk.
+                durable.sync_folder(path.parent)
+            with _reads(path, "the file of the key"):
+                data = _bytes_of(path)
+        if (known := run_of_key(data)) is None:
             raise LogError(
                 "log-damaged",
                 f"{path}: this file should name the run of the key {key!r}, and names none",
@@ -432,3 +447,11 @@ def _disk(path: Path) -> Generator[None]:
         yield
     except OSError as error:
         raise durable.not_written("the log", path, error) from None
+
+
+@contextlib.contextmanager
+def _reads(path: Path, what: str = "the log") -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise durable.not_read(what, path, error) from None

@@ -43,6 +43,13 @@ class Known:
     current: str
     """The current tab."""
 
+    def __post_init__(self) -> None:
+        """Raises TypeError for words of another kind: they may come from a file, which may be damaged."""
+        # A value without `items` raises AttributeError, which means the same.
+        words: list[object] = [self.current, *(word for pair in self.names.items() for word in pair)]
+        if not all(isinstance(each, str) for each in words):
+            raise TypeError("these words tell of no tabs")
+
 
 class Own:
     """A run's Chromium, and everything of ours that is connected to it."""

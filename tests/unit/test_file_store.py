@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import LogError, RunHeld
-from runtime import durable, log, store
+from runtime import damage, durable, log, store
 
 
 def note(number: int) -> log.Note:
@@ -18,11 +18,20 @@ def note(number: int) -> log.Note:
     return log.Note(name="restored", data={"mode": "attached", "number": number})
 
 
-@pytest.mark.parametrize("left", [b"", b'{"v":1,"seq":1,"at":"2026', b"\0" * 300], ids=["empty", "torn", "zeros"])
+FIRST = log.encode(log.numbered(log.Note(name="restored", data={"mode": "x" * 2000}), 1))
+NO_SECTOR = b"\0" * damage.SECTOR + FIRST[damage.SECTOR :]
+
+
+@pytest.mark.parametrize(
+    "left",
+    [b"", b'{"v":1,"seq":1,"at":"2026', b"\0" * 300, NO_SECTOR],
+    ids=["empty", "torn", "zeros", "a sector is missing"],
+)
 def test_a_run_whose_maker_died_before_its_first_line_is_made_anew(tmp_path: Path, left: bytes) -> None:
     """What a process left that died before its first entry was whole is emptied, and the run begins at line 1."""
     kept, run = store.FileStore(tmp_path), store.new_id()
     kept.conversation_file(run).write_bytes(left)
+    assert kept.read(run).entries == []
     conversation = kept.create(run)
     written = conversation.append(note(1))
     conversation.close()
@@ -96,16 +105,54 @@ def test_of_many_who_ask_for_a_key_at_once_all_get_the_same_run(tmp_path: Path) 
     assert not list((tmp_path / "keys").glob(".*"))
 
 
-@pytest.mark.parametrize("more", [b"\xff\0", b"\n"], ids=["other bytes", "a newline"])
-def test_a_damaged_key_is_named(tmp_path: Path, more: bytes) -> None:
-    """The file of a key that names no run is refused by its path: no other run is begun in its place."""
+def test_a_damaged_key_is_named(tmp_path: Path) -> None:
+    """With any one byte of it changed, cut or added the file of a key is refused by its path: no other run is begun in its place."""
     kept = store.FileStore(tmp_path)
-    run = kept.keyed("nightly")
+    kept.keyed("nightly")
     (file,) = (tmp_path / "keys").iterdir()
-    file.write_bytes(run.encode() + more)
-    with pytest.raises(LogError, match=str(file)) as caught:
-        kept.keyed("nightly")
-    assert caught.value.code == "log-damaged"
+    whole = file.read_bytes()
+    changed = [whole[:at] + bytes([each]) + whole[at + 1 :] for at in range(len(whole)) for each in b"A0\n" if whole[at] != each]  # fmt: skip
+    for data in (*changed, *(whole[:end] for end in range(len(whole))), whole + b"\n"):
+        file.write_bytes(data)
+        with pytest.raises(LogError, match=str(file)) as caught:
+            kept.keyed("nightly")
+        assert caught.value.code == "log-damaged"
+
+
+def test_a_damaged_first_line_is_no_new_run(tmp_path: Path) -> None:
+    """A first line that is there, and is another one now, is refused: the run may have begun."""
+    kept, run = store.FileStore(tmp_path), store.new_id()
+    kept.conversation_file(run).write_bytes(FIRST.replace(b"x", b"y", 1))
+    with pytest.raises(LogError, match=":1: this line of the log is damaged"):
+        kept.create(run)
+
+
+def test_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    """What cannot be read is told as that, with its file."""
+    kept, run = store.FileStore(tmp_path), store.new_id()
+    kept.conversation_file(run).mkdir()
+    with pytest.raises(LogError, match="the log could not be read: Is a directory") as caught:
+        kept.read(run)
+    assert (caught.value.code, str(kept.conversation_file(run)) in caught.value.message) == ("log-unreadable", True)
+
+
+def test_a_key_that_is_pruned_while_it_is_read_has_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks while `runops prune` takes the key away gets a run that stands on the disk."""
+    kept = store.FileStore(tmp_path)
+    before = kept.keyed("nightly")
+    (file,) = (tmp_path / "keys").iterdir()
+    really, removed = durable.sync_folder, list[bool]()
+
+    def sync_folder(folder: Path) -> None:
+        if not removed:
+            removed.append(True)
+            file.unlink()
+        really(folder)
+
+    monkeypatch.setattr(durable, "sync_folder", sync_folder)
+    after = kept.keyed("nightly")
+    assert after != before
+    assert store.run_of_key(file.read_bytes()) == after
 
 
 def test_a_blob_that_is_kept_again_is_as_young_as_a_new_one(tmp_path: Path) -> None:

@@ -35,6 +35,11 @@ def put(file: Path, text: str = "some text", *, age: float = 0.0) -> Path:
     return aged(file, age)
 
 
+def key(home: Path, name: str, run: str, *, age: float = 0.0) -> Path:
+    """The file of a key that has the run."""
+    return put(home / "keys" / name, store.key_text(run).decode(), age=age)
+
+
 def aged(file: Path, age: float) -> Path:
     """The file, as if it had been touched last ``age`` seconds ago."""
     os.utime(file, (time.time() - age, time.time() - age))
@@ -91,7 +96,7 @@ def populated(kept: store.FileStore) -> tuple[set[str], set[str]]:
         put(home / "private" / nobody / "browser.json"),
         put(home / "files" / nobody / "receipt.pdf"),
         put(home / "files" / store.new_id() / "receipt.pdf"),
-        put(home / "keys" / ("a" * 64), nobody, age=2 * HOURS),
+        key(home, "a" * 64, nobody, age=2 * HOURS),
         put(home / "keys" / f".{'c' * 40}.abcd_123", nobody, age=2 * HOURS),
         put(home / "conversations" / f"{store.new_id()}.jsonl", ""),
         put(home / "conversations" / f"{store.new_id()}.jsonl", '{"v":1,"se'),
@@ -106,8 +111,8 @@ def populated(kept: store.FileStore) -> tuple[set[str], set[str]]:
         put(home / "private" / failed / "profile-y" / "Default" / "Cookies"),
         put(home / "files" / passed / "receipt.pdf"),
         put(home / "files" / died / "receipt.pdf"),
-        put(home / "keys" / ("d" * 64), died, age=2 * HOURS),
-        put(home / "keys" / ("e" * 64), store.new_id()),
+        key(home, "d" * 64, died, age=2 * HOURS),
+        key(home, "e" * 64, store.new_id()),
         blob(kept, b"young", age=HOURS / 2),
         put(home / "private" / "sessions" / "shop.json", age=LONG_AGO),
         put(home / "private" / "sessions" / ".hidden.json", age=LONG_AGO),
@@ -150,7 +155,7 @@ def test_whole_runs_go_with_all_that_is_theirs(kept: store.FileStore, capsys: py
     shared = ended(kept, "passed")
     put(kept.home / "private" / goes / "checkpoint-8.json")
     put(kept.home / "files" / goes / "receipt.pdf")
-    put(kept.home / "keys" / ("d" * 64), goes)
+    key(kept.home, "d" * 64, goes)
     put(kept.home / "private" / stays / "checkpoint-8.json")
     age_blobs(kept, 10)
     before = tree(kept)
@@ -229,7 +234,7 @@ def test_nobody_resumes_a_run_while_it_goes(
     """From the first thing that goes of a run to the last it is held, and then it is unknown."""
     run = ended(kept, None)
     put(kept.home / "private" / run / "checkpoint-8.json")
-    put(kept.home / "keys" / ("d" * 64), run)
+    key(kept.home, "d" * 64, run)
     answers: list[str] = []
 
     def asked(step: Any) -> Any:
@@ -297,7 +302,7 @@ def test_it_may_die_anywhere(kept: store.FileStore, monkeypatch: pytest.MonkeyPa
     for each in died, passed, nobody:
         put(kept.home / "private" / each / "checkpoint-8.json")
         put(kept.home / "files" / each / "receipt.pdf")
-        put(kept.home / "keys" / each.ljust(64, "0"), each, age=LONG_AGO)
+        key(kept.home, each.ljust(64, "0"), each, age=LONG_AGO)
     put(kept.home / "private" / passed / "profile-x" / "Default" / "Cookies")
     put(kept.home / "private" / ended(kept, "failed") / ".checkpoint-9.json.abcd_123")
     put(kept.home / "conversations" / f"{store.new_id()}.jsonl", '{"v":1,"se')

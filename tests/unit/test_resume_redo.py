@@ -217,6 +217,22 @@ async def test_the_authors_word_holds_after_two_kills(tmp_path: Path, monkeypatc
     assert (ended.status, shop.site.deeds) == ("passed", ["css=add", "css=add", "css=pay"])
 
 
+async def test_the_authors_word_holds_in_a_browser_that_was_restored_and_survived(tmp_path: Path) -> None:
+    """The resume restored a checkpoint and was killed before it came to the deed: the next one goes on in that browser, as `on_redo: redo` says."""
+    shop = Shop()
+    again = "{id: again, type: browser_action, action: click, target: {css: again}, effect: idempotent}"
+    add = "{id: add, type: browser_action, action: click, target: {css: add}}"
+    rig = Rig(tmp_path, flow(OPEN, group(again, add, deed("pay"), more=", on_redo: redo")), site=shop.site)
+    await die(rig, shop, before="css=pay")
+    shop.kill_before = {"css=again"}
+    with pytest.raises(Killed):
+        await rig.resume()
+    rig.die(browser_survives=True)
+    shop.kill_before = set()
+    ended = await rig.resume()
+    assert (ended.status, shop.site.deeds) == ("passed", ["css=again", "css=add", "css=again", "css=add", "css=pay"])
+
+
 async def test_at_most_one_call_is_open_in_a_thread(tmp_path: Path) -> None:
     """A resume that dies while it does again what lies before the deed leaves one open call, its own."""
     shop = Shop()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import SiteError
-from runtime import answers, journal, runs, settings
+from runtime import answers, crashes, journal, runs, settings
 from tests.fakes import FakePage
 from tests.rig import Killed, Rig
 
@@ -107,6 +107,48 @@ async def test_what_a_person_said_outlives_any_crash(tmp_path: Path, asked: str)
             assert line > 5
             return
     raise AssertionError("the run never came to its end")
+
+
+@pytest.mark.parametrize("verdict", ["done", "not-done", "skip"])
+async def test_a_decision_that_was_written_down_counts_wherever_decide_died(
+    tmp_path: Path, verdict: runs.Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`decide` is killed behind each of its lines in turn: once the decision stands there nobody is asked again, and it is kept to."""
+
+    async def die(_target: str, _page: FakePage) -> None:
+        raise Killed
+
+    for line in range(1, 10):
+        rig = Rig(tmp_path / str(line), flow(OPEN, PAY % "", "{id: end, type: transform, expr: 1}"))
+        rig.site.before_click = die
+        with pytest.raises(Killed):
+            await rig.start()
+        rig.site.before_click = None
+        rig.die()
+        assert (await rig.resume()).status == "paused"
+        rig.die()
+        passed: list[crashes.CrashPoint] = []
+
+        def hook(point: crashes.CrashPoint, passed: list[crashes.CrashPoint] = passed, line: int = line) -> None:
+            passed.append(point)
+            if len(passed) == line:
+                raise Killed
+
+        with monkeypatch.context() as patched:
+            patched.setattr(crashes, "hook", hook)
+            try:
+                runs.decide(settings.Settings(home=rig.home), rig.id, verdict)
+            except Killed:
+                pass
+            else:
+                assert line > 3
+                return
+        ended = await rig.resume()
+        if crashes.CrashPoint.DECIDED not in passed:
+            assert (line, ended.status) == (1, "paused")
+            continue
+        assert (line, ended.status, rig.site.deeds) == (line, "passed", ["css=pay"] if verdict == "not-done" else [])
+    raise AssertionError("`decide` never came to its end")
 
 
 @pytest.mark.parametrize("keep", [True, False])
