@@ -9,6 +9,20 @@ How = Literal["confirm", "verify", "nothing"]
 
 ORDERS = 5
 
+START, END = "start", "end"
+"""The parts of a checkout before its first order and behind its last one; each order is a part by its number."""
+
+
+def part_of(path: str, event: str) -> str | None:
+    """The part that begins with a scope's entry; None where none does."""
+    loop, _slash, inner = path.partition("/")
+    if inner or not loop.startswith("each"):
+        return None
+    if loop == "each":
+        return END if event == "committed" else None
+    return loop.rpartition("-")[2].removesuffix("]") if event == "opened" else None
+
+
 _VERIFY = {
     "add": '[{text: "1", target: {test_id: in-cart}}]',
     "pay": '[{url: "**/receipts/*"}]',

@@ -1,4 +1,4 @@
-"""Within a command that is to die: it tells of every crash point that it passes, and ends with SIGKILL at the one that it was told.
+"""Within a command that is to die: it tells of every crash point that it passes, and ends with SIGKILL at those that it was told.
 
 It also tells of all that it brings to the disk, so that a power cut can be played. What it tells stands in a file, which outlives it.
 """
@@ -10,27 +10,28 @@ import dataclasses
 import json
 import os
 import signal
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime import crashes
-from tests.kills import controls, disk
+from runtime import crashes, journal
+from tests.kills import controls, disk, flow
 
 VARIABLE = "RUNOPS_TEST_MORTAL"
 """The environment variable that makes a forked command mortal."""
 
-ANY = "any"
-
 
 @dataclasses.dataclass(frozen=True)
 class Fate:
-    """When a command is to die."""
+    """When a command is to die: at the first of these moments to which it comes."""
 
     record: str
     """The file that it tells its things to."""
-    point: str = ""
-    """The name of a crash point, or ``any``; empty for one that lives."""
-    number: int = 1
-    """At which passing of it, from 1."""
+    points: Sequence[tuple[str, str, int]] = ()
+    """The part of the checkout, the name of a crash point, and at which passing of it in that part, from 1."""
+    any: int = 0
+    """At which crash point, whatever it is, from 1; 0 for none."""
+    begins: bool = True
+    """Whether it begins the checkout, and does not go on with it."""
     control: str = ""
     """The control that is in force."""
 
@@ -42,22 +43,37 @@ class Fate:
 def install(fate: Fate) -> None:
     """Take the fate upon this process."""
     record = os.open(fate.record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    passed: collections.Counter[str] = collections.Counter()
+    passed: collections.Counter[tuple[str, str]] = collections.Counter()
+    deadly = {tuple(each) for each in fate.points}
+    part = _watch_parts(flow.START if fate.begins else "")
 
     def tell(what: dict[str, Any]) -> None:
         os.write(record, json.dumps(what).encode() + b"\n")
 
     def hook(point: crashes.CrashPoint) -> None:
-        passed[point] += 1
-        passed[ANY] += 1
-        tell({"point": point, "number": passed[point]})
-        if fate.point in (point, ANY) and passed[fate.point] == fate.number:
+        moment = part(), str(point)
+        passed[moment] += 1
+        tell({"point": [*moment, passed[moment]]})
+        if (*moment, passed[moment]) in deadly or passed.total() == fate.any:
             os.kill(os.getpid(), signal.SIGKILL)
 
     crashes.hook = hook
     disk.watch(tell)
     if fate.control:
         controls.BREAK[fate.control]()
+
+
+def _watch_parts(now: str) -> Callable[[], str]:
+    """In which part of the checkout this process is; nothing while it is in one that an earlier process began."""
+    scope = journal.Journal.scope
+
+    def watched(self: journal.Journal, path: str, event: str, *more: Any, **fields: Any) -> Any:
+        nonlocal now
+        now = flow.part_of(path, event) or now
+        return scope(self, path, event, *more, **fields)
+
+    journal.Journal.scope = watched
+    return lambda: now
 
 
 def install_from(environment: dict[str, str]) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import collections
-import dataclasses
+import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from runtime.crashes import CrashPoint
 from tests.kills import flow
-from tests.kills.trial import MODES, At, Case, Held
+from tests.kills.trial import MODES, At, Case, Held, Mode, Report
 
 DEED_POINTS = (
     CrashPoint.BEFORE_CALL,
@@ -20,70 +19,87 @@ DEED_POINTS = (
 )
 """The crash points of one deed, in order. Between the last two of the first three and the others the shop has its request."""
 
-LATEST_SECOND = 12
-"""The last crash point at which a resume is killed too; hardly one passes fewer."""
+LATEST = 12
+"""The last crash point at which a resume is killed; hardly one passes fewer."""
 
 CONTROLS = (
-    Case("power", "confirm", At(CrashPoint.DEED_OVER, 2), control="no-sync", orders=1),
-    Case("surviving", "confirm", At(CrashPoint.RESULT_APPENDED, 2), control="result-first", orders=1),
-    Case("gone", "confirm", At(CrashPoint.DEED_OVER, 2), control="deaf", orders=1),
-    Case("gone", "confirm", At(CrashPoint.RESULT_APPENDED, 2), control="unjudged", orders=1),
+    Case("power", "confirm", (At("1", CrashPoint.DEED_OVER, 2),), control="no-sync", orders=1),
+    Case("surviving", "confirm", (At("1", CrashPoint.RESULT_APPENDED, 2),), control="result-first", orders=1),
+    Case("gone", "confirm", (At("1", CrashPoint.DEED_OVER, 2),), control="deaf", orders=1),
+    Case("gone", "confirm", (At("1", CrashPoint.RESULT_APPENDED, 2),), control="unjudged", orders=1),
 )
 """For each way of being wrong a kill that shows it."""
 
+Kill = At | Held
+Way = tuple[Mode, flow.How]
 
-def every(passed: Sequence[str], seed: int) -> list[Case]:
-    """A case for each moment of a checkout in each mode; ``passed`` are the crash points of one that was left alone.
+
+def every(passed: Iterable[tuple[str, str, int]], seed: int) -> dict[Way, list[Kill]]:
+    """Each moment of a checkout in each mode; ``passed`` are the crash points of one that was left alone.
 
     Where the deeds have no ``confirm``, each moment of a deed once in each mode: which deed is drawn.
     """
     chance = random.Random(seed)
-    counts: collections.Counter[str] = collections.Counter()
-    points: list[At | Held] = []
-    for point in passed:
-        counts[point] += 1
-        points.append(At(point, counts[point]))
-    for order in range(1, flow.ORDERS + 1):
-        points += _held(order, chance)
-    cases = [Case(mode, "confirm", point) for mode in MODES for point in points]
-    cases += [
-        Case(mode, how, point)
-        for mode in MODES
-        for how in ("verify", "nothing")
-        for point in _of_one_deed(flow.ORDERS, chance)
-    ]
-    chance.shuffle(cases)
-    return [dataclasses.replace(case, second=chance.randint(1, LATEST_SECOND)) for case in cases]
+    orders = [str(order) for order in range(1, flow.ORDERS + 1)]
+    moments: list[Kill] = [At(*each) for each in passed]
+    for order in orders:
+        moments += _held(order, chance)
+    ways: dict[Way, list[Kill]] = {}
+    for mode in MODES:
+        ways[mode, "confirm"] = list(moments)
+        for how in ("verify", "nothing"):
+            ways[mode, how] = _of_one_deed(orders, chance)
+    return ways
 
 
-def drawn(count: int, orders: int, seed: int) -> list[Case]:
-    """So many moments of deeds, drawn by ``seed``: each mode, each way of finding out and each moment is among them."""
+def cases(ways: Mapping[Way, Iterable[Kill]], seed: int, orders: int = flow.ORDERS) -> list[Case]:
+    """Checkouts in which each of these moments is once to come: each has as many as it has parts."""
     chance = random.Random(seed)
-    hows: list[flow.How] = ["confirm", "verify", "nothing", "confirm"]
-    moments = [*_of_one_deed(orders, chance), *_of_one_deed(orders, chance)]
+    parts = [flow.START, *(str(order) for order in range(1, orders + 1)), flow.END]
+    found: list[Case] = []
+    for (mode, how), moments in ways.items():
+        by_part = {part: [each for each in moments if each.part == part] for part in parts}
+        for each in by_part.values():
+            chance.shuffle(each)
+        for kills in itertools.zip_longest(*by_part.values()):
+            there = tuple(each for each in kills if each is not None)
+            again = tuple(chance.randint(1, LATEST) for _ in there)
+            found.append(Case(mode, how, there, again, orders=orders))
+    chance.shuffle(found)
+    return found
+
+
+def left(ways: Mapping[Way, Iterable[Kill]], reports: Iterable[Report]) -> dict[Way, list[Kill]]:
+    """The moments to which no checkout came."""
+    reached = {(each.case.mode, each.case.how, kill) for each in reports for kill in each.reached}
+    return {way: [each for each in moments if (*way, each) not in reached] for way, moments in ways.items()}
+
+
+def drawn(seed: int) -> list[Case]:
+    """Twelve moments of deeds, drawn by ``seed``, in six checkouts: each mode, each way of finding out and each moment is among them."""
+    chance = random.Random(seed)
+    others: list[flow.How] = ["verify", "nothing", "confirm"]
+    chance.shuffle(others)
+    ways: list[Way] = [(mode, "confirm") for mode in MODES]
+    ways.extend(zip(MODES, others, strict=True))
+    firsts, seconds = (_of_one_deed([order], chance) for order in ("1", "2"))
     return [
-        Case(
-            MODES[number % len(MODES)],
-            hows[number // len(MODES) % len(hows)],
-            moments[number % len(moments)],
-            second=chance.randint(1, LATEST_SECOND),
-            orders=orders,
-        )
-        for number in range(count)
+        Case(mode, how, pair, (chance.randint(1, LATEST), chance.randint(1, LATEST)), orders=2)
+        for (mode, how), pair in zip(ways, zip(firsts, chance.sample(seconds, len(seconds)), strict=True), strict=False)
     ]
 
 
-def _of_one_deed(orders: int, chance: random.Random) -> list[At | Held]:
-    """Every moment of a deed, each of another one."""
-    moments: list[At | Held] = [At(point, chance.randint(1, 2 * orders)) for point in DEED_POINTS]
-    return moments + _held(chance.randint(1, orders), chance)[:: chance.choice([1, -1])][:2]
+def _of_one_deed(orders: Sequence[str], chance: random.Random) -> list[Kill]:
+    """Every moment of a deed, each of another one; in order of their moments, but for those at which the shop has the request."""
+    moments: list[Kill] = [At(chance.choice(orders), point, chance.randint(1, 2)) for point in DEED_POINTS]
+    return moments + _held(chance.choice(orders), chance)[:: chance.choice([1, -1])][:2]
 
 
-def _held(order: int, chance: random.Random) -> list[At | Held]:
+def _held(order: str, chance: random.Random) -> list[Kill]:
     """The moments at which the shop has the request of a deed of the order."""
     return [
-        Held("add", order, "before", goes_on=chance.choice([True, False])),
-        Held("add", order, "after"),
-        Held("pay", order, "after"),
-        Held("pay", order, "before", goes_on=chance.choice([True, False])),
+        Held(order, "add", "before", goes_on=chance.choice([True, False])),
+        Held(order, "add", "after"),
+        Held(order, "pay", "after"),
+        Held(order, "pay", "before", goes_on=chance.choice([True, False])),
     ]

@@ -1,7 +1,9 @@
-"""One checkout that dies as it is told, twice, and is gone on with to its end; the shop's ledger is the judge."""
+"""One checkout that dies as it is told, again and again, and is gone on with to its end; the shop's ledger is the judge."""
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -9,6 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +32,10 @@ SECONDS = 180.0
 """How long a command may take. None does; one that hangs is to be seen."""
 
 MOST_LIVES = 12
+"""Besides those that end as they were told to."""
+
+LOOK_SECONDS = 0.1
+"""Between two looks at what the shop holds."""
 
 KINDS = {"add": "cart", "pay": "checkout"}
 """What the deeds are in the shop's ledger."""
@@ -38,49 +45,48 @@ KINDS = {"add": "cart", "pay": "checkout"}
 class Held:
     """The engine dies while the shop has its request: not carried out yet, or carried out and not answered."""
 
+    part: str
+    """The order, by its number from 1."""
     deed: Literal["add", "pay"]
-    order: int
-    """From 1."""
     moment: Moment
     goes_on: bool = True
     """Whether the shop carries out what it has, once the engine is dead."""
 
     def __str__(self) -> str:
         what = "answer-held" if self.moment == "after" else "received" + ("" if self.goes_on else "-and-dropped")
-        return f"{what} {self.deed}#{self.order}"
+        return f"{what} {self.deed}#{self.part}"
 
 
 @dataclasses.dataclass(frozen=True)
 class At:
     """The engine dies at a crash point."""
 
+    part: str
+    """The order, by its number from 1; or before the first, or behind the last one (``flow.START``, ``flow.END``)."""
     point: str
     number: int
-    """At which passing of it, from 1."""
+    """At which passing of it in this part, from 1."""
 
     def __str__(self) -> str:
-        return f"{self.point}#{self.number}"
+        return f"{self.point}#{self.part}.{self.number}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What is to be done to one checkout."""
+    """What is to be done to one checkout: the engine dies at each of these moments, and in between whoever goes on dies too."""
 
     mode: Mode
     how: flow.How
-    first: At | Held
-    second: int = 0
-    """At which crash point, from 1, the resume dies too; 0: it lives."""
+    kills: tuple[At | Held, ...] = ()
+    """At most one in each part, in the order of the parts."""
+    again: tuple[int, ...] = ()
+    """For each kill, at which crash point, from 1, the resume behind it dies too. Where there are fewer, it lives."""
     control: str = ""
     orders: int = flow.ORDERS
 
     def __str__(self) -> str:
-        again = f", then at point {self.second}" if self.second else ""
-        return f"{self.mode}, {self.how}: killed at {self.first}{again}"
-
-
-class NotReached(Exception):
-    """The run ended before it came to where it should have died."""
+        kills = ", ".join(map(str, self.kills))
+        return f"{self.mode}, {self.how}: killed at {kills}; resumes at their points {', '.join(map(str, self.again))}"
 
 
 @dataclasses.dataclass
@@ -90,6 +96,8 @@ class Report:
     case: Case
     kills: list[str] = dataclasses.field(default_factory=list)
     """Where it was killed, each as mode and point."""
+    reached: list[At | Held] = dataclasses.field(default_factory=list)
+    """Those of the case's kills to which it came. Others lie in a part that a resume had begun before it died."""
     resumed: int = 0
     paused: int = 0
     lost: list[str] = dataclasses.field(default_factory=list)
@@ -125,6 +133,7 @@ class Trial:
             folder, {str(each): each.stat().st_size for each in files}, {str(each) for each in files}
         )
         self._read = 0
+        self._last: At | Held | None = None
         self.output: Any = None
 
     @property
@@ -135,8 +144,7 @@ class Trial:
     def run(self) -> Report:
         """Kill it, go on, judge."""
         try:
-            self._first_life()
-            self._go_on()
+            self._lives()
             self._judge()
         except Exception as error:  # noqa: BLE001 - whatever it is, it was found
             self.report.wrong.append(f"{type(error).__name__}: {error}")
@@ -146,45 +154,82 @@ class Trial:
             self._end_browsers()
         return self.report
 
-    def passed(self) -> list[str]:
-        """The crash points that were passed so far, in order."""
-        return [each["point"] for each in disk.read(self._record) if "point" in each]
+    def passed(self) -> list[tuple[str, str, int]]:
+        """The crash points that were passed so far, in order: part, name, and at which passing in that part of that process."""
+        return [tuple(each["point"]) for each in disk.read(self._record) if "point" in each]
 
     # Its lives
 
-    def _first_life(self) -> None:
-        first = self.case.first
-        if isinstance(first, At) and not first.number:
-            return  # this one is left alone
-        if isinstance(first, At):
-            if self._life(first.point, first.number) is not None:
-                raise NotReached(str(first))
-            return
-        path = f"/cart/{self.orders[first.order - 1]}/{first.deed}"
-        self._shop.switch("hold", path, method="POST", moment=first.moment)
-        with self._start("", 1) as engine:
-            (held,) = self._shop.wait("held", path=path, timeout=120)
-            os.kill(engine.pid, signal.SIGKILL)
-            engine.wait(SECONDS)
-        self._died(str(first))
-        self._shop.api("POST", "/_release", {"id": held["id"], "go_on": first.goes_on})
+    def _lives(self) -> None:
+        """Begin; go on whenever it died or waits for an answer, until it has passed."""
+        left, again = list(self.case.kills), list(self.case.again)
+        in_resume = 0
+        for _ in range(2 * len(left) + MOST_LIVES):
+            ended = self._life([] if in_resume else left, in_resume)
+            in_resume = 0
+            if ended is None:
+                if self._last is not None:
+                    # What lies in a part that was gone through is not to come any more.
+                    left = left[left.index(self._last) + 1 :]
+                    in_resume = again.pop(0) if again else 0
+                continue
+            said = json.loads(ended.stdout) if ended.stdout else {}
+            told = said["runs"][0] if "runs" in said else said
+            if ended.returncode == 0:
+                self.output = told["output"]
+                return
+            if ended.returncode != 4:
+                raise RuntimeError(f"exit {ended.returncode}: {ended.stderr[-1500:]}")
+            self._answer(told["question"])
+        raise RuntimeError("it does not end")
 
-    def _life(self, point: str, number: int) -> subprocess.CompletedProcess[str] | None:
-        """Begin or go on; None where it died as it was told."""
+    def _life(self, kills: Sequence[At | Held], in_resume: int) -> subprocess.CompletedProcess[str] | None:
+        """Begin or go on; None where it died, and ``_last`` is then the one of ``kills`` at which it did."""
         before = len(self.passed())
-        with self._start(point, number) as engine:
-            ended = engine.wait(SECONDS)
+        self._last = None
+        points = [(each.part, each.point, each.number) for each in kills if isinstance(each, At)]
+        held = {self._path(each): each for each in kills if isinstance(each, Held)}
+        switches = [self._shop.switch("hold", path, method="POST", moment=each.moment) for path, each in held.items()]
+        with self._start(points, in_resume) as engine, concurrent.futures.ThreadPoolExecutor(1) as pool:
+            ending = pool.submit(engine.wait, SECONDS)
+            waits = self._wait_for_held(held, ending)
+            if waits is not None:
+                os.kill(engine.pid, signal.SIGKILL)
+            ended = ending.result()
+        for each in switches:
+            self._shop.api("DELETE", f"/_switch/{each}")
         if "Traceback" in ended.stderr:
             self.report.wrong.append(f"a traceback: {ended.stderr[-800:]}")
         if ended.returncode != -signal.SIGKILL:
             return ended
-        self._died(self.passed()[-1] if len(self.passed()) > before else "?")
+        if waits is not None:
+            self._last = held[waits["path"]]
+            self._died(str(self._last))
+            self._shop.api("POST", "/_release", {"id": waits["id"], "go_on": self._last.goes_on})
+        else:
+            part, point, number = self.passed()[-1] if len(self.passed()) > before else ("", "?", 0)
+            self._last = next((each for each in kills if each == At(part, point, number)), None)
+            self._died(str(At(part, point, number)))
+        if self._last is not None:
+            self.report.reached.append(self._last)
         return None
 
-    def _start(self, point: str, number: int) -> warm.Forked:
-        fate = mortal.Fate(str(self._record), point, number, self.case.control)
+    def _wait_for_held(self, held: Mapping[str, Held], ending: concurrent.futures.Future[Any]) -> dict[str, Any] | None:
+        """The first request that the shop holds; None where the engine ended before."""
+        while held and not ending.done():
+            if found := [each for each in self._shop.held() if each["path"] in held]:
+                return found[0]
+            concurrent.futures.wait([ending], timeout=LOOK_SECONDS)
+        return None
+
+    def _path(self, held: Held) -> str:
+        return f"/cart/{self.orders[int(held.part) - 1]}/{held.deed}"
+
+    def _start(self, points: Sequence[tuple[str, str, int]], in_resume: int) -> warm.Forked:
+        begins = not self._begun()
+        fate = mortal.Fate(str(self._record), points, in_resume, begins, self.case.control)
         arguments = ["resume", "last", "--json"]
-        if not self._begun():
+        if begins:
             arguments = ["run", "flow.yaml", "--inputs", "inputs.json", "--json"]
         else:
             self.report.resumed += 1
@@ -203,23 +248,6 @@ class Trial:
         self._read = len(told)
         if self.case.mode == "power":
             self._disk.cut()
-
-    def _go_on(self) -> None:
-        """Resume until it has passed; the first resume dies too, where the case says so and it gets that far."""
-        ended = self._life(mortal.ANY, self.case.second) if self.case.second else None
-        for _ in range(MOST_LIVES):
-            ended = ended or self._life("", 1)
-            assert ended is not None
-            said = json.loads(ended.stdout) if ended.stdout else {}
-            told = said["runs"][0] if "runs" in said else said
-            if ended.returncode == 0:
-                self.output = told["output"]
-                return
-            if ended.returncode != 4:
-                raise RuntimeError(f"exit {ended.returncode}: {ended.stderr[-1500:]}")
-            self._answer(told["question"])
-            ended = None
-        raise RuntimeError("it does not end")
 
     def _answer(self, question: dict[str, Any]) -> None:
         """Answer a question truthfully, as a person would who looks at the site."""
@@ -290,18 +318,19 @@ class Trial:
         """End the browser that a killed engine left, by what its file says of it; wait until nothing of it is there."""
         for file in self.home.glob("private/*/browser.json"):
             state = json.loads(file.read_text())
-            left = [each for pid in (state["watcher"], state["chromium"]) if (each := _process(pid)) is not None]
-            left += [child for each in left for child in each.children(recursive=True)]
+            left = [each for pid in (state["watcher"], state["chromium"]) for each in _with_children(pid)]
             for each in left:
-                if each.is_running():
+                with contextlib.suppress(psutil.NoSuchProcess):
                     each.kill()
             psutil.wait_procs(left, timeout=20)
             for folder in state["folders"]:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _process(pid: int) -> psutil.Process | None:
+def _with_children(pid: int) -> list[psutil.Process]:
+    """The process and all that came of it; none where it ended meanwhile."""
     try:
-        return psutil.Process(pid)
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
     except psutil.NoSuchProcess:
-        return None
+        return []
