@@ -34,9 +34,13 @@ _CONFIRM = {
 """What the page of an order shows that tells, by its test id, and when the deed has happened."""
 
 
-def text(how: How) -> str:
-    """The workflow file."""
-    return _TEXT.replace("ADD-KNOWS", _knows("add", how)).replace("PAY-KNOWS", _knows("pay", how))
+def text(how: How, timeout: float = 10) -> str:
+    """The workflow file; ``timeout`` is that of its deeds, in seconds."""
+    return (
+        _TEXT.replace("TIMEOUT", f"{timeout:g}")
+        .replace("ADD-KNOWS", _knows("add", how))
+        .replace("PAY-KNOWS", _knows("pay", how))
+    )
 
 
 def _knows(deed: Literal["add", "pay"], how: How) -> str:
@@ -87,6 +91,7 @@ nodes:
           - id: add
             type: browser_action
             action: click
+            timeout: TIMEOUT
             target: {role: button, name: Add to cart, within: {css: "#articles tbody tr", nth: 0}}ADD-KNOWS
           - {id: cart, type: browser_action, action: goto, url: "{{ inputs.base_url }}/cart/{{ ref }}"}
           - {id: name, type: browser_action, action: fill, target: {label: Name}, value: "Ada {{ ref }}"}
@@ -94,6 +99,7 @@ nodes:
           - id: pay
             type: browser_action
             action: click
+            timeout: TIMEOUT
             target: {role: button, name: Pay}PAY-KNOWS
           # A deed that was found to have happened leaves the page elsewhere: what follows goes where it must be.
           - {id: open_receipt, type: browser_action, action: goto, url: "{{ inputs.base_url }}/receipts/{{ ref }}-1"}

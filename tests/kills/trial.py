@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -33,6 +34,9 @@ SECONDS = 180.0
 
 MOST_LIVES = 12
 """Besides those that end as they were told to."""
+
+CONTROL_SECONDS = 3
+"""How long a control waits for the button of a deed that it should not do again, and that is not there any more."""
 
 LOOK_SECONDS = 0.1
 """Between two looks at what the shop holds."""
@@ -125,7 +129,7 @@ class Trial:
         self.orders = [f"{name}-{number}" for number in range(1, case.orders + 1)]
         given = {"base_url": shop.url, "references": self.orders}
         files = [
-            self._project.write("flow.yaml", flow.text(case.how)),
+            self._project.write("flow.yaml", flow.text(case.how, CONTROL_SECONDS if case.control else 10)),
             self._project.write("inputs.json", json.dumps(given)),
         ]
         self._record = folder.parent / f"{name}.record"
@@ -322,9 +326,19 @@ class Trial:
             for each in left:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     each.kill()
-            psutil.wait_procs(left, timeout=20)
+            until = time.monotonic() + SECONDS
+            while not all(map(_is_over, left)) and time.monotonic() < until:
+                time.sleep(0.01)
             for folder in state["folders"]:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_over(process: psutil.Process) -> bool:
+    """Whether it has ended; that nobody has taken notice of it yet does not matter."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _with_children(pid: int) -> list[psutil.Process]:
