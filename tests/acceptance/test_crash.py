@@ -12,55 +12,15 @@ from typing import Any, Literal
 import psutil
 import pytest
 
+from tests import shop_flows
 from tests.benchmarks import forms
 from tests.command import Project
 from tests.shop_process import Shop
 
-CONFIRM = """
-        confirm:
-          settle: 2
-          nodes:
-            - {id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ order.number }}"}
-            - {id: status, type: browser_query, query: text, target: {test_id: status}}
-          done: "{{ status == 'paid' }}"
-"""
-VERIFY = """
-        verify: [{text: paid, target: {role: row, has_text: "{{ order.number }}"}}]
-"""
-
-WORKFLOW = """
-version: 1
-name: Pay
-inputs: {base_url: {type: string}}
-secrets: [SHOP_PASSWORD]
-nodes:
-  - id: sign_in
-    type: group
-    nodes:
-      - {id: login, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
-      - {id: user, type: browser_action, action: fill, target: {label: Username}, value: admin}
-      - {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}
-      - {id: submit, type: browser_action, action: click, target: {role: button, name: Sign in}, effect: idempotent, verify: [{url: "**/orders"}]}
-  - id: orders
-    type: browser_query
-    query: extract
-    target: {css: "#orders tbody tr"}
-    fields: {number: td.no}
-  - id: each
-    type: iterate
-    over: "{{ orders }}"
-    as: order
-    key: "{{ order.number }}"
-    nodes:
-      - id: pay
-        type: browser_action
-        action: click
-        target: {role: button, name: Pay, within: {role: row, has_text: "{{ order.number }}"}}
-"""
-
+WORKFLOW = shop_flows.sign_in("Pay") + shop_flows.PAY_EACH
 PAY = "/orders/.*/pay"
 How = Literal["confirm", "nothing"]
-KNOWS: dict[How, str] = {"confirm": VERIFY + CONFIRM, "nothing": ""}
+KNOWS: dict[How, str] = {"confirm": shop_flows.VERIFY + shop_flows.CONFIRM, "nothing": ""}
 
 
 class Operator:

@@ -11,6 +11,7 @@ from pathlib import Path
 import junitparser
 import pytest
 
+from tests import shop_flows
 from tests.command import TIMEOUT, Project
 
 ADD = """\
@@ -21,16 +22,6 @@ nodes:
   - {id: sum, type: transform, expr: "{{ inputs.n + 1 }}"}
   - {id: check, type: transform, expr: "{{ 1 // inputs.n }}"}
 output: "{{ sum }} {{ check }}"
-"""
-
-WAITING = """
-import pathlib, time
-
-def until_told():
-    pathlib.Path("begun").touch()
-    while not pathlib.Path("go").exists():
-        time.sleep(0.02)
-    return "told"
 """
 
 WAIT = """
@@ -145,7 +136,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def test_of_two_with_a_new_key_one_begins(project: Project) -> None:
     """Started at once: there is one run; the other command ends 1 and says who holds it, and asked again it tells the result."""
     project.environment |= {"RUNOPS_PYTHON_MODULES": "waiting", "PYTHONPATH": str(project.folder)}
-    project.write("waiting.py", WAITING)
+    project.write("waiting.py", shop_flows.WAITING)
     project.write("wait.yaml", WAIT)
     both = [project.start("run", "wait.yaml", "--resume-if-exists", "k") for _ in range(2)]
     try:

@@ -15,25 +15,13 @@ import psutil
 import pytest
 
 from runtime import running, secrets, settings
+from tests import shop_flows
 from tests.command import Project
 from tests.shop_process import Shop
 
 SECRET = 'tr0ub4dor & "3" ünd mehr'
 
-SIGN_IN = """
-version: 1
-name: Mirror
-inputs: {base_url: {type: string}}
-secrets: [SHOP_PASSWORD]
-nodes:
-  - id: sign_in
-    type: group
-    nodes:
-      - {id: login, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
-      - {id: user, type: browser_action, action: fill, target: {label: Username}, value: admin}
-      - {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}
-      - {id: submit, type: browser_action, action: click, target: {role: button, name: Sign in}, effect: idempotent, verify: [{url: "**/orders"}]}
-"""
+SIGN_IN = shop_flows.sign_in("Mirror")
 
 PLACES: dict[str, str] = {
     "title": "{id: title, type: browser_action, action: wait, verify: [{title: Nothing like it}], timeout: 1, on_error: continue}",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from tests import shop_flows
+
 How = Literal["confirm", "verify", "nothing"]
 """What the author gave the deeds for finding out whether they happened."""
 
@@ -62,22 +64,9 @@ def _knows(deed: Literal["add", "pay"], how: How) -> str:
     return "".join(f"\n            {line}" for line in lines)
 
 
-_TEXT = """
-version: 1
-name: Check out
-inputs:
-  base_url: {type: string}
-  references: {type: list}
-secrets: [SHOP_PASSWORD]
-nodes:
-  - id: sign_in
-    type: group
-    nodes:
-      - {id: login, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
-      - {id: user, type: browser_action, action: fill, target: {label: Username}, value: admin}
-      - {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}
-      - {id: submit, type: browser_action, action: click, target: {role: button, name: Sign in}, effect: idempotent, verify: [{url: "**/orders"}]}
-  - id: each
+_TEXT = (
+    shop_flows.sign_in("Check out", f"{shop_flows.BASE_URL}, references: {{type: list}}")
+    + """  - id: each
     type: iterate
     over: "{{ inputs.references }}"
     as: ref
@@ -107,3 +96,4 @@ nodes:
       - {id: fetch, type: browser_action, action: download, target: {role: link, name: Download receipt}}
 output: {orders: "{{ each }}"}
 """
+)
