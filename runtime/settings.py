@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shutil
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -46,6 +47,12 @@ def _absolute(path: Path) -> Path:
     return path.expanduser().absolute()
 
 
+def _program(given: Any) -> Any:
+    """A bare name is that of a program on PATH, as in a shell; everything else is a path."""
+    found = shutil.which(given) if isinstance(given, str) and os.sep not in given else None
+    return found or given
+
+
 def _names(value: Any) -> Any:
     return [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
 
@@ -64,8 +71,8 @@ class Settings(BaseSettings):
 
     home: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=find_home)
     """Folder that keeps runs; by default ``.runops``, found by walking up."""
-    browser: Annotated[Path, AfterValidator(_absolute)] | None = None
-    """Path of the browser to drive; by default one is looked for."""
+    browser: Annotated[Path, AfterValidator(_absolute), BeforeValidator(_program)] | None = None
+    """Path of the browser to drive, or its name on PATH; by default one is looked for."""
     browser_mode: Literal["own", "shared"] | None = None
     """``own``: a browser process for each run, which survives the engine; ``shared``: an isolated context. By default what the workflow says."""
     headed: bool = False
@@ -162,8 +169,9 @@ def _project_table() -> dict[str, Any]:
                 mend=f"did you mean `{near[0]}`?" if near else f"known settings: {', '.join(Settings.model_fields)}",
             )
     for name in ("home", "browser"):
-        if isinstance(values.get(name), str):
-            values[name] = file.parent / Path(values[name]).expanduser()
+        given = _program(values.get(name)) if name == "browser" else values.get(name)
+        if isinstance(given, str):
+            values[name] = file.parent / Path(given).expanduser()
     return values
 
 

@@ -40,6 +40,28 @@ def test_each_place_wins_over_the_next(here: Path, monkeypatch: pytest.MonkeyPat
     assert settings.load(linger=1.0, headed=None).linger == 1
 
 
+def test_a_browser_may_be_named_as_in_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bare name is looked up on PATH, from the environment and from pyproject.toml; what is not there, and what has a slash, is a path."""
+    program, here = tmp_path / "bin" / "my-chrome", tmp_path / "here"
+    for each in (program.parent, here):
+        each.mkdir()
+    program.write_text("")
+    program.chmod(0o755)
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PATH", str(program.parent))
+    for given, meant in (
+        ("my-chrome", program),
+        ("./my-chrome", here / "my-chrome"),
+        ("no-chrome", here / "no-chrome"),
+    ):
+        monkeypatch.setenv("RUNOPS_BROWSER", given)
+        assert settings.load().browser == meant
+        monkeypatch.delenv("RUNOPS_BROWSER")
+        (here / "pyproject.toml").write_text(f"[tool.runops]\nbrowser = '{given}'\n")
+        assert settings.load().browser == meant
+        (here / "pyproject.toml").unlink()
+
+
 def test_a_browser_does_not_linger_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where `CI` is set nobody comes back for the browser."""
     monkeypatch.setenv("CI", "true")
