@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal
 
 from playwright.async_api import Error, Locator, Page
@@ -149,9 +148,15 @@ class Tab(deeds.Deeds, readings.Readings):
             self.dialogs.leaving = False
         return self.page.url
 
-    def opening(self, name: str | None) -> AbstractAsyncContextManager[None]:
+    @contextlib.asynccontextmanager
+    async def opening(self, name: str | None) -> AsyncGenerator[None]:
         """The deed within opens a tab: wait for it, and call it ``name``. Without a name nothing is waited for."""
-        return contextlib.nullcontext() if name is None else self._run.tabs.opening(name, self)
+        if name is None:
+            yield
+            return
+        await self._run.settled()
+        async with self._run.tabs.opening(name, self):
+            yield
 
     async def wait_on(self, seconds: float, late: Callable[[], RunOpsError]) -> None:
         """Wait a little for something outside the page; raises what happened instead, or ``late()`` when the time is up."""

@@ -37,6 +37,10 @@ class Circumstances(Told, Protocol):
         """A deed begins: answers lost before it are forgotten. Raises where documents are no longer guarded."""
         ...
 
+    async def settled(self) -> None:
+        """Wait until no tab is there that is none of the site's."""
+        ...
+
     @property
     def desk(self) -> Desk:
         """Where files arrive that the site gives."""

@@ -55,6 +55,8 @@ class Session:
         """Tabs that are none of the run's own: ``confirm`` looks in them."""
         self._unseen = list(unseen)
         self._lost: str | None = None
+        self._reading: asyncio.Task[Captured] | None = None
+        """The last reading of the state; nobody may wait for it any more."""
         self._closed_already = False
         for page in context.pages:
             self.tabs.add(page)
@@ -159,22 +161,37 @@ class Session:
             del self._fresh[page]
 
     async def capture(self) -> Captured:
-        """The browser's state, to rebuild from."""
+        """The browser's state, to rebuild from. Raises SiteError ``checkpoint-failed``."""
         for tab in self.tabs.all():
             if tab.dialog is not None:
                 raise checkpoint.failed("a dialog is open")
-        if self._unseen:
-            await self._see()
-        names = {page: name for name, page in self.tabs.named.items()}
-        shown = {tab.page: names.get(tab.page) for tab in self.tabs.all()}
+        reading = asyncio.ensure_future(self._read(self._reading))
+        self._reading = reading
+        # Where nobody waits for it any more, nobody else takes note of how it ended.
+        reading.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             async with asyncio.timeout(None) as limit:
                 with contextlib.ExitStack() as meanwhile:
                     for tab in self.tabs.all():
                         meanwhile.enter_context(tab.dialogs.cutting(limit))
-                    return await checkpoint.capture(self._context, shown, self.page.page)
+                    return await asyncio.shield(reading)
         except TimeoutError:
+            # Playwright's driver goes on with it all the same, in blank tabs that it opens and closes.
             raise checkpoint.failed("a dialog opened") from None
+
+    async def settled(self) -> None:
+        """Wait for the end of a reading of the state that was let go of: until then a tab may be there that is none of the site's."""
+        if self._reading is not None:
+            await asyncio.wait([self._reading], timeout=self.patience.left())
+
+    async def _read(self, earlier: asyncio.Task[Captured] | None) -> Captured:
+        if earlier is not None:
+            await asyncio.wait([earlier])
+        names = {page: name for name, page in self.tabs.named.items()}
+        shown = {tab.page: names.get(tab.page) for tab in self.tabs.all()}
+        if self._unseen:
+            await self._see()
+        return await checkpoint.capture(self._context, shown, self.page.page)
 
     async def _see(self) -> None:
         """Have Playwright know of all origins in which something may be stored; only a checkpoint needs that, so the first one pays for it."""
@@ -200,6 +217,8 @@ class Session:
         """End the browser, or with ``keep`` let go of it; what is closed already stays as it is."""
         if not self._closed_already:
             self._closed_already = True
+            if self._reading is not None:
+                self._reading.cancel()
             await self.desk.close()
             await self._end(keep)
 

@@ -73,6 +73,7 @@ async def driven(request: pytest.FixtureRequest, in_each_mode: dict[Mode, Sessio
     browser = in_each_mode[request.param]
     browser.bound(10)
     yield browser
+    await browser.settled()
     before = list(browser.page.page.context.pages)
     fresh = await browser.page.page.context.new_page()
     browser.tabs.begin({"main": fresh}, fresh)
@@ -373,7 +374,7 @@ async def test_a_tab_with_a_dialog_can_be_closed(driven: Session, shown: site.Si
 
 
 async def test_a_dialog_that_opens_while_the_state_is_read(driven: Session, shown: site.Site) -> None:
-    """Whenever it opens, the state is read before it, or not at all; nothing waits for the dialog."""
+    """Whenever it opens, the state is read before it, or not at all; nothing waits for the dialog, and no later state has a tab more for it."""
     for delay in range(0, 60, 4):
         await driven.page.goto(shown.page("/soon", f"<script>setTimeout(() => confirm('Now?'), {delay})</script>"))
         async with asyncio.timeout(10):
@@ -382,6 +383,7 @@ async def test_a_dialog_that_opens_while_the_state_is_read(driven: Session, show
         driven.bound(10)
         assert await driven.page.asked(None) == "Now?"
         await driven.page.answer(accept=True, text=None)
+        assert len((await driven.capture()).urls) == 1
 
 
 @pytest.mark.parametrize("mode", ["own", "shared"])
