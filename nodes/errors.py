@@ -7,6 +7,8 @@ RunOpsError
 ├── UsageError       whoever typed the command
 ├── SiteError        the site (or the author, where the site has changed)
 │   └── OriginRefused    a document from an origin that the workflow does not allow
+├── ModelError       the model or its provider (or the author, where the answer does not fit)
+├── BudgetReached    whoever set the budget: the run goes on with a larger one
 ├── LogError         the operator: the log is damaged or cannot be written
 │   └── RunHeld          another living process holds the run
 ├── Paused           a person: a question or a crash decision
@@ -106,9 +108,26 @@ class OriginRefused(SiteError):
     """The page tried to load a document from an origin that the workflow does not allow. Never caught by ``handle``."""
 
 
+class ModelError(RunOpsError):
+    """A request to a model gave no answer that can be used."""
+
+    who = "model"
+    exit = 1
+
+
+class BudgetReached(RunOpsError):
+    """A request would have gone beyond a budget, so it was not sent; the run can be resumed.
+
+    Never caught by ``handle``, ``on_error`` or ``each_error``: what was granted is not to be had by another way.
+    """
+
+    who = "budget"
+    exit = 5
+
+
 def can_be_passed(error: RunOpsError) -> bool:
     """Whether the author may let the run go on after it (``on_error``, ``each_error``, ``handle``)."""
-    return isinstance(error, AuthorError | SiteError) and not isinstance(error, OriginRefused)
+    return isinstance(error, AuthorError | SiteError | ModelError) and not isinstance(error, OriginRefused)
 
 
 class LogError(RunOpsError):

@@ -34,6 +34,8 @@ SECTIONS = {
     "The page": "site",
     "The command and its settings": "usage",
     "This machine": "setup",
+    "The model": "model",
+    "The budget": "budget",
     "The log": "operator",
     "A person": "paused",
     "Interrupted": "cancelled",
