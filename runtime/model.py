@@ -1,0 +1,370 @@
+"""The one place that knows the ``openai`` client: a request of ours in, an answer of ours or ``Failed`` out.
+
+One call here is one try. What is tried again, what it may cost and what is written down stands in ``runtime.models``. The client's own
+retries are off: they would send a request a second time that nobody has seen, paid for twice, and carry no idempotency key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, NoReturn, cast
+
+import openai
+from openai.types import responses
+
+from nodes.errors import ModelError, RunOpsError, SetupError
+from nodes.values import Json
+from runtime.models import profiles
+from runtime.models.exchange import Answer, Request, Usage
+from runtime.models.failures import Failed, retry_after
+from runtime.secrets import MASK, SHORTEST
+
+Progress = Callable[[int], None]
+"""Told how many characters of the answer have come."""
+
+STALL_SECONDS = 60.0
+"""How long an answer that comes in pieces may stand still."""
+
+TRANSIENT_CODES = frozenset({"server_error", "rate_limit_exceeded", "vector_store_timeout", "overloaded_error"})
+"""Codes with which a response fails that may go right another time."""
+
+QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded"})
+"""Codes of a 429 that no waiting mends."""
+
+CANCEL_SECONDS = 5.0
+"""How long the cancellation of a background response may take."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Manner:
+    """How a request is carried out."""
+
+    store: bool = False
+    """Whether the server keeps the response. Always said, because servers differ in what they do unasked."""
+    previous: str | None = None
+    """The id of a kept response that stands for all messages but those after the last answer."""
+
+
+class Client:
+    """Requests to one server. ``close`` it at the end."""
+
+    def __init__(self, base_url: str, key: str, profile: profiles.Profile) -> None:
+        """Nothing is sent yet. ``profile`` says what the server can do."""
+        self.base_url = base_url
+        self._key = key
+        self._profile = profile
+        self._client = openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0)
+
+    async def ask(
+        self, request: Request, seconds: float, manner: Manner | None = None, progress: Progress | None = None
+    ) -> Answer:
+        """The answer, within ``seconds``. Raises Failed."""
+        manner = manner or Manner()
+        heard = _Heard()
+        async with self._failing(seconds, heard):
+            body = self._body(request, manner)
+            if self._profile.streaming:
+                return await self._streamed(body, heard, progress)
+            return _answer(await self._client.responses.create(**body))
+
+    async def submit(self, request: Request, seconds: float, manner: Manner | None = None) -> str:
+        """Have the server work on the request while nobody is connected; the id under which to ask for the answer. Raises Failed."""
+        manner = dataclasses.replace(manner or Manner(), store=True)
+        async with self._failing(seconds, _Heard()):
+            response = _response(await self._client.responses.create(**self._body(request, manner), background=True))
+            return response.id
+
+    async def fetch(self, response: str, seconds: float) -> Answer | None:
+        """The answer of a background response; None while the server is still at it. Raises Failed."""
+        async with self._failing(seconds, _Heard()):
+            found = _response(await self._client.responses.retrieve(response))
+            return None if found.status in ("queued", "in_progress") else _answer(found)
+
+    async def cancel(self, response: str) -> None:
+        """Have the server give up a background response. Never raises: there is nobody left to mind."""
+        with contextlib.suppress(openai.OpenAIError, TimeoutError):
+            async with asyncio.timeout(CANCEL_SECONDS):
+                await self._client.responses.cancel(response)
+
+    async def close(self) -> None:
+        """End the connections."""
+        await self._client.close()
+
+    def _body(self, request: Request, manner: Manner) -> dict[str, Any]:
+        """The request as the API takes it."""
+        messages, instructions = list(request.messages), request.instructions
+        body: dict[str, Any] = {"model": request.model, "store": manner.store, "max_output_tokens": request.max_output}
+        if manner.previous is not None:
+            body["previous_response_id"] = manner.previous
+            answers = [number for number, each in enumerate(messages) if each.role == "assistant"]
+            messages = messages[answers[-1] + 1 :] if answers else messages
+        if request.schema is not None:
+            if self._profile.schemas == "none":
+                instructions = f"{instructions}\n\n{in_words(request.schema)}"
+            else:
+                strict = self._profile.schemas == "strict"
+                body["text"] = {
+                    "format": {"type": "json_schema", "name": "answer", "schema": request.schema, "strict": strict}
+                }
+        if instructions:
+            body["instructions"] = instructions
+        body["input"] = [{"role": each.role, "content": each.text} for each in messages]
+        return body
+
+    async def _streamed(self, body: dict[str, Any], heard: _Heard, progress: Progress | None) -> Answer:
+        """Raises Failed where the stream ends before its response has: the client itself would say nothing."""
+        async with await self._client.responses.create(**body, stream=True) as stream:
+            events = aiter(stream)
+            while True:
+                try:
+                    async with asyncio.timeout(STALL_SECONDS):
+                        event: Any = await anext(events)
+                except StopAsyncIteration:
+                    raise _broken("the stream ended before the answer did", heard) from None
+                except TimeoutError:
+                    raise _broken(f"the stream stood still for {STALL_SECONDS:g} s", heard) from None
+                match getattr(event, "type", None):
+                    case "response.output_text.delta":
+                        heard.text += event.delta
+                        if progress is not None:
+                            progress(len(heard.text))
+                    case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled":
+                        return _answer(event.response, heard.text)
+                    case "error":
+                        raise _failed(
+                            getattr(event, "code", None), str(getattr(event, "message", "")), heard.text, None
+                        )
+                    case _:
+                        pass
+
+    @contextlib.asynccontextmanager
+    async def _failing(self, seconds: float, heard: _Heard) -> AsyncGenerator[None]:
+        """Turn whatever goes wrong within into Failed; nothing takes longer than ``seconds``."""
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            raise Failed(
+                ModelError(
+                    "model-timeout",
+                    f"the model did not answer within {seconds:.3g} s",
+                    mend="give it more time: `model_timeout` for one request, the node's `timeout` for all of them",
+                    evidence=self._where(),
+                ),
+                again=True,
+                partial=heard.text,
+            ) from None
+        except openai.APIStatusError as error:
+            raise self._refused(error, heard) from None
+        except openai.APIConnectionError as error:
+            raise self._unreached(error, heard) from None
+        except openai.APIError as error:
+            # An `error` event that the client itself noticed, or a body that is none of the API's.
+            raise _failed(error.code, self._plain(error.message), heard.text, None) from None
+        except openai.OpenAIError as error:
+            raise self._unusable(self._plain(str(error))) from None
+        except UnicodeEncodeError:
+            raise self._unusable("the key, or the address, has characters that no header can hold") from None
+
+    def _unusable(self, message: str) -> Failed:
+        error = SetupError(
+            "model-key-refused",
+            f"the client cannot be used: {message}",
+            mend="look at RUNOPS_MODEL_KEY and `model_base_url`",
+            evidence=self._where(),
+        )
+        return Failed(error, sent=False)
+
+    def _unreached(self, error: openai.APIConnectionError, heard: _Heard) -> Failed:
+        cause = self._plain(str(error.__cause__ or error) or type(error.__cause__ or error).__name__)
+        if heard.text:
+            return _broken(f"the connection broke in the middle of the answer: {cause}", heard)
+        return Failed(
+            ModelError(
+                "model-unreachable",
+                f"{self.base_url} does not answer: {cause}",
+                mend="look at `model_base_url`, and whether the server runs; `runops doctor --model` asks it",
+                evidence=self._where(),
+            ),
+            again=True,
+        )
+
+    def _refused(self, error: openai.APIStatusError, heard: _Heard) -> Failed:
+        """What a status that is no success means for whoever must act."""
+        status, code = error.status_code, error.code
+        message = self._plain(error.message)
+        headers: Mapping[str, str] = error.response.headers
+        evidence: dict[str, Json] = {**self._where(), "status": status, **({"code": code} if code else {})}
+
+        def because(kind: type[RunOpsError], name: str, said: str, mend: str) -> RunOpsError:
+            return kind(name, f"{said}: {message}", mend=mend, evidence=evidence)
+
+        match status:
+            case 401 | 403:
+                mend = "look at RUNOPS_MODEL_KEY (or OPENAI_API_KEY), and at what the key is allowed to do"
+                return Failed(because(SetupError, "model-key-refused", "the server refuses the key", mend), sent=False)
+            case 400 | 404 if code == "previous_response_not_found":
+                mend = "the whole conversation is sent again; nothing is to be done"
+                return Failed(
+                    because(ModelError, "model-chain-lost", "the server has lost the response", mend), sent=False
+                )
+            case 404:
+                mend = "set `model` to one that the server has; `runops doctor --model` lists them"
+                return Failed(
+                    because(SetupError, "model-unknown", "the server does not know the model, or the address", mend),
+                    sent=False,
+                )
+            case 429 if code in QUOTA_CODES or getattr(error, "type", None) in QUOTA_CODES:
+                mend = "look at the account's plan and bills: waiting does not mend this"
+                return Failed(because(ModelError, "model-quota", "the account has no quota left", mend), sent=False)
+            case 429:
+                mend = "wait, ask for less at once, or for a higher limit"
+                limited = because(ModelError, "model-rate-limited", "the server has had too many requests", mend)
+                return Failed(limited, again=True, wait=retry_after(headers), partial=heard.text, sent=False)
+            case _ if status in (408, 409, 425) or status >= 500:
+                mend = "try again later; the provider's status page may say more"
+                broken = because(ModelError, "model-failed", f"the server failed with {status}", mend)
+                return Failed(broken, again=True, wait=retry_after(headers), partial=heard.text)
+            case _:
+                mend = "the message says what the server does not take; `runops doctor --model` finds out what it can"
+                return Failed(
+                    because(ModelError, "model-request-refused", f"the server refuses the request with {status}", mend),
+                    sent=False,
+                )
+
+    def _where(self) -> dict[str, Json]:
+        return {"server": self.base_url}
+
+    def _plain(self, message: str) -> str:
+        """A message of the server, in one line, without the key."""
+        message = " ".join(message.split())
+        return message.replace(self._key, MASK) if len(self._key) >= SHORTEST else message
+
+
+@dataclasses.dataclass(slots=True)
+class _Heard:
+    """What has come of an answer."""
+
+    text: str = ""
+
+
+def in_words(schema: Mapping[str, Json]) -> str:
+    """A schema as part of a prompt, for servers that take none."""
+    import json
+
+    return (
+        f"Answer with JSON that fits this JSON Schema, and with nothing else:\n{json.dumps(schema, ensure_ascii=False)}"
+    )
+
+
+def _response(found: object) -> responses.Response:
+    if not isinstance(found, responses.Response):
+        _nonsense(found)
+    return found
+
+
+def _nonsense(found: object) -> NoReturn:
+    seen = " ".join(str(found).split())[:200]
+    error = SetupError(
+        "model-unknown",
+        f"the server answers with something that is no response: {seen}",
+        mend="look at `model_base_url`: it usually ends with /v1",
+    )
+    raise Failed(error)
+
+
+def _answer(found: object, heard: str = "") -> Answer:
+    """What a terminal response says. Raises Failed where it is none that can be used."""
+    response = _response(found)
+    usage = _usage(response)
+    text = _text(response)
+    if (refusal := _refusal(response)) is not None:
+        error = ModelError(
+            "model-refused",
+            f"the model refuses to answer: {refusal}",
+            mend="change the instruction or the input; the same again is refused again",
+            evidence={"refusal": refusal},
+        )
+        raise Failed(error, partial=text or heard, usage=usage)
+    if response.status == "incomplete":
+        reason = (response.incomplete_details.reason if response.incomplete_details else None) or "unknown"
+        mend = "give the node a larger `max_output`" if reason == "max_output_tokens" else "change what is asked"
+        error = ModelError(
+            "model-cut-short",
+            f"the answer is not complete: {reason}",
+            mend=mend,
+            evidence={"reason": reason, "text": text or heard},
+        )
+        raise Failed(error, partial=text or heard, usage=usage)
+    if response.status in ("failed", "cancelled") or response.error is not None:
+        code = response.error.code if response.error else response.status
+        message = response.error.message if response.error else f"the response is {response.status}"
+        raise _failed(code, message, text or heard, usage)
+    reasoning = tuple(
+        summary.text for item in _output(response) if item.type == "reasoning" for summary in item.summary or ()
+    )
+    return Answer(text, usage, str(response.model), response.id or "", reasoning)
+
+
+def _output(response: responses.Response) -> list[Any]:
+    # A server that is only compatible may leave it out.
+    return [*(cast("list[Any] | None", response.output) or ())]
+
+
+def _parts(response: responses.Response, kind: str) -> list[Any]:
+    messages = [item for item in _output(response) if item.type == "message"]
+    return [part for item in messages for part in item.content or () if part.type == kind]
+
+
+def _text(response: responses.Response) -> str:
+    return "".join(part.text for part in _parts(response, "output_text"))
+
+
+def _refusal(response: responses.Response) -> str | None:
+    return next((part.refusal for part in _parts(response, "refusal")), None)
+
+
+def _usage(response: responses.Response) -> Usage | None:
+    told = response.usage
+    if told is None:
+        return None
+    # Servers that are only compatible may leave out the details.
+    inputs: Any = getattr(told, "input_tokens_details", None)
+    outputs: Any = getattr(told, "output_tokens_details", None)
+    return Usage(
+        input=told.input_tokens or 0,
+        cached=getattr(inputs, "cached_tokens", None) or 0,
+        output=told.output_tokens or 0,
+        reasoning=getattr(outputs, "reasoning_tokens", None) or 0,
+    )
+
+
+def _broken(message: str, heard: _Heard) -> Failed:
+    error = ModelError(
+        "model-stream-broken",
+        message,
+        mend="try again later; a proxy between here and the server may cut long answers",
+        evidence={"text": heard.text[-500:]} if heard.text else None,
+    )
+    return Failed(error, again=True, partial=heard.text)
+
+
+def _failed(code: str | None, message: str, partial: str, usage: Usage | None) -> Failed:
+    """A response, or a stream, that says itself that it failed."""
+    if code in QUOTA_CODES:
+        error = ModelError(
+            "model-quota",
+            f"the account has no quota left: {message}",
+            mend="look at the account's plan and bills: waiting does not mend this",
+        )
+        return Failed(error, partial=partial, usage=usage)
+    error = ModelError(
+        "model-rate-limited" if code == "rate_limit_exceeded" else "model-failed",
+        f"the server failed while it answered: {message}",
+        mend="try again later; the provider's status page may say more",
+        evidence={"code": code} if code else None,
+    )
+    return Failed(error, again=code is None or code in TRANSIENT_CODES, partial=partial, usage=usage)
