@@ -38,6 +38,27 @@ class CrashPoint(enum.StrEnum):
     """The state's file is on the disk, and no entry names it."""
     CHECKPOINT_APPENDED = "checkpoint-appended"
 
+    # A request to a model
+    USER = "user"
+    """What the model is told is appended."""
+    REQUESTED = "requested"
+    """The request is announced, and not on the disk."""
+    REQUEST_SYNCED = "request-synced"
+    """The announcement is on the disk, and nothing is sent."""
+    SUBMITTED = "submitted"
+    """The id of a response in the background is appended, and not on the disk."""
+    SUBMISSION_SYNCED = "submission-synced"
+    """That id is on the disk, and nobody has asked for the answer."""
+    ANSWER_CAME = "answer-came"
+    """The answer, or what came in its place, is here, and nothing of it is appended."""
+    REASONING = "reasoning"
+    ASSISTANT = "assistant"
+    """The answer is appended, and not on the disk."""
+    EXCHANGE_SYNCED = "exchange-synced"
+    """The answer is on the disk, and nothing is made of it."""
+    MODEL_ERROR = "model-error"
+    """What went wrong is appended, and the request is not sent again yet."""
+
     # A large value
     BLOB = "blob"
     """A blob is on the disk, and no entry names it."""

@@ -91,14 +91,18 @@ def _whole(line: bytes) -> int | None:
 
 
 def _holds_synced(tail: bytes) -> bool:
-    """Whether a line in it was brought to the disk before anything else was done: the call of a deed, a pause, an end."""
+    """Whether a line in it was brought to the disk before anything else was done: the call of a deed, a request to a model or its answer, a pause, an end."""
     for line in tail.split(b"\n"):
         try:
             entry = log.decode(line)
         except log.BadLine:
             continue
         match entry:
-            case log.Call(effect="effect") | log.Note(name="paused" | "ended"):
+            case (
+                log.Call(effect="effect")
+                | log.Assistant()
+                | log.Note(name="requested" | "submitted" | "paused" | "ended")
+            ):
                 return True
             case _:
                 pass

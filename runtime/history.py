@@ -13,6 +13,7 @@ from typing import Literal
 
 from nodes.values import Json
 from runtime import log
+from runtime.models import ledger
 
 Verdict = Literal["done", "not-done", "skipped"]
 
@@ -162,6 +163,8 @@ class History:
         """What a person answered to the questions of a step, by its path."""
         self.decisions: dict[str, str] = {}
         """What a person decided about a step that may be the repetition of an earlier deed, by its path: ``done``, ``not-done``, ``skip``."""
+        self.ledger = ledger.Ledger()
+        """What the run has had with models, and what it cost."""
         self._by_call: dict[str, Attempt] = {}
         self._setters: list[Attempt] = []
         for entry in entries:
@@ -187,10 +190,23 @@ class History:
                     self.page = entry.page
             case log.Checkpoint():
                 self.checkpoint = entry
+            case (
+                log.Note(name="requested" | "submitted")
+                | log.User()
+                | log.Reasoning()
+                | log.Assistant()
+                | log.ModelError()
+            ):
+                self.ledger.add(entry, self._asker(entry.thread))
             case log.Note(name="changed"):
                 self._changed(entry)
             case log.Note():
                 self._note(entry)
+
+    def _asker(self, thread: str) -> str:
+        """The path of the step that has this thread with a model."""
+        attempt = self._by_call.get(thread.partition(":")[2])
+        return attempt.call.path if attempt is not None else ""
 
     def _seen(self, path: str, thread: str) -> None:
         if thread == log.RUN_THREAD and path not in self.attempts and path not in self.scopes:
@@ -230,7 +246,7 @@ class History:
                 self.answers[str(entry.data["path"])] = entry.data["answers"]
             case "ended":
                 self._ended(entry)
-            case "tail-cut" | "changed":
+            case "tail-cut" | "changed" | "requested" | "submitted":
                 pass
 
     def _changed(self, entry: log.Note) -> None:
@@ -310,6 +326,15 @@ class History:
         """The attempt of the step at ``path`` that says what became of it."""
         attempts = self.attempts.get(path)
         return deciding(attempts) if attempts else None
+
+    def cut_short(self, path: str) -> list[str]:
+        """The threads, the latest first, in which attempts of the step asked a model and were ended by a crash, since one of them came to a result."""
+        threads: list[str] = []
+        for attempt in reversed(self.attempts.get(path, [])):
+            if attempt.result is not None and attempt.result.status != "interrupted":
+                break
+            threads.append(log.model_thread(attempt.call.call))
+        return threads
 
     def next_number(self, path: str) -> int:
         """The number of the next attempt of the step at ``path``, from 1."""

@@ -83,9 +83,28 @@ class Journal:
 
     def note(self, name: log.NoteName, **data: Json) -> log.Note:
         """Write a note."""
-        written = self._append(log.Note(name=name, data=self.masker.json(data)))
+        return self.noted(name, data, log.RUN_THREAD)
+
+    def noted(self, name: log.NoteName, data: dict[str, Json], thread: str) -> log.Note:
+        """Write a note of a thread."""
+        written = self._append(log.Note(thread=thread, name=name, data=self.masker.json(data)))
         crash_point(CrashPoint(name))
         return written
+
+    def said(self, entry: log.User | log.Reasoning | log.Assistant | log.ModelError, text: str, path: str) -> None:
+        """Write what was said to a model, or by it: ``entry`` with ``text``, masked, in a blob where it is large."""
+        fields = {"text": self.masker.text(text)}
+        if not isinstance(entry, log.Reasoning | log.ModelError):
+            value = self._value(text, path)
+            fields = {"text": value.get("value"), "blob": value.get("blob")}
+        written = self._append(entry.model_copy(update=fields))
+        crash_point(CrashPoint(written.kind.replace("_", "-")))
+
+    def text_of(self, entry: log.User | log.Assistant) -> str:
+        """What was said, from its blob where it stands in one."""
+        if entry.blob is not None:
+            return str(json.loads(self._store.blob(entry.blob.sha256)))
+        return entry.text or ""
 
     def barrier(self) -> None:
         """Everything written is on the disk when this returns."""

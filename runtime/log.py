@@ -14,6 +14,13 @@ from nodes.values import Json
 
 FORMAT = 1
 RUN_THREAD = "run"
+
+
+def model_thread(call: str) -> str:
+    """The thread of what a call has with a model."""
+    return f"model:{call}"
+
+
 SUM = b',"sum":"'
 SUM_LENGTH = len(SUM) + len('00000000"}')
 
@@ -143,8 +150,82 @@ class Checkpoint(Entry):
     """Of the file's bytes."""
 
 
+class User(Entry):
+    """What a model is told: the question, or what was wrong with its last answer."""
+
+    kind: Literal["user"] = "user"
+    text: str | None = None
+    blob: Blob | None = None
+
+
+class Reasoning(Entry):
+    """A summary of what a model thought before the answer that follows."""
+
+    kind: Literal["reasoning"] = "reasoning"
+    text: str
+
+
+class Usage(Piece):
+    """Tokens of one request, as the server counted them."""
+
+    input: int
+    cached: int
+    output: int
+    reasoning: int
+
+
+Source = Literal["model", "cassette", "log"]
+"""Where an answer came from: a model, a cassette, or an earlier attempt of the step that a crash ended."""
+
+
+class Assistant(Entry):
+    """A model's answer: it closes the exchange that the last request began."""
+
+    kind: Literal["assistant"] = "assistant"
+    key: str
+    """What tells the request from others: the SHA-256 of its normalised form."""
+    source: Source
+    text: str | None = None
+    blob: Blob | None = None
+    model: str
+    """As the server names it."""
+    response: str | None = None
+    """The response's id."""
+    usage: Usage | None = None
+    dollars: str | None = None
+    """What it cost: a decimal number; null where the price is not known, or nothing was paid."""
+    seconds: float | None = None
+
+
+class ModelError(Entry):
+    """A request that brought no answer."""
+
+    kind: Literal["model_error"] = "model_error"
+    error: dict[str, Json]
+    text: str | None = None
+    """What had come of the answer."""
+    usage: Usage | None = None
+    dollars: str | None = None
+    seconds: float | None = None
+    again: float | None = None
+    """Seconds after which it is sent again; null where it is not."""
+    free: Literal[True] | None = None
+    """The server did not work on it, so it cost nothing."""
+
+
 NoteName = Literal[
-    "claimed", "changed", "tail-cut", "restoring", "restored", "judged", "paused", "decided", "answered", "ended"
+    "claimed",
+    "changed",
+    "tail-cut",
+    "restoring",
+    "restored",
+    "judged",
+    "paused",
+    "decided",
+    "answered",
+    "requested",
+    "submitted",
+    "ended",
 ]
 
 
@@ -156,7 +237,7 @@ class Note(Entry):
     data: dict[str, Json]
 
 
-AnyEntry = Scope | Call | Result | Checkpoint | Note
+AnyEntry = Scope | Call | Result | Checkpoint | User | Reasoning | Assistant | ModelError | Note
 _ADAPTER: TypeAdapter[AnyEntry] = TypeAdapter(Annotated[AnyEntry, Field(discriminator="kind")])
 
 

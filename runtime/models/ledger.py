@@ -1,0 +1,150 @@
+"""What a run has had with models, folded from its log: every request with what it cost, and the answers that a resumed run need not pay again."""
+
+from __future__ import annotations
+
+import dataclasses
+import decimal
+from collections.abc import Iterable, Iterator
+
+from nodes.values import Json
+from runtime import log
+
+
+@dataclasses.dataclass(slots=True)
+class Spent:
+    """One request to a model: a row of the cost ledger."""
+
+    line: int
+    """The line of the log with which it was announced; of an answer from a cassette its own."""
+    at: str
+    path: str
+    """The step that asked."""
+    thread: str
+    model: str
+    """As it was asked for; as the server names it once it has answered."""
+    estimate: int
+    """Tokens of the input, as they were reckoned before it was sent."""
+    limit: int
+    """Tokens that the answer might have."""
+    status: str = "open"
+    """``ok``; ``error``; ``open`` while nothing has come of it, also where its process died."""
+    source: log.Source = "model"
+    usage: log.Usage | None = None
+    dollars: decimal.Decimal | None = None
+    seconds: float = 0.0
+    free: bool = False
+    """Whether the server did not work on it."""
+    error: str | None = None
+    response: str | None = None
+    """The id of the response, once it is known."""
+    key: str = ""
+
+    @property
+    def paid(self) -> bool:
+        """Whether it costs anything, for all that is known."""
+        return self.source == "model" and not self.free
+
+
+class Ledger:
+    """The fold. ``add`` takes the entries of model threads in order."""
+
+    def __init__(self) -> None:
+        self.rows: list[Spent] = []
+        self._open: dict[str, Spent] = {}
+        self._answers: dict[str, dict[str, log.Assistant]] = {}
+        self._waiting: dict[str, dict[str, str]] = {}
+        self.exchanges = 0
+        """How many answers the run has had, from models and from its cassette; one that was used again counts once."""
+
+    def add(self, entry: log.AnyEntry, path: str) -> None:
+        """Take an entry of the step at ``path``; those that are none of a model's say nothing here."""
+        match entry:
+            case log.Note(name="requested"):
+                data = entry.data
+                row = Spent(
+                    entry.seq,
+                    entry.at,
+                    path,
+                    entry.thread,
+                    str(data["model"]),
+                    int(data["estimate"]),
+                    int(data["limit"]),
+                    key=str(data["key"]),
+                )
+                self.rows.append(row)
+                self._open[entry.thread] = row
+            case log.Note(name="submitted"):
+                key, response = str(entry.data["key"]), str(entry.data["response"])
+                self._waiting.setdefault(entry.thread, {})[key] = response
+                if (row := self._open.get(entry.thread)) is not None:
+                    row.response = response
+            case log.Assistant():
+                self._answered(entry, path)
+            case log.ModelError():
+                row = self._open.pop(entry.thread, None)
+                if row is not None:
+                    row.status, row.usage, row.free = "error", entry.usage, bool(entry.free)
+                    row.dollars, row.seconds = _decimal(entry.dollars), entry.seconds or 0.0
+                    row.error = str(entry.error.get("code"))
+                    # What was asked for in the background came to nothing: nobody asks for it again.
+                    self._waiting.get(entry.thread, {}).pop(row.key, None)
+            case _:
+                pass
+
+    def _answered(self, entry: log.Assistant, path: str) -> None:
+        self._answers.setdefault(entry.thread, {})[entry.key] = entry
+        self._waiting.get(entry.thread, {}).pop(entry.key, None)
+        row = self._open.pop(entry.thread, None)
+        if entry.source != "log":
+            self.exchanges += 1
+        if row is None:
+            if entry.source != "cassette":
+                return
+            row = Spent(entry.seq, entry.at, path, entry.thread, entry.model, 0, 0, key=entry.key)
+            self.rows.append(row)
+        row.status, row.source, row.usage, row.model = "ok", entry.source, entry.usage, entry.model
+        row.dollars, row.seconds = _decimal(entry.dollars), entry.seconds or 0.0
+        row.response = entry.response
+
+    def answer(self, threads: Iterable[str], key: str) -> log.Assistant | None:
+        """The answer that one of these threads has to the request of that key."""
+        return next((found for each in threads if (found := self._answers.get(each, {}).get(key)) is not None), None)
+
+    def waiting(self, threads: Iterable[str], key: str) -> str | None:
+        """The id of the background response to the request of that key, which one of these threads asked for and never had."""
+        return next((found for each in threads if (found := self._waiting.get(each, {}).get(key)) is not None), None)
+
+    def of(self, path: str | None = None) -> Iterator[Spent]:
+        """The requests of the step at ``path``, or all of them."""
+        return (row for row in self.rows if path is None or row.path == path)
+
+    def totals(self, path: str | None = None) -> dict[str, Json] | None:
+        """What was spent, rolled up, as the log and programs read it; None where no model was asked.
+
+        ``dollars`` is a text, and null where the price of any request that may have been paid for is unknown.
+        """
+        rows = list(self.of(path))
+        if not rows:
+            return None
+        paid = [row for row in rows if row.paid]
+        known = all(row.dollars is not None for row in paid)
+        money = sum((row.dollars for row in paid if row.dollars is not None), decimal.Decimal(0))
+        return {
+            "requests": len(rows),
+            "paid": len(paid),
+            "input_tokens": sum(row.usage.input for row in rows if row.usage),
+            "cached_tokens": sum(row.usage.cached for row in rows if row.usage),
+            "output_tokens": sum(row.usage.output for row in rows if row.usage),
+            "reasoning_tokens": sum(row.usage.reasoning for row in rows if row.usage),
+            "dollars": plain(money) if known else None,
+            "seconds": round(sum(row.seconds for row in rows), 3),
+        }
+
+
+def plain(dollars: decimal.Decimal) -> str:
+    """A sum of money as text, without an exponent."""
+    return f"{dollars.normalize():f}" if dollars else "0"
+
+
+def _decimal(text: str | None) -> decimal.Decimal | None:
+    return decimal.Decimal(text) if text is not None else None
