@@ -105,7 +105,7 @@ class Client:
             if self._profile.schemas == "none":
                 instructions = f"{instructions}\n\n{in_words(request.schema)}"
             else:
-                strict = self._profile.schemas == "strict"
+                strict = request.strict and self._profile.schemas == "strict"
                 body["text"] = {
                     "format": {"type": "json_schema", "name": "answer", "schema": request.schema, "strict": strict}
                 }

@@ -82,6 +82,29 @@ class Settings(BaseSettings):
     linger: float = Field(default_factory=_default_linger, ge=0, le=30 * 24 * 3600, allow_inf_nan=False)
     """Seconds for which a browser waits for ``resume`` after its engine was killed: 12 hours, or 0 where ``CI`` is set."""
 
+    model: str | None = Field(default=None, min_length=1)
+    """The model that nodes ask, as its provider names it. There is no default: names of models go stale."""
+    model_cognition: str | None = Field(default=None, min_length=1)
+    """The model of ``cognition`` nodes, where it is another one."""
+    model_agent: str | None = Field(default=None, min_length=1)
+    """The model of ``agent`` nodes, where it is another one."""
+    model_director: str | None = Field(default=None, min_length=1)
+    """The model of the Director, where it is another one."""
+    model_summary: str | None = Field(default=None, min_length=1)
+    """The model that sums up long conversations, where it is another one."""
+    model_base_url: str | None = Field(default=None, pattern=r"^https?://[^\s]+$")
+    """Where the provider's Responses API is, usually ending with ``/v1``; by default ``OPENAI_BASE_URL``, else OpenAI's own."""
+    model_profile: Literal["openai", "azure", "openrouter", "vllm", "ollama", "compatible"] | None = None
+    """What the provider can do (docs/models.md); by default what is known of the address."""
+    model_timeout: float = Field(default=60.0, gt=0, le=24 * 3600, allow_inf_nan=False)
+    """Seconds that one request to a model may take."""
+    model_store: bool = False
+    """Whether the provider may keep what it is sent: then a conversation goes on from there, and is not sent as a whole."""
+    model_background: bool = False
+    """Whether the provider works on a request while nobody is connected; a run that died fetches the answer. Implies ``model_store``."""
+    model_calls: Literal["live", "record", "replay", "none"] = "live"
+    """``live``: models are asked; ``record``: and a cassette is written; ``replay``: the cassette answers, no model is asked; ``none``: a file that would ask is refused."""
+
     python_modules: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = ()
     """Python modules whose functions a workflow may call (``python: module:function``); by default none. In a variable, separated by commas."""
 

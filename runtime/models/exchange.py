@@ -29,9 +29,11 @@ class Request:
     messages: tuple[Message, ...]
     """The thread, oldest first; the last one is the user's."""
     schema: dict[str, Json] | None
-    """JSON Schema in strict form that the answer's text must fit; None for free text."""
+    """JSON Schema that the answer's text must fit; None for free text."""
     max_output: int
     """Tokens that the answer may have, reasoning included. Always sent."""
+    strict: bool = True
+    """Whether the schema is in the strict form, so that a server can be made to keep to it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
