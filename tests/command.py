@@ -57,13 +57,15 @@ class Project:
             preexec_fn=prepare,  # noqa: PLW1509 — tests start no threads
         )
 
-    def runops(self, *arguments: str, prepare: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
-        """Run `runops` to its end."""
+    def runops(
+        self, *arguments: str, prepare: Callable[[], None] | None = None, seconds: float = TIMEOUT
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `runops` to its end; one that takes longer than ``seconds`` fails the test."""
         if prepare is None and (server := warm_server()) is not None and server.takes(self.environment):
-            return server.run(arguments, self.folder, self.environment, TIMEOUT)
+            return server.run(arguments, self.folder, self.environment, seconds)
         with self.start(*arguments, prepare=prepare) as process:
             try:
-                out, err = process.communicate(timeout=TIMEOUT)
+                out, err = process.communicate(timeout=seconds)
             except BaseException:
                 process.kill()
                 raise

@@ -212,6 +212,7 @@ def _import_all() -> None:
 def _become(request: dict[str, object], files: Sequence[int]) -> int:
     """Be the command."""
     from runtime.cli import main
+    from tests import one_browser
     from tests.kills import mortal
 
     for number, file in enumerate(files):
@@ -222,6 +223,7 @@ def _become(request: dict[str, object], files: Sequence[int]) -> int:
     assert isinstance(environment, dict)
     assert isinstance(arguments, list)
     mortal.install_from(environment)
+    one_browser.install_from(environment)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["runops", *arguments]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,17 @@ import psutil
 import pytest
 import yaml
 
-from tests import site
+from tests import one_browser, site
 from tests.command import Project
 
 HERE = Path(__file__).parent
+FORM = (HERE / "bad_runs.html").read_text()
+
+ALONE = ("sites", "dialogs and tabs", "pauses")
+"""The groups whose runs are commands of their own, with a browser of their own. So is each run that brings pages of its own."""
+
+SECONDS = 300.0
+"""How long the runs of a group may take."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +53,11 @@ class BadRun:
     """Paths at which the processes that show the run's pages are killed."""
 
     @property
+    def brings_pages(self) -> bool:
+        """Whether its site has more than the page that all have."""
+        return any((self.pages, self.redirects, self.drops, self.hangs, self.crashes))
+
+    @property
     def file(self) -> str:
         """The workflow."""
         lines = "".join(f"  {line}\n" for line in self.nodes.strip("\n").split("\n"))
@@ -61,7 +75,7 @@ class BadRun:
             end.wait(60)
             return site.Answer(drop=True)
 
-        for path, body in {"/form": (HERE / "bad_runs.html").read_text(), **self.pages}.items():
+        for path, body in {"/form": FORM, **self.pages}.items():
             served.page(path, body)
         for path, to in self.redirects.items():
             served.redirect(path, to)
@@ -87,44 +101,103 @@ def kill_pages(project: Path) -> None:
                     child.kill()
 
 
+def groups() -> dict[str, list[BadRun]]:
+    """All of them, by the name of their group."""
+    table: dict[str, list[dict[str, Any]]] = yaml.safe_load((HERE / "bad_runs.yaml").read_text())
+    return {name: [BadRun(**case) for case in group] for name, group in table.items()}
+
+
 def cases() -> list[BadRun]:
     """All of them."""
-    table: dict[str, list[dict[str, Any]]] = yaml.safe_load((HERE / "bad_runs.yaml").read_text())
-    return [BadRun(**case) for group in table.values() for case in group]
+    return [case for group in groups().values() for case in group]
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
-def test_what_goes_wrong_is_told_with_its_step_and_its_mend(case: BadRun, tmp_path: Path) -> None:
-    """The exit code, the stable code, the step path, what was seen and what to do; no traceback; `show` says the same."""
-    project, end = Project(tmp_path), threading.Event()
+def alone() -> list[BadRun]:
+    """Those that are commands of their own."""
+    return [case for name, group in groups().items() for case in group if name in ALONE or case.brings_pages]
+
+
+def together() -> dict[str, list[BadRun]]:
+    """Those that one command runs with others of their group, by the name of the group."""
+    return {
+        name: [case for case in group if not case.brings_pages] for name, group in groups().items() if name not in ALONE
+    }
+
+
+def judge(case: BadRun, code: int, screen: str, *results: dict[str, Any]) -> None:
+    """The exit code, the stable code, the step path, what was seen and what to do; no traceback; every result, of `--json` or `show`, says the same."""
+    word, state = {1: ("FAILED", "failed"), 4: ("PAUSED", "paused")}[case.exit]
+    assert code == case.exit, screen
+    assert f"\n{word} {case.at} " in screen
+    assert case.says in screen
+    assert "\n  mend  " in screen, screen
+    assert "Traceback" not in screen
+    for result in results:
+        error = result.get("question") or result["error"]
+        assert (result.get("status") or result["state"]) == state
+        assert (error.get("code") or error["reason"], error.get("path") or result["path"]) == (case.code, case.at)
+        assert case.mend in (error.get("mend") or "")
+
+
+def project_in(folder: Path, **environment: str) -> Project:
+    """A project that is this folder."""
+    project = Project(folder, **environment)
     project.write("pyproject.toml", "")
+    return project
+
+
+@pytest.mark.parametrize("case", alone(), ids=lambda case: case.name)
+def test_what_goes_wrong_is_told_with_its_step_and_its_mend(case: BadRun, tmp_path: Path) -> None:
+    """A run that goes wrong is told as it should be, stdout stays empty, and `show` says the same."""
+    project, end = project_in(tmp_path), threading.Event()
     project.write("bad.yaml", case.file)
     with site.serve() as served:
         case.serve(served, end, tmp_path)
         done = project.runops("run", "bad.yaml", f"--input=site={served.origin}")
         end.set()
-    word = "PAUSED" if case.exit == 4 else "FAILED"
-    assert done.returncode == case.exit, done.stderr
     assert done.stdout == ""
-    assert f"\n{word} {case.at} " in done.stderr
-    assert case.says in done.stderr
-    assert "\n  mend  " in done.stderr, done.stderr
-    assert "Traceback" not in done.stderr
-    shown = project.show()
-    error = shown.get("question") or shown["error"]
-    assert shown["state"] == {1: "failed", 4: "paused"}[case.exit]
-    assert (error.get("code") or error["reason"], error.get("path") or shown["path"]) == (case.code, case.at)
-    assert case.mend in (error.get("mend") or "")
+    judge(case, done.returncode, done.stderr, project.show())
+
+
+@pytest.mark.parametrize("group", together())
+def test_each_of_many_runs_is_told_with_its_step_and_its_mend(
+    group: str, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    """Of many runs that go wrong under one command each is told as it should be, on the screen, in the result and by `show`."""
+    cases = together()[group]
+    project = project_in(tmp_path, **{one_browser.VARIABLE: "yes"})
+    files = [project.write(f"{number}.yaml", case.file).name for number, case in enumerate(cases)]
+    with site.serve() as served:
+        served.page("/form", FORM)
+        done = project.runops(
+            "run", *files, f"--input=site={served.origin}", "--browser=shared", "--json", seconds=SECONDS
+        )
+    result = json.loads(done.stdout)
+    assert done.returncode == result["exit"] == 1, done.stderr
+    # What was said of each, in their order; behind the last one stands the summary.
+    screens = re.split(r"^-- \d+/\d+  (?=\d+\.yaml$)|^\d+ failed  ", done.stderr, flags=re.MULTILINE)[1:-1]
+    for case, file, screen, run in zip(cases, files, screens, result["runs"], strict=True):
+        with subtests.test(case.name):
+            assert screen.startswith(f"{file}\n")
+            assert run["file"] == file
+            judge(case, run["exit"], screen, run, project.show(run["run"]))
 
 
 def test_the_names_of_the_cases_differ() -> None:
-    """No case hides another one."""
+    """No case hides another one, and each is run once."""
     names = [case.name for case in cases()]
     assert len(names) == len(set(names))
+    assert sorted(names) == sorted(case.name for group in (alone(), *together().values()) for case in group)
 
 
-def test_the_table_can_fail(tmp_path: Path) -> None:
-    """It is judged by what really happens: a case that expects another code does not pass."""
-    wrong = dataclasses.replace(cases()[0], code="target-ambiguous")
+@pytest.mark.parametrize(
+    "wrong", [{"code": "page-crashed"}, {"at": "that"}, {"mend": "none"}, {"says": "none"}, {"exit": 4}]
+)
+def test_the_table_can_fail(wrong: dict[str, Any]) -> None:
+    """It is judged by what was said: a case that expects something else does not pass."""
+    case = BadRun("a missing element", "", code="target-not-found", mend="correct", says="nearest")
+    screen = "1.yaml\nFAILED it   no element matches\n  nearest  Pay\n  mend     look at it\n"
+    told = {"status": "failed", "path": "it", "error": {"code": "target-not-found", "mend": "correct the target"}}
+    judge(case, 1, screen, told)
     with pytest.raises(AssertionError):
-        test_what_goes_wrong_is_told_with_its_step_and_its_mend(wrong, tmp_path)
+        judge(dataclasses.replace(case, **wrong), 1, screen, told)

@@ -1,0 +1,44 @@
+"""Within a command that makes many runs: a browser of mode *shared* that stays from its first run to its last.
+
+Each run has an isolated context of its own there, as every run of that mode has. Only that the browser, and Playwright's driver, are ended after the
+last run and not after each: to start them is most of what a short run costs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+from collections.abc import Coroutine
+from typing import Any
+
+from runtime.browser import find, launching, shared
+from runtime.browser.options import BrowserOptions
+
+VARIABLE = "RUNOPS_TEST_ONE_BROWSER"
+"""The environment variable that has a forked command keep its browser."""
+
+
+def install_from(environment: dict[str, str]) -> None:
+    """Keep the browser where the environment says so; what says so is taken out of it."""
+    if environment.pop(VARIABLE, None) is not None:
+        install()
+
+
+def install() -> None:
+    """Have all runs of this process use one event loop, and with it one browser: the first run starts it."""
+    runner = asyncio.Runner()
+    held: list[launching.Session] = []
+
+    def run(main: Coroutine[Any, Any, Any]) -> Any:
+        if not held:
+            opening = shared.open_shared(find.find(), BrowserOptions(), origins=(), headed=False)
+            held.append(runner.run(opening))
+        return runner.run(main)
+
+    def end() -> None:
+        with runner:
+            for each in held:
+                runner.run(each.close())
+
+    asyncio.run = run
+    atexit.register(end)
