@@ -1,0 +1,282 @@
+"""The field ``output`` of a model node: what the answer must be, in a short form or as a JSON Schema.
+
+Whatever the form, an ``Output`` holds one JSON Schema that the *value* fits. On the wire the value stands in an object
+(``{"value": …}``) where it is none itself, because servers want an object at the root.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, LiteralString
+
+from pydantic import BeforeValidator, GetCoreSchemaHandler, ValidationError, WithJsonSchema
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
+
+from nodes import fitting, registry, schemas, strictly
+from nodes.fitting import Misfit
+from nodes.schemas import Problem
+from nodes.template import OPENING, kind_of
+from nodes.values import Json
+
+__all__ = ["Misfit", "Output", "OutputField"]
+
+WORDS = ("boolean", "integer", "number", "string")
+"""The primitives, as JSON Schema calls them."""
+
+WORD = re.compile(rf"({'|'.join(WORDS)})(\?)?(\[\](\?)?)?")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+SPELT = {"type", "description", "choices", "optional", "items", "fields"}
+"""What a field that is written out may say."""
+
+WHOLE = "json_schema"
+"""The key of a JSON Schema of the author's."""
+
+FORMS = (
+    "`boolean`, `integer`, `number` or `string`, with `[]` for a list and `?` for what may be unknown; "
+    "a list of texts to choose from; a map of fields; or `json_schema`"
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Output:
+    """What a model's answer must be. ``said`` is what stands in the file, ``meant`` the JSON Schema that the value fits."""
+
+    said: Json
+    meant: dict[str, Json]
+    short: bool
+    """Whether it is a short form: then a field that may be null and is not in the answer is null."""
+
+    @classmethod
+    def of(cls, said: Json) -> Output:
+        """The output that the file says. Raises pydantic's ValidationError with every mistake and its place."""
+        found = _Reader()
+        # A map with more keys, or another value, is a map of fields, one of which is called so.
+        whole = isinstance(said, dict) and list(said) == [WHOLE] and isinstance(said[WHOLE], dict)
+        found.no_references(said, ())
+        if whole:
+            meant = said[WHOLE]
+            found.problems += [Problem((WHOLE, *each.path), each.text) for each in schemas.problems(meant)]
+        else:
+            meant = found.form(said, (), inside=False)
+        if found.problems:
+            raise ValidationError.from_exception_data("output", [_detail(each, said) for each in found.problems])
+        return cls(said, meant, short=not whole)
+
+    @property
+    def wrapped(self) -> bool:
+        """Whether the value stands in an object on the wire."""
+        return self.meant.get("type") != "object"
+
+    @property
+    def strict(self) -> bool:
+        """Whether ``schema`` is in the strict form, which makes a server keep to it. Without it the model is asked, and the answer is checked here."""
+        return _wire(self)[1]
+
+    def schema(self) -> dict[str, Json]:
+        """JSON Schema of the answer's text, with an object at the root: in the strict form where there is one, else as the author wrote it."""
+        return _wire(self)[0]
+
+    def read(self, text: str) -> Json:
+        """The value in an answer's text. Raises Misfit with every problem and its place, to be told to the model."""
+        return fitting.read(text, self.meant, wrapped=self.wrapped, fill=self.short)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.is_instance_schema(
+            cls, serialization=core_schema.plain_serializer_function_ser_schema(lambda output: output.said)
+        )
+
+
+def _wire(output: Output) -> tuple[dict[str, Json], bool]:
+    rooted = strictly.rooted(output.meant) if output.wrapped else output.meant
+    found = strictly.form(rooted)
+    plain = {key: value for key, value in rooted.items() if key != "$schema"}
+    return (plain, False) if found is None else (found, True)
+
+
+def _detail(problem: Problem, said: Json) -> InitErrorDetails:
+    here: Any = said
+    for step in problem.path:
+        here = here[step]
+    # The braces of a message are its own: nothing is filled into it.
+    text: Any = "{text}"
+    kind: LiteralString = "choice" if problem.choices else "output"
+    context: dict[str, Any] = {"text": problem.text, "choices": list(problem.choices)}
+    return {"type": PydanticCustomError(kind, text, context), "loc": problem.path, "input": here}
+
+
+class _Reader:
+    """Reads the short forms, mistakes and all, into JSON Schema."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def form(self, said: Json, path: schemas.Path, *, inside: bool) -> dict[str, Json]:
+        """The schema of one form; ``inside`` another one a map is a field that is written out, else it is a map of fields."""
+        if isinstance(said, str):
+            return self._word(said, path)
+        if isinstance(said, list):
+            return self._choices(said, path)
+        if isinstance(said, dict):
+            return self._spelt(said, path) if inside else self._fields(said, path)
+        return self._wrong(path, f"an output is {FORMS}; this is {'left empty' if said is None else kind_of(said)}")
+
+    def _wrong(self, path: schemas.Path, text: str, choices: tuple[str, ...] = ()) -> dict[str, Json]:
+        self.problems.append(Problem(path, text, choices))
+        return {}
+
+    def _word(self, said: str, path: schemas.Path) -> dict[str, Json]:
+        found = WORD.fullmatch(said)
+        if found is None:
+            if OPENING in said:
+                return {}  # told as a reference
+            close = registry.near(said.rstrip("[]?"), WORDS)
+            mend = "to choose from texts, write a list of them"
+            if close:
+                mend = f"did you mean `{close}`?" if close not in said else "a list of lists is written with `items`"
+            return self._wrong(path, f"`{said}` is no kind of value: {mend}", WORDS)
+        word, unknown, many, no_list = found.groups()
+        one: dict[str, Json] = {"type": [word, "null"] if unknown else word}
+        if not many:
+            return one
+        return {"type": ["array", "null"] if no_list else "array", "items": one}
+
+    def _choices(self, said: list[Json], path: schemas.Path) -> dict[str, Json]:
+        if not said:
+            return self._wrong(path, "there is nothing to choose from: write at least one text into the list")
+        for index, each in enumerate(said):
+            if not isinstance(each, str):
+                self._wrong((*path, index), f"a choice is a text, and this is {kind_of(each)}: put it in quotes")
+            elif each in said[:index]:
+                self._wrong((*path, index), f'"{each}" stands twice: take one away')
+        return {"type": "string", "enum": said}
+
+    def _fields(self, said: dict[str, Json], path: schemas.Path) -> dict[str, Json]:
+        if not said:
+            self._wrong(path, "there are no fields: write at least one, `name: string`")
+        properties: dict[str, Json] = {}
+        for name, each in said.items():
+            if not NAME.fullmatch(name):
+                self._wrong((*path, name), f"`{name}` is no name: letters, digits and `_`, at most 64")
+            properties[name] = self.form(each, (*path, name), inside=True)
+        # What may be null may also be missing: servers that do not keep to a schema leave it out.
+        needed = [name for name, each in properties.items() if "null" not in _types(each)]
+        return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+
+    def _spelt(self, said: dict[str, Json], path: schemas.Path) -> dict[str, Json]:
+        for key in said:
+            if key not in SPELT:
+                close = registry.near(key, sorted(SPELT))
+                mend = f"did you mean `{close}`?" if close else "the fields of a map stand under `fields`"
+                self._wrong((*path, key), f"`{key}` says nothing of a field: {mend}")
+        schema = dict(self._base(said, path))
+        description, optional = said.get("description"), said.get("optional", False)
+        if "description" in said:
+            if isinstance(description, str):
+                schema["description"] = description
+            else:
+                self._wrong((*path, "description"), f"`description` is text, and this is {kind_of(description)}")
+        if not isinstance(optional, bool):
+            self._wrong((*path, "optional"), f"`optional` is true or false, and this is {kind_of(optional)}")
+        elif optional and schema:
+            schema = _nullable(schema)
+        return schema
+
+    def _base(self, said: dict[str, Json], path: schemas.Path) -> dict[str, Json]:
+        """What the field is, by ``type``, ``choices``, ``items`` or ``fields``: just one of them, but for a type that says the same."""
+        given = [key for key in ("choices", "items", "fields") if key in said]
+        kind = said.get("type")
+        if len(given) > 1:
+            return self._wrong(path, f"{' and '.join(f'`{each}`' for each in given)} exclude each other: leave one out")
+        if not given:
+            if "type" in said:
+                if isinstance(kind, str):
+                    return self._word(kind, (*path, "type"))
+                return self._wrong((*path, "type"), f"`type` is one of {', '.join(WORDS)}, and this is {kind_of(kind)}")
+            return self._wrong(path, "nothing says what the field is: write `type`, `choices`, `items` or `fields`")
+        wanted = {"choices": "string", "items": "list", "fields": "map"}[given[0]]
+        if "type" in said and kind != wanted:
+            return self._wrong(
+                (*path, "type"), f"what has `{given[0]}` is a {wanted}: leave `type` out, or write `{wanted}`"
+            )
+        inner, place = said[given[0]], (*path, given[0])
+        if given[0] == "items":
+            return {"type": "array", "items": self.form(inner, place, inside=True)}
+        if not isinstance(inner, list if given[0] == "choices" else dict):
+            what = "a list of texts" if given[0] == "choices" else "a map of names to forms"
+            return self._wrong(place, f"`{given[0]}` is {what}, and this is {kind_of(inner)}")
+        return self.form(inner, place, inside=False)
+
+    def no_references(self, said: Json, path: schemas.Path) -> None:
+        """An output is known before anything runs, so that a file can be checked: no reference stands in it."""
+        if isinstance(said, str) and OPENING in said:
+            self._wrong(path, "`output` takes no references: write what it is; values belong into `input`")
+        items = said.items() if isinstance(said, dict) else enumerate(said) if isinstance(said, list) else ()
+        for key, each in items:
+            self.no_references(each, (*path, key))
+
+
+def _types(schema: Mapping[str, Json]) -> list[str]:
+    said = schema.get("type", [])
+    return [said] if isinstance(said, str) else said
+
+
+def _nullable(schema: dict[str, Json]) -> dict[str, Json]:
+    types = _types(schema)
+    if "null" in types:
+        return schema
+    found = {**schema, "type": [*types, "null"]}
+    if "enum" in found:
+        found["enum"] = [*found["enum"], None]
+    return found
+
+
+def _parsed(value: Any) -> Any:
+    return value if isinstance(value, Output) else Output.of(value)
+
+
+_WORD_SCHEMA: dict[str, Json] = {"type": "string", "pattern": f"^{WORD.pattern}$"}
+_CHOICES_SCHEMA: dict[str, Json] = {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": True}
+
+_FIELD_SCHEMA: dict[str, Json] = {"anyOf": [_WORD_SCHEMA, _CHOICES_SCHEMA, {"type": "object"}]}
+_SPELT_SCHEMA: dict[str, Json] = {
+    "type": "object",
+    "properties": {
+        "type": {"anyOf": [_WORD_SCHEMA, {"enum": ["list", "map"]}], "description": "What the field holds."},
+        "description": {"type": "string", "description": "What the field means, told to the model."},
+        "choices": {**_CHOICES_SCHEMA, "description": "The texts it is one of."},
+        "optional": {"type": "boolean", "description": "Whether it is null where it is not known."},
+        "items": {**_FIELD_SCHEMA, "description": "What each item of the list is."},
+        "fields": {"type": "object", "additionalProperties": _FIELD_SCHEMA, "description": "The fields of the map."},
+    },
+    "additionalProperties": False,
+}
+
+OUTPUT_SCHEMA: dict[str, Json] = {
+    "anyOf": [
+        _WORD_SCHEMA,
+        _CHOICES_SCHEMA,
+        {
+            "type": "object",
+            "properties": {WHOLE: {"type": "object", "description": "A JSON Schema of your own."}},
+            "required": [WHOLE],
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": {"anyOf": [_WORD_SCHEMA, _CHOICES_SCHEMA, _SPELT_SCHEMA]},
+        },
+    ]
+}
+"""The field in the JSON Schema of workflow files, for editors."""
+
+OutputField = Annotated[
+    Output,
+    BeforeValidator(_parsed, json_schema_input_type=str | list[str] | dict[str, Any]),
+    WithJsonSchema(OUTPUT_SCHEMA),
+]
+"""The field as a node declares it: ``output: OutputField``."""

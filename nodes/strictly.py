@@ -1,0 +1,251 @@
+"""The strict form of a JSON Schema: the part of the language that servers can make a model keep to.
+
+Every map is closed and all its fields are required; what may be missing is null instead. What only makes a type narrower
+(a pattern, a minimum) is told in the description, because not every server takes it; it is checked on the answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from nodes.schemas import NARROWING, NOTES, named
+from nodes.values import Json
+
+VALUE = "value"
+"""The field that a value stands in which is no map."""
+
+DEEPEST = 10
+"""Levels of maps."""
+
+MOST_FIELDS = 5_000
+MOST_CHOICES = 1_000
+MOST_CHARACTERS = 120_000
+"""Of the names of fields and definitions and of choices, together."""
+
+MANY_CHOICES = 250
+MOST_CHARACTERS_OF_MANY = 15_000
+"""Of the choices in one list of more than MANY_CHOICES."""
+
+CONTAINERS = ("object", "array")
+
+OF_TYPE = {
+    "object": frozenset({"properties", "required", "additionalProperties"}),
+    "array": frozenset({"items"}),
+}
+"""What can be said of each type, besides what makes it narrower."""
+
+
+class _NotStrict(Exception):
+    """The schema says something that the strict form has no words for."""
+
+
+def rooted(schema: dict[str, Json]) -> dict[str, Json]:
+    """The schema of a map that holds what fits ``schema`` as its only field."""
+    inner = {key: each for key, each in schema.items() if key not in ("$defs", "$schema")}
+    found: dict[str, Json] = {
+        "type": "object",
+        "properties": {VALUE: inner},
+        "required": [VALUE],
+        "additionalProperties": False,
+    }
+    return found | ({"$defs": schema["$defs"]} if "$defs" in schema else {})
+
+
+def form(schema: dict[str, Json]) -> dict[str, Json] | None:
+    """The strict form of a schema of a map, with the order of its fields; None where it has none, or is larger than servers take."""
+    defs: dict[str, Json] = schema.get("$defs", {})
+    try:
+        found = _form({key: each for key, each in schema.items() if key != "$defs"})
+        used = {name: _form(defs[name]) for name in _reached(found, defs)}
+    except _NotStrict:
+        return None
+    if used:
+        found["$defs"] = used
+    return found if _fits(found) else None
+
+
+def _form(schema: Json) -> dict[str, Json]:
+    if isinstance(schema, bool):
+        raise _NotStrict
+    said = {key for key in schema if key not in NOTES and not key.startswith("x-")} - {"$schema"}
+    if "$ref" in said or "anyOf" in said:
+        return _stands_for(schema, said)
+    if "enum" in said or "const" in said:
+        return _choices(schema, said)
+    types = _types(schema)
+    if not types:
+        raise _NotStrict
+    allowed = NARROWING.union({"type"}, *(OF_TYPE.get(each, ()) for each in types))
+    if not said <= allowed:
+        raise _NotStrict
+    if len(types) == 1 or not set(types) & set(CONTAINERS):
+        return _described(schema, _one(schema, types))
+    plain = [each for each in types if each not in CONTAINERS]
+    branches = [[each] for each in types if each in CONTAINERS] + ([plain] if plain else [])
+    return _described(schema, {"anyOf": [_one(schema, each) for each in branches]})
+
+
+def _types(schema: dict[str, Json]) -> list[str]:
+    """The types that a schema names, or that what it says is about."""
+    said: Json = schema.get("type")
+    if said is not None:
+        return [said] if isinstance(said, str) else said
+    return [each for each, words in OF_TYPE.items() if words & schema.keys()]
+
+
+def _one(schema: dict[str, Json], types: list[str]) -> dict[str, Json]:
+    if types == ["object"]:
+        return _map(schema)
+    if types == ["array"]:
+        if "items" not in schema:
+            raise _NotStrict
+        return {"type": "array", "items": _form(schema["items"])}
+    return {"type": types[0] if len(types) == 1 else types}
+
+
+def _map(schema: dict[str, Json]) -> dict[str, Json]:
+    properties, needed = schema.get("properties", {}), schema.get("required", [])
+    closed = schema.get("additionalProperties")
+    if closed not in (None, False) or (closed is None and not properties) or not properties.keys() >= set(needed):
+        raise _NotStrict
+    fields = {name: _form(each) for name, each in properties.items()}
+    return {
+        "type": "object",
+        "properties": {name: each if name in needed else nullable(each) for name, each in fields.items()},
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+
+
+def _stands_for(schema: dict[str, Json], said: set[str]) -> dict[str, Json]:
+    if len(said) != 1:
+        raise _NotStrict
+    if "$ref" in said:
+        # Servers take nothing beside a reference, not even a description.
+        reference: dict[str, Json] = {"$ref": schema["$ref"]}
+        return _described(schema, {"anyOf": [reference]}) if "description" in schema else reference
+    return _described(schema, {"anyOf": [_form(each) for each in schema["anyOf"]]})
+
+
+def _choices(schema: dict[str, Json], said: set[str]) -> dict[str, Json]:
+    if not said <= NARROWING | {"type", "enum", "const"} or said >= {"enum", "const"}:
+        raise _NotStrict
+    values: list[Json] = schema["enum"] if "enum" in said else [schema["const"]]
+    if any(isinstance(each, dict | list) for each in values):
+        raise _NotStrict
+    types = list(dict.fromkeys(_type_of(each) for each in values))
+    return _described(schema, {"type": types[0] if len(types) == 1 else types, "enum": values})
+
+
+def _type_of(value: Json) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    return "integer" if isinstance(value, int) else "number"
+
+
+def nullable(schema: dict[str, Json]) -> dict[str, Json]:
+    """The strict schema of what ``schema`` takes, or null."""
+    if "anyOf" in schema:
+        if any("null" in _types(each) for each in schema["anyOf"]):
+            return schema
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    types = _types(schema)
+    if "null" in types:
+        return schema
+    if "$ref" in schema or set(types) & set(CONTAINERS):
+        outer = {key: each for key, each in schema.items() if key == "description"}
+        inner = {key: each for key, each in schema.items() if key != "description"}
+        return {**outer, "anyOf": [inner, {"type": "null"}]}
+    found = {**schema, "type": [*types, "null"]}
+    return found | {"enum": [*schema["enum"], None]} if "enum" in schema else found
+
+
+def _described(schema: dict[str, Json], found: dict[str, Json]) -> dict[str, Json]:
+    """``found`` with the description, and with what narrows the schema as words in it."""
+    narrow = ", ".join(
+        f"{key} {json.dumps(each, ensure_ascii=False)}" for key, each in schema.items() if key in NARROWING
+    )
+    texts = [schema.get("description"), f"Must fit: {narrow}" if narrow else None]
+    if text := "\n".join(each for each in texts if each):
+        return {**found, "description": text}
+    return found
+
+
+def _reached(schema: dict[str, Json], defs: dict[str, Json]) -> list[str]:
+    """The definitions that the schema uses, directly or not, in the order in which they stand."""
+    found, pending = set[str](), list(_references(schema))
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += _references(defs[name])
+    return [name for name in defs if name in found]
+
+
+def _references(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        words: dict[str, Json] = schema
+        if isinstance(reference := words.get("$ref"), str):
+            yield named(reference)
+        for each in words.values():
+            yield from _references(each)
+    elif isinstance(schema, list):
+        for each in schema:
+            yield from _references(each)
+
+
+def _fits(schema: dict[str, Json]) -> bool:
+    """Whether the strict schema is within what servers take."""
+    size = _Size(schema.get("$defs", {}))
+    size.add(schema, 0, ())
+    for name, each in size.defs.items():
+        size.characters += len(name)
+        size.add(each, 0, (name,))
+    return (
+        size.depth <= DEEPEST
+        and size.fields <= MOST_FIELDS
+        and size.choices <= MOST_CHOICES
+        and size.characters <= MOST_CHARACTERS
+        and not size.long_list
+    )
+
+
+class _Size:
+    """What servers count in a strict schema."""
+
+    def __init__(self, defs: dict[str, Json]) -> None:
+        self.defs = defs
+        self.depth = self.fields = self.choices = self.characters = 0
+        self.long_list = False
+
+    def add(self, schema: dict[str, Json], depth: int, within: tuple[str, ...]) -> None:
+        """Count a schema that stands ``depth`` maps deep."""
+        properties: dict[str, Json] = schema.get("properties", {})
+        depth += "properties" in schema
+        self.depth = max(self.depth, depth)
+        self.fields += len(properties)
+        self.characters += sum(map(len, properties))
+        if "enum" in schema:
+            self._add_choices([each for each in schema["enum"] if isinstance(each, str)], len(schema["enum"]))
+        for each in (*properties.values(), *schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ())):
+            self.add(each, depth, within)
+        # What refers to itself has no depth of its own.
+        if "$ref" in schema and (name := named(schema["$ref"])) not in within:
+            self._follow(self.defs[name], depth, (*within, name))
+
+    def _follow(self, schema: dict[str, Json], depth: int, within: tuple[str, ...]) -> None:
+        inner = _Size(self.defs)
+        inner.add(schema, depth, within)
+        self.depth = max(self.depth, inner.depth)
+
+    def _add_choices(self, texts: list[str], count: int) -> None:
+        characters = sum(map(len, texts))
+        self.choices += count
+        self.characters += characters
+        self.long_list |= count > MANY_CHOICES and characters > MOST_CHARACTERS_OF_MANY
