@@ -1,0 +1,174 @@
+"""Tokens of a request before it is sent: never below the truth, and not far above it."""
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from runtime.models import estimates, tokens
+from runtime.models.exchange import Message, Request
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "tokens.json").read_text(encoding="utf-8"))
+SAMPLES: list[dict[str, Any]] = GOLDEN["samples"]
+
+RANKS = {token: rank for rank, token in enumerate(tokens.unpacked(tokens.MERGES.read_bytes()))}
+
+DENSE = {
+    *("English prose", "Markdown", "JSON rows", "JSON rows, indented", "JSON, compact", "JSON Schema", "YAML workflow"),
+    *(
+        "YAML rows",
+        "page observation",
+        "HTML",
+        "HTML, minified",
+        "Python",
+        "SQL",
+        "shell",
+        "log lines",
+        "CSV",
+        "numbers",
+    ),
+    *("hexadecimal ids", "UUIDs", "addresses", "white space", "CSS", "base64", "ULIDs", "random ASCII"),
+}
+"""What requests are mostly made of."""
+
+
+def request(text: str, *, instructions: str = "", schema: dict[str, Any] | None = None) -> Request:
+    """One user's message."""
+    return Request("m", instructions, (Message("user", text),), schema, 100)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=[each["of"] for each in SAMPLES])
+def test_a_text_is_never_counted_too_low(sample: dict[str, Any]) -> None:
+    """At least what the real tokenizer counts; at most 16 % more for what requests are made of, and 65 % more for any text."""
+    counted, real = tokens.count(sample["text"]), sample["tokens"]
+    assert real <= counted <= real * (1.16 if sample["of"] in DENSE else 1.65)
+
+
+def test_together_the_samples_are_counted_closely() -> None:
+    """Over the samples of what requests are made of the count is at most 7 % above the truth."""
+    dense = [each for each in SAMPLES if each["of"] in DENSE]
+    assert len(dense) == len(DENSE)
+    assert sum(tokens.count(each["text"]) for each in dense) <= 1.07 * sum(each["tokens"] for each in dense)
+
+
+@given(st.text())
+@example("don't DON'Tx we'll I'D 1234567 a\r\n//\n  \n   x Éa\u0301\u0301 \x1c\x85")
+@example("\udc80 lone")
+def test_pieces_are_the_text(text: str) -> None:
+    """No character is lost or stands twice; a piece has a token at least, and at most one for each of its bytes."""
+    found = tokens.pieces(text)
+    assert "".join(found) == text
+    assert all(found)
+    assert len(found) <= tokens.count(text) <= len(text.encode("utf-8", "surrogatepass"))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Hello world", ["Hello", " world"]),
+        ("don't WE'LL x'y", ["don't", " WE'LL", " x", "'y"]),
+        ("CamelCase HTMLParser", ["Camel", "Case", " HTMLParser"]),
+        ("12345 a1", ["123", "45", " a", "1"]),
+        ("a  b \n\n c", ["a", " ", " b", " \n\n", " c"]),
+        ("x.//\n/y", ["x", ".//\n/", "y"]),
+        ("नमस्ते ❤\ufe0f👍", ["नमस्ते", " ❤\ufe0f👍"]),
+        ("人人生而自由。1", ["人人生而自由", "。", "1"]),
+    ],
+)
+def test_a_text_is_cut_where_the_tokenizer_cuts(text: str, wanted: list[str]) -> None:
+    """Words with the blank before them, runs of at most three digits, punctuation with its line ends, marks with their letters."""
+    assert tokens.pieces(text) == wanted
+
+
+def parts_of(piece: bytes) -> set[bytes]:
+    """Every run of bytes in it."""
+    return {piece[start:end] for start in range(len(piece)) for end in range(start + 1, len(piece) + 1)}
+
+
+@given(st.binary(max_size=60) | st.text(max_size=40).map(str.encode), st.integers(256, 50_000))
+def test_a_list_that_ends_early_counts_no_fewer(piece: bytes, end: int) -> None:
+    """What the first merges join, the longer list joins too: the count of a shorter list is never below."""
+    first = {part: RANKS[part] for part in parts_of(piece) if RANKS.get(part, end) < end}
+    assert tokens.joined(piece, first) >= tokens.joined(piece, RANKS)
+
+
+@given(st.text("abc", max_size=30), st.permutations(["ab", "bc", "ca", "aa", "abc", "bca", "aab", "abab"]))
+def test_parts_are_joined_as_by_hand(text: str, order: list[str]) -> None:
+    """The neighbours with the lowest rank are joined first, the left ones of two alike, until none are left that are a token."""
+    ranks = {token.encode(): rank for rank, token in enumerate(order)}
+    parts = [each.encode() for each in text]
+    while True:
+        found = [
+            (ranks[left + right], at)
+            for at, (left, right) in enumerate(itertools.pairwise(parts))
+            if left + right in ranks
+        ]
+        if not found:
+            break
+        _, at = min(found)
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+    assert tokens.joined(text.encode(), ranks) == len(parts)
+
+
+def test_the_list_is_packed_and_unpacked() -> None:
+    """What is packed comes back in its order; the list of the package begins with the bytes themselves."""
+    some = [b"a", b"\x00", b" the", bytes(range(128))]
+    assert tokens.unpacked(tokens.packed(some)) == some
+    there = tokens.unpacked(tokens.MERGES.read_bytes())
+    assert {each for each in there if len(each) == 1} == {bytes([each]) for each in range(256)}
+    assert len(there) == len(set(there)) == 50_000
+
+
+def test_everything_in_a_request_counts() -> None:
+    """Instructions, each message and the schema add at least their own tokens; the limit of the answer adds none."""
+    plain = estimates.tokens(request("hello"))
+    schema = {"type": "object", "properties": {"ok": {"type": "boolean", "description": "whether it is"}}}
+    with_schema = estimates.tokens(request("hello", schema=schema))
+    assert with_schema >= plain + tokens.count(json.dumps(schema))
+    assert estimates.tokens(request("hello", instructions="Be short.")) >= plain + tokens.count("Be short.")
+    two = Request("m", "", (Message("user", "hello"), Message("assistant", "yes"), Message("user", "hello")), None, 9)
+    assert estimates.tokens(two) >= plain + 2
+    assert plain == estimates.tokens(Request("m", "", (Message("user", "hello"),), None, 100_000))
+
+
+COUNTED = st.lists(st.tuples(st.integers(1, 10**6), st.floats(0.1, 9), st.integers(0, 500)), min_size=1, max_size=12)
+
+
+@given(COUNTED, st.integers(0, 10**7))
+def test_what_was_counted_is_never_estimated_lower(points: list[tuple[int, float, int]], raw: int) -> None:
+    """Whatever a server counts, a request of the same size is estimated that high from then on, and none below the raw count."""
+    calibrated = estimates.Calibrated()
+    seen = [(size, math.ceil(size * ratio) + more) for size, ratio, more in points]
+    for size, counted in seen:
+        calibrated.learn("m", size, counted)
+    assert all(calibrated.corrected("m", size) >= counted for size, counted in seen)
+    assert calibrated.corrected("m", raw) >= raw
+    assert calibrated.corrected("another", raw) == raw
+
+
+@given(st.floats(1, 4), st.integers(0, 190), st.lists(st.integers(1000, 10**6), min_size=2, max_size=8))
+def test_a_steady_server_is_learned(ratio: float, more: int, sizes: list[int]) -> None:
+    """Where a server counts a ratio and something more, a larger request is estimated right but for what it adds, in proportion."""
+    calibrated = estimates.Calibrated()
+    for size in sizes:
+        calibrated.learn("m", size, math.ceil(size * ratio) + more)
+    larger = 2 * max(sizes)
+    real = math.ceil(larger * ratio) + more
+    assert real - 1 <= calibrated.corrected("m", larger) <= real + 2 * (more + 2) + more + 2
+
+
+def test_a_small_request_tells_no_ratio() -> None:
+    """A server that adds 90 tokens to each request makes a large one no larger than that, and a lower count lowers nothing."""
+    calibrated = estimates.Calibrated()
+    calibrated.learn("m", 30, 120)
+    assert calibrated.corrected("m", 10_000) == 10_090
+    calibrated.learn("m", 10_000, 6_000)
+    assert calibrated.corrected("m", 10_000) == 10_090
+    assert calibrated.tokens(request("hello")) == estimates.tokens(request("hello")) + 90
+    calibrated.learn("m", 0, 50)
+    assert calibrated.corrected("m", 10_000) == 10_090
