@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,9 +90,10 @@ def wire(output: Output, value: Any) -> str:
 
 @given(FORMS, st.data())
 def test_what_a_model_writes_is_read_as_it_was_meant(form: Any, data: st.DataObject) -> None:
-    """For every output and every value that fits it, the value comes back as it went out, kinds and all."""
+    """For every output and every value that fits it, the schema lets the model say it, and it comes back as it went out, kinds and all."""
     said, values = form
     output, value = Output.of(said), data.draw(values)
+    assert jsonschema.Draft202012Validator(output.schema()).is_valid(json.loads(wire(output, value)))
     assert json.dumps(output.read(wire(output, value)), sort_keys=True) == json.dumps(value, sort_keys=True)
 
 
@@ -145,7 +147,7 @@ def all_complaints(schema: dict[str, Any]) -> list[str]:
 
 @given(FORMS)
 def test_every_short_form_has_a_strict_schema(form: Any) -> None:
-    """Servers take the schema of every short form, as one that they hold the model to; the fields stand in the order of the file."""
+    """Servers take the schema of every short form (up to a size), as one that they hold the model to; the fields stand in the order of the file."""
     output = Output.of(form[0])
     assert output.strict
     assert all_complaints(output.schema()) == []
@@ -227,7 +229,9 @@ def test_an_authors_schema_gives_back_what_may_be_missing_as_missing(tree: dict[
     """In the strict form every field is there; a field that the author's schema does not demand, and that came as null, is taken out again."""
     output = Output.of(RECURSIVE)
     assert output.strict
-    assert output.read(json.dumps({"value": full(tree)})) == tree
+    answer = {"value": full(tree)}
+    assert jsonschema.Draft202012Validator(output.schema()).is_valid(answer)
+    assert output.read(json.dumps(answer)) == tree
 
 
 def test_an_authors_schema_in_strict_form() -> None:
@@ -262,6 +266,20 @@ def test_a_schema_without_a_strict_form_is_sent_as_it_is(name: str) -> None:
     assert output.schema()["type"] == "object"
     inner = output.schema()["properties"]["value"] if output.wrapped else output.schema()
     assert inner == NOT_STRICT[name]
+
+
+TOO_LARGE: dict[str, Any] = {
+    "5,001 fields": {f"a{each}": "string" for each in range(5001)},
+    "names of 128,000 characters": {f"a{each:063}": "string" for each in range(2000)},
+    "300 choices of 60 characters": [f"{each:060}" for each in range(300)],
+}
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_a_form_larger_than_servers_take_is_not_strict(name: str) -> None:
+    """No server can be asked to hold a model to it; the answer is checked all the same."""
+    assert not Output.of(TOO_LARGE[name]).strict
+    assert Output.of(TOO_LARGE[name][:2] if isinstance(TOO_LARGE[name], list) else {"a1": "string"}).strict
 
 
 def deep(levels: int) -> dict[str, Any]:
@@ -388,6 +406,7 @@ MISTAKES: list[tuple[Any, tuple[Any, ...], str]] = [
     ({"json_schema": {"items": {"$ref": "https://schemas.test/a"}}}, ("json_schema", "items", "$ref"), "leads elsewhere"),
     ({"json_schema": {"$ref": "#"}}, ("json_schema", "$ref"), "leads elsewhere"),
     ({"json_schema": {"$ref": "#/$defs/A"}}, ("json_schema", "$ref"), "nothing stands under `$defs`"),
+    ({"json_schema": {"$ref": "#/$defs/A/items", "$defs": {"A": True}}}, ("json_schema", "$ref"), "leads elsewhere"),
     ({"json_schema": {"items": {"$defs": {}}}}, ("json_schema", "items", "$defs"), "at the top"),
     ({"json_schema": {"$defs": {"A": {"anyOf": [{"$ref": "#/$defs/B"}]}, "B": {"$ref": "#/$defs/A"}}}}, ("json_schema", "$defs", "A"), "stands for itself"),
     ({"json_schema": {"enum": ["x" * 60_000, "y" * 60_000]}}, ("json_schema",), "more than 100,000 characters"),
@@ -423,8 +442,6 @@ def test_a_node_says_what_stood_in_the_file(form: Any) -> None:
 @given(FORMS)
 def test_editors_are_told_what_stands_there(form: Any) -> None:
     """The JSON Schema of the field takes every form that the field takes."""
-    import jsonschema
-
     schema = TypeAdapter(OutputField).json_schema()
     jsonschema.Draft202012Validator(schema).validate(form[0])
 
@@ -432,6 +449,4 @@ def test_editors_are_told_what_stands_there(form: Any) -> None:
 @pytest.mark.parametrize("said", [5, "bolean", [], [1], {}, {"a": {"b": "string"}}, {"a": {"type": "strin"}}])
 def test_editors_mark_what_is_wrong(said: Any) -> None:
     """The JSON Schema of the field refuses the common mistakes."""
-    import jsonschema
-
     assert not jsonschema.Draft202012Validator(TypeAdapter(OutputField).json_schema()).is_valid(said)
