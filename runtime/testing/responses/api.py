@@ -1,0 +1,228 @@
+"""The fake API without its HTTP: what it keeps, and what each of its operations answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+from nodes.values import Json
+from runtime.testing import scripted
+from runtime.testing.responses import rules, shapes
+from runtime.testing.responses.profile import OPENAI, Profile
+from runtime.testing.responses.rules import ApiError, Item
+from runtime.testing.scripted import Answer, Asked, Broken, Failure
+
+
+@dataclasses.dataclass(slots=True)
+class Made:
+    """What a request to the model has led to."""
+
+    answer: Answer | Broken | Failure
+    """As the script has it."""
+    asked: Asked
+    begun: dict[str, Any]
+    """The response as it is when it has only begun."""
+    ended: dict[str, Any]
+    """And as it is in the end."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Kept:
+    """A response that can be fetched and followed."""
+
+    begun: dict[str, Any]
+    ended: dict[str, Any]
+    thread: list[Item]
+    """Its input, with that of the responses before it."""
+    answer: Answer
+    since: float
+    """By the server's clock."""
+    state: Literal["queued", "in_progress", "cancelled", "ended"] = "ended"
+    polls: int = 0
+    """How many times it was looked at."""
+
+    @property
+    def now(self) -> dict[str, Any]:
+        """The response as it is."""
+        return self.ended if self.state == "ended" else {**self.begun, "status": self.state}
+
+    def look(self, now: float) -> None:
+        """One more poll, which may find it done."""
+        if self.state in ("cancelled", "ended"):
+            return
+        self.polls += 1
+        done = self.polls > self.answer.polls and now - self.since >= self.answer.seconds
+        if done and (self.answer.gate is None or self.answer.gate.is_set()):
+            self.state = "ended"
+        else:
+            self.state = "in_progress"
+
+
+class Api:
+    """Responses, kept and made. It may be used from several threads; requests to the model are answered one after the other."""
+
+    def __init__(
+        self,
+        model: scripted.Model,
+        *,
+        profile: Profile = OPENAI,
+        models: tuple[str, ...] | None = None,
+        tokens: shapes.Tokens = shapes.four_bytes,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``models`` are those it has, None for any; ``tokens`` counts; ``clock`` times responses in the background, in seconds."""
+        self.problems = list[str]()
+        """What no client should have sent, and what the script could not answer."""
+        self._model = model
+        self._profile = profile
+        self._models = models
+        self._tokens = tokens
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._kept = dict[str, _Kept]()
+        self._forgotten = set[str]()
+        self._faults = dict[str, list[Failure]]()
+        self._asked = 0
+        self._made = 0
+
+    def create(self, body: Json) -> Made:
+        """Ask the model. Raises ApiError for a request that breaks the protocol, and where the script has no answer."""
+        with self._lock:
+            read = rules.check_fields(body, self._profile)
+            self._check_model(read["model"])
+            rules.check_format(read, self._profile)
+            thread = self._before(read.get("previous_response_id")) + rules.items_of(read.get("input"))
+            rules.check_thread(thread, self._kept_items())
+            self._asked += 1
+            asked = Asked(self._asked, read, tuple(thread))
+            answer = self._answer(asked)
+            return self._make(asked, answer)
+
+    def _answer(self, asked: Asked) -> Answer | Broken | Failure:
+        try:
+            return self._model.answer(asked)
+        except scripted.ScriptError as error:
+            self.problems.append(str(error))
+            refused = ApiError(500, f"The scripted model cannot answer: {error}.", code="script", violation=False)
+            refused.kind = "server_error"
+            raise refused from error
+
+    def _make(self, asked: Asked, answer: Answer | Broken | Failure) -> Made:
+        said = (answer.before or Answer()) if isinstance(answer, Broken) else answer
+        if isinstance(said, Failure):
+            return Made(answer, asked, {}, {})
+        self._made += 1
+        keeps = self._profile.keeps and asked.body.get("store") is not False
+        begun = shapes.beginning(self._made, asked.body, keeps=keeps)
+        sealed = "reasoning.encrypted_content" in (asked.body.get("include") or ())
+        read = shapes.asked_text(asked.body, asked.items)
+        ended = shapes.ended(begun, said, read, self._tokens, sealed=sealed)
+        self._check_limit(asked, ended)
+        if keeps and isinstance(answer, Answer):
+            kept = _Kept(begun, ended, list(asked.items), answer, self._clock())
+            if begun["background"]:
+                kept.state = "queued"
+                self._faults[begun["id"]] = list(answer.poll_faults)
+            self._kept[begun["id"]] = kept
+        return Made(answer, asked, begun, ended)
+
+    def _check_limit(self, asked: Asked, ended: dict[str, Any]) -> None:
+        limit: int | None = asked.body.get("max_output_tokens")
+        used: int = ended["usage"]["output_tokens"] if ended["usage"] else 0
+        if limit is not None and used > limit:
+            self.problems.append(
+                f"the answer to request {asked.number} has {used} tokens, and the request allowed {limit}: no server sends that"
+            )
+
+    def _check_model(self, name: str) -> None:
+        if self._models is not None and name not in self._models:
+            raise ApiError(
+                self._profile.unknown_model,
+                f"The requested model '{name}' does not exist.",
+                code="model_not_found",
+                param="model",
+                violation=False,
+            )
+
+    def _before(self, previous: str | None) -> list[Item]:
+        if previous is None:
+            return []
+        kept = self._kept.get(previous)
+        if kept is None:
+            raise ApiError(
+                400,
+                f"Previous response with id '{previous}' not found.",
+                code="previous_response_not_found",
+                param="previous_response_id",
+                violation=previous not in self._forgotten,
+            )
+        if kept.state != "ended":
+            raise ApiError(400, f"Previous response '{previous}' is not completed.", param="previous_response_id")
+        return [*kept.thread, *kept.ended["output"]]
+
+    def _kept_items(self) -> set[str]:
+        return {item["id"] for kept in self._kept.values() for item in kept.ended["output"]}
+
+    def retrieve(self, name: str) -> dict[str, Any] | Failure:
+        """The response as it is, or the fault that this poll gets. Raises ApiError for one that is not kept."""
+        with self._lock:
+            kept = self._find(name)
+            if faults := self._faults.get(name):
+                return faults.pop(0)
+            kept.look(self._clock())
+            return kept.now
+
+    def again(self, name: str) -> Made:
+        """The response, to be streamed once more. Raises ApiError for one that is not kept, or was cancelled."""
+        with self._lock:
+            kept = self._find(name)
+            if kept.state == "cancelled":
+                raise ApiError(400, f"Response with id '{name}' was cancelled.", violation=False)
+            return Made(kept.answer, Asked(0, {}, tuple(kept.thread)), kept.begun, kept.ended)
+
+    def end(self, name: str) -> None:
+        """Let a response in the background be done: it was streamed to its end."""
+        with self._lock:
+            kept = self._kept.get(name)
+            if kept is not None and kept.state != "cancelled":
+                kept.state = "ended"
+
+    def cancel(self, name: str) -> dict[str, Any]:
+        """Cancel a response in the background, if it is still at work. Raises ApiError for any other response."""
+        with self._lock:
+            kept = self._find(name)
+            if not kept.begun["background"]:
+                raise ApiError(400, "Cannot cancel a synchronous response.")
+            if kept.state in ("queued", "in_progress"):
+                kept.state = "cancelled"
+            return kept.now
+
+    def delete(self, name: str) -> dict[str, Any]:
+        """Keep a response no longer. Raises ApiError for one that is not kept."""
+        with self._lock:
+            self._find(name)
+            del self._kept[name]
+            return {"id": name, "object": "response", "deleted": True}
+
+    def forget(self) -> None:
+        """Lose all responses, as a server that restarts may. To follow or fetch one of them is then no fault of the client's."""
+        with self._lock:
+            self._forgotten |= self._kept.keys()
+            self._kept.clear()
+
+    def models(self) -> dict[str, Any]:
+        """The list of models."""
+        names = self._models if self._models is not None else ("scripted",)
+        return {"object": "list", "data": [shapes.model(name) for name in names]}
+
+    def _find(self, name: str) -> _Kept:
+        if name not in self._kept:
+            raise ApiError(
+                404,
+                f"Response with id '{name}' not found.",
+                violation=name not in self._forgotten and self._profile.keeps,
+            )
+        return self._kept[name]
