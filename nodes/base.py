@@ -18,6 +18,7 @@ from nodes.template import Condition
 from nodes.values import Json
 
 if TYPE_CHECKING:
+    from nodes.budgets import Budget
     from nodes.ports import BlockContext, LeafContext
 
 EffectClass = Literal["read", "idempotent", "effect"]
@@ -25,6 +26,9 @@ EffectClass = Literal["read", "idempotent", "effect"]
 
 LEAF_SECONDS = 10.0
 """How long one attempt of a leaf may take unless ``timeout`` says otherwise."""
+
+MODEL_SECONDS = 120.0
+"""The same for a leaf that asks a model."""
 
 
 class Retry(Part):
@@ -71,6 +75,8 @@ class Node(Part, ABC):
     """The effect class where the file names none. *effect* where in doubt."""
     touches_page: ClassVar[bool] = False
     """Whether the node needs the browser."""
+    asks: ClassVar[Literal["cognition", "agent"] | None] = None
+    """As what the node asks a model; None where it asks none."""
 
     id: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=80)
     """Name of the node, unique in the file; later nodes read its value by this name."""
@@ -82,6 +88,11 @@ class Node(Part, ABC):
     """The node runs only when this is true; otherwise it has no value."""
     on_error: Literal["fail", "continue"] = "fail"
     """``continue``: a failure leaves the node without a value, its error in ``run.errors``, and the run goes on."""
+
+    @property
+    def allowance(self) -> Budget | None:
+        """What one step of the node may spend on models; None where it asks none."""
+        return None
 
     def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
         """The blocks that the node owns, each with the field path it stands at: ``("nodes",)``, ``("branches", 0, "nodes")``."""
@@ -95,7 +106,7 @@ class Leaf(Node):
     """Whether, as a deed of class *effect*, it hands over to the site what was typed before: a click does, a key or a chosen file is input itself."""
 
     timeout: float | None = Field(default=None, gt=0, le=86400)
-    """Seconds that one attempt may take (10 by default)."""
+    """Seconds that one attempt may take (10 by default, 120 where a model is asked)."""
     retry: Retry | None = None
     """When a failed attempt is tried again."""
     verify: list[Rule] = Field(default_factory=list)
@@ -115,7 +126,7 @@ class Leaf(Node):
     @property
     def seconds(self) -> float:
         """How long one attempt may take."""
-        return self.timeout or LEAF_SECONDS
+        return self.timeout or (LEAF_SECONDS if self.asks is None else MODEL_SECONDS)
 
     @property
     def works_in(self) -> str | None:

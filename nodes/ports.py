@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from nodes.base import Node
 from nodes.errors import RunOpsError
@@ -13,6 +13,10 @@ from nodes.pages import Page, Tabs
 from nodes.part import Part
 from nodes.targets import Target
 from nodes.values import Json
+
+if TYPE_CHECKING:
+    from nodes.budgets import Budget
+    from nodes.outputs import Output
 
 
 class Artifacts(Protocol):
@@ -45,6 +49,20 @@ class SavedSession:
     """ISO 8601, UTC."""
     age: float
     """Seconds since then."""
+
+
+class Model(Protocol):
+    """A model, asked on behalf of one attempt of a step."""
+
+    async def answer(
+        self, instructions: str, question: str, output: Output, *, model: str | None, max_output: int, budget: Budget
+    ) -> Json:
+        """The value that the model gives, of the kind that ``output`` says. ``await ctx.act()`` comes first.
+
+        ``model`` is the one to ask, None for that of the settings; ``max_output`` bounds one answer (tokens), ``budget`` all that the step spends.
+        Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
+        """
+        ...
 
 
 class Sessions(Protocol):
@@ -114,6 +132,11 @@ class LeafContext(Protocol):
     @property
     def python(self) -> Python:
         """Functions of the project."""
+        ...
+
+    @property
+    def model(self) -> Model:
+        """A model; the node's class says ``asks``."""
         ...
 
     @property

@@ -14,6 +14,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from nodes import (
     browser_action,
     browser_query,
+    cognition,
     context,
     group,
     handle,
@@ -62,6 +63,7 @@ BUILT_IN = (
     _variants(browser_action.BrowserAction, "action", browser_action.VARIANTS),
     _variants(browser_query.BrowserQuery, "query", browser_query.VARIANTS),
     _single(transform.Transform),
+    _single(cognition.Cognition),
     _single(iterate.Iterate),
     _single(route.Route),
     _single(handle.Handle),

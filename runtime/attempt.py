@@ -13,9 +13,20 @@ from typing import TYPE_CHECKING
 
 from nodes import plugins
 from nodes.base import Leaf
-from nodes.errors import AuthorError, LogError, OriginRefused, Paused, Replaced, RunOpsError, SetupError, SiteError
+from nodes.errors import (
+    AuthorError,
+    BudgetReached,
+    LogError,
+    ModelError,
+    OriginRefused,
+    Paused,
+    Replaced,
+    RunOpsError,
+    SetupError,
+    SiteError,
+)
 from nodes.pages import Page, Tabs
-from nodes.ports import Python, Sql
+from nodes.ports import Model, Python, Sql
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json, NotJson, normalise
@@ -123,6 +134,23 @@ class Step:
     def python(self) -> Python:
         """The functions that the configuration allows."""
         return pythons.Functions(self._node.seconds, self._engine.journal.masker)
+
+    @property
+    def model(self) -> Model:
+        """A model, for this attempt."""
+        assert self._engine.models is not None, "a run of a file with such a node has models"
+        assert self._call is not None, "`await ctx.act()` comes first"
+        from runtime.models import asking  # most runs ask none
+
+        return asking.StepModel(
+            self._engine.models,
+            self._engine.journal,
+            self._call,
+            role=self._node.asks or "cognition",
+            secrets=self._frame.program.secrets,
+            left=lambda: self.left,
+            tell=lambda what: self._engine.tell(events.StepWaiting(self._path, what)),
+        )
 
     @property
     def sessions(self) -> sessions.Sessions:
@@ -362,7 +390,7 @@ class Step:
     def may_try_again(self, error: RunOpsError) -> bool:
         """Whether ``retry`` covers this error: before the deed, or after one that the site says did not happen, or by its code."""
         retry = self._node.retry
-        if retry is None or not isinstance(error, SiteError) or isinstance(error, OriginRefused):
+        if retry is None or not isinstance(error, SiteError | ModelError) or isinstance(error, OriginRefused):
             return False
         if retry.on is not None:
             return error.code in retry.on
@@ -372,7 +400,7 @@ class Step:
         """Write the attempt's error result (and its call, if it came to none); the error as it stands in the log."""
         engine = self._engine
         recorded = engine.journal.error(error)
-        if not isinstance(error, Paused | LogError | Replaced):
+        if not isinstance(error, Paused | BudgetReached | LogError | Replaced):
             call = self._call or engine.journal.call(self._describe(None), barrier=False)
             fields = {"error": recorded, "tolerated": tolerated or None, **self._trace()}
             engine.journal.result(call, "error", **fields)

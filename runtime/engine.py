@@ -23,6 +23,7 @@ from runtime.browser import port
 
 if TYPE_CHECKING:
     from runtime.language import workflow
+    from runtime.models import supply
 
 BrowserFactory = Callable[[], Awaitable[port.Browser]]
 """Opens the run's browser; called at most once, and only where a step needs it."""
@@ -45,12 +46,14 @@ class ExecutionEngine:
         open_browser: BrowserFactory,
         private: Path,
         listener: events.Listener | None = None,
+        models: supply.Supply | None = None,
     ) -> None:
-        """``inputs`` are typed already, ``secrets`` read; ``private`` is the run's private folder."""
+        """``models`` is needed where a node asks one; ``inputs`` are typed already, ``secrets`` read; ``private`` is the run's private folder."""
         self.loaded = loaded
         self.journal = pen
         self.private = private
         self.secrets = secrets
+        self.models = models
         self.browser: port.Browser | None = None
         self.checkpoints = checkpoints.Checkpoints(pen, private)
         self.attached = False

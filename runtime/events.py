@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal, Protocol
 
-from nodes.errors import Paused, Replaced, RunOpsError
+from nodes.errors import BudgetReached, Paused, Replaced, RunOpsError
 from nodes.values import Json
 
-StepStatus = Literal["ok", "error", "paused", "replaced", "tolerated", "skipped", "recorded", "recovered"]
-"""``paused``: a person is asked; ``replaced``: the run goes on elsewhere; ``recorded``: done before the crash and not done again; ``recovered``: done before the crash, as the site confirmed; ``skipped``: ``when`` was false."""
+StepStatus = Literal[
+    "ok", "error", "paused", "out-of-budget", "replaced", "tolerated", "skipped", "recorded", "recovered"
+]
+"""``paused``: a person is asked; ``out-of-budget``: a model was not asked, for that would have cost too much; ``replaced``: the run goes on elsewhere; ``recorded``: done before the crash and not done again; ``recovered``: done before the crash, as the site confirmed; ``skipped``: ``when`` was false."""
 
-RunStatus = Literal["passed", "failed", "paused", "interrupted", "replaced"]
+RunStatus = Literal["passed", "failed", "paused", "interrupted", "out-of-budget", "replaced"]
 """``replaced``: another owner has claimed the run, and it goes on there; of this the log says nothing but that owner's ``claimed``."""
 
 
@@ -89,6 +91,8 @@ class RunEnded:
     question: dict[str, Json] | None = None
     files: list[dict[str, Json]] = dataclasses.field(default_factory=list[dict[str, Json]])
     """The files that the run's steps have kept: ``name``, ``path``, ``size``, ``sha256``, ``type``."""
+    costs: dict[str, Json] | None = None
+    """What its steps had with models: ``requests``, tokens by kind, ``dollars`` (a text; null where a price is unknown); None where no model was asked."""
 
 
 Event = RunStarted | StepStarted | StepWaiting | LoopTurn | StepFinished | Said | RunEnded
@@ -106,4 +110,6 @@ def ended_by(error: RunOpsError) -> StepStatus:
     """How a node ended that raised ``error``: a question to a person is none of its failures, and neither is another owner."""
     if isinstance(error, Replaced):
         return "replaced"
+    if isinstance(error, BudgetReached):
+        return "out-of-budget"
     return "paused" if isinstance(error, Paused) else "error"

@@ -130,7 +130,7 @@ class ScopeState:
 class Ending:
     """How the run last ended by itself."""
 
-    status: Literal["passed", "failed", "paused", "interrupted"]
+    status: Literal["passed", "failed", "paused", "interrupted", "out-of-budget"]
     exit: int
     data: dict[str, Json]
     at: str
@@ -165,6 +165,8 @@ class History:
         """What a person decided about a step that may be the repetition of an earlier deed, by its path: ``done``, ``not-done``, ``skip``."""
         self.ledger = ledger.Ledger()
         """What the run has had with models, and what it cost."""
+        self.budget: str | None = None
+        """What the run's steps may spend on models together, as it was last said."""
         self._by_call: dict[str, Attempt] = {}
         self._setters: list[Attempt] = []
         for entry in entries:
@@ -214,7 +216,7 @@ class History:
 
     def _scope(self, entry: log.Scope) -> None:
         if entry.run is not None:
-            self.header, self.started = entry.run, entry.at
+            self.header, self.started, self.budget = entry.run, entry.at, entry.run.budget
         self._seen(entry.path, entry.thread)
         if entry.event == "opened":
             self.scopes.setdefault(entry.path, ScopeState(entry.path, entry.node, entry.seq))
@@ -229,6 +231,7 @@ class History:
             case "claimed":
                 self.epoch = int(entry.data["epoch"])
                 self.ending = None
+                self.budget = entry.data.get("budget", self.budget)
             case "restoring":
                 self.restoring = True
             case "restored":

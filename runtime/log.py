@@ -57,6 +57,8 @@ class RunHeader(Piece):
     """Of a trial of one node: which, and what it was given. It is never resumed."""
     key: str | None = None
     """The key under which the run was begun, if it was given one."""
+    budget: str | None = None
+    """What its steps may spend together, if that was said."""
 
 
 class Taken(Piece):

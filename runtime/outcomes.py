@@ -16,7 +16,7 @@ from runtime.language import workflow
 WORST_FIRST = (70, 143, 130, 75, 3, 2, 1, 6, 5, 4, 0)
 """Exit codes: a bug, an interruption, another owner, setup, usage, failure, drift, budget, pause, and then success."""
 
-State = Literal["not-begun", "begun", "passed", "failed", "paused", "interrupted", "replaced", "error"]
+State = Literal["not-begun", "begun", "passed", "failed", "paused", "interrupted", "out-of-budget", "replaced", "error"]
 """``error``: the run could not start, so there is none; ``begun``: it started, and has not said yet how it ended."""
 
 
@@ -102,6 +102,7 @@ def record(ended: events.RunEnded | None, run: str | None, state: State, code: i
         "path": ended.path if ended else None,
         "place": ended.place if ended else None,
         "tolerated": ended.tolerated if ended else 0,
+        "costs": ended.costs if ended else None,
         "question": ended.question if ended else None,
         "files": list[Json](ended.files) if ended else [],
     }

@@ -23,7 +23,7 @@ from nodes.errors import LogError, UsageError
 from runtime import blobs, damage, durable, history, living, locks, runs, store
 from runtime.browser import launch, surviving
 
-Ended = Literal["passed", "failed", "paused", "interrupted", "died"]
+Ended = Literal["passed", "failed", "paused", "interrupted", "out-of-budget", "died"]
 Kind = Literal["run", "browser", "private", "files", "key", "log", "value", "temporary"]
 
 _TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}")
@@ -58,7 +58,7 @@ def states(texts: Iterable[str]) -> tuple[Ended, ...]:
     found: list[Ended] = []
     for text in texts:
         match text:
-            case "passed" | "failed" | "paused" | "interrupted" | "died":
+            case "passed" | "failed" | "paused" | "interrupted" | "out-of-budget" | "died":
                 found.append(text)
             case _:
                 raise UsageError(

@@ -7,14 +7,17 @@ import contextlib
 import time
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from nodes.errors import AuthorError, Cancelled, InternalError, LogError, Paused, Replaced, RunOpsError
+from nodes.errors import AuthorError, BudgetReached, Cancelled, InternalError, LogError, Paused, Replaced, RunOpsError
 from nodes.values import Json
 from runtime import engine as engine_module
 from runtime import events, holders, journal, leases, log, resume, version
 from runtime.browser import port
 from runtime.language import workflow
+
+if TYPE_CHECKING:
+    from runtime.models import supply
 
 
 class Browsers(Protocol):
@@ -43,8 +46,9 @@ class Run:
         browsers: Browsers,
         keep_browser: bool = False,
         listener: events.Listener | None = None,
+        models: supply.Supply | None = None,
     ) -> None:
-        """``known`` are the secrets; the journal is claimed and has the run's first entry."""
+        """``models`` is needed where a node asks one. ``known`` are the secrets; the journal is claimed and has the run's first entry."""
         self.id = pen.conversation.id
         self._journal = pen
         self._browsers = browsers
@@ -57,7 +61,9 @@ class Run:
             open_browser=browsers.open,
             private=private,
             listener=listener,
+            models=models,
         )
+        self._models = models
 
     async def begin(self) -> events.RunEnded:
         """Run the workflow from its first node to its end."""
@@ -80,6 +86,8 @@ class Run:
         try:
             async with leases.held(self._journal.conversation):
                 output = await work
+                if self._models is not None:
+                    self._models.finish()
         except RunOpsError as error:
             failure = error
         except asyncio.CancelledError as cancelled:
@@ -102,6 +110,8 @@ class Run:
             if browser is not None:
                 with contextlib.suppress(RunOpsError):
                     await browser.close(keep=self._keep_browser or self._is_replaced())
+            if self._models is not None:
+                await self._models.close()
             self._journal.conversation.close()
         self.engine.tell(ended)
         if passing is not None:
@@ -126,9 +136,12 @@ class Run:
     def _ended(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
         """How the run ended, as it is told."""
         pen, tolerated, files = self._journal, self._journal.history.tolerated, self._journal.history.files
+        costs = pen.history.ledger.totals()
         if failure is None:
             shown = pen.masker.json(output)
-            return events.RunEnded(self.id, "passed", 0, seconds, output=shown, tolerated=tolerated, files=files)
+            return events.RunEnded(
+                self.id, "passed", 0, seconds, output=shown, tolerated=tolerated, files=files, costs=costs
+            )
         error = pen.error(failure)
         question = as_question(failure, error) if isinstance(failure, Paused) else None
         return events.RunEnded(
@@ -142,6 +155,7 @@ class Run:
             tolerated=tolerated,
             question=question,
             files=files,
+            costs=costs,
         )
 
     def _is_replaced(self) -> bool:
@@ -174,6 +188,8 @@ def _status(failure: RunOpsError) -> events.RunStatus:
         return "paused"
     if isinstance(failure, Cancelled):
         return "interrupted"
+    if isinstance(failure, BudgetReached):
+        return "out-of-budget"
     return "replaced" if isinstance(failure, Replaced) else "failed"
 
 
@@ -195,6 +211,7 @@ def write_header(
     *,
     trial: dict[str, Json] | None = None,
     key: str | None = None,
+    budget: str | None = None,
 ) -> None:
     """Write the run's first entry, and who owns it. ``trial`` is what a trial of one node was given, ``key`` what the run is known by."""
     header = log.RunHeader(
@@ -212,6 +229,7 @@ def write_header(
         versions=version.versions(),
         trial=pen.masker.json(trial),
         key=key,
+        budget=budget,
     )
     pen.scope("", "opened", "run", run=header)
     pen.note("claimed", **holders.me(), epoch=pen.conversation.epoch, version=version.VERSION)

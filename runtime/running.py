@@ -14,6 +14,7 @@ from nodes.values import Json
 from runtime import clock, events, history, journal, preparing, resolve, run, runs, secrets, settings, store, taking
 from runtime.browser import launching, port
 from runtime.language import workflow
+from runtime.models import supplies
 
 if TYPE_CHECKING:
     from runtime import engine as engine_module
@@ -82,12 +83,14 @@ async def begin(
     Raises RunOpsError only where no log could be opened; how it went on from there is in what it returns. LogError ``run-exists``: the key has its run.
     """
     loaded, known = prepared.loaded, prepared.secrets
+    models = supplies.plan(loaded, chosen)
     kept = store.FileStore(chosen.home)
     conversation = kept.create(store.new_id()) if key is None else _of_key(kept, key)
     with _given_up_where_it_fails(conversation):
-        pen = journal.Journal(conversation, history.History(), secrets.Masker(known), kept)
-        run.write_header(pen, loaded, prepared.inputs, trial=part.header if part is not None else None, key=key)
-        one = _run(loaded, pen, kept, chosen, prepared.inputs, known, listener)
+        pen = journal.Journal(conversation, history.History(), secrets.Masker({**known, **models.masked}), kept)
+        trial = part.header if part is not None else None
+        run.write_header(pen, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text)
+        one = _run(loaded, pen, kept, chosen, prepared.inputs, known, listener, models)
     one.engine.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
     return await one.begin() if part is None else await one.drive(part.run(one.engine))
 
@@ -122,6 +125,7 @@ def _run(
     inputs: Mapping[str, Json],
     known: Mapping[str, str],
     listener: events.Listener | None,
+    models: supplies.Plan,
 ) -> run.Run:
     private = kept.private(pen.conversation.id)
     return run.Run(
@@ -133,6 +137,7 @@ def _run(
         browsers=Chromium(loaded, inputs, known, private, chosen),
         keep_browser=chosen.keep_browser,
         listener=listener,
+        models=models.supply(private, known),
     )
 
 
@@ -153,8 +158,8 @@ async def resume_run(
     """
     past, _reading = runs.load_history(chosen, run_id)
     kept = store.FileStore(chosen.home)
-    told = _already_over(past, run_id, kept)
-    if told is not None and not (allow_changed and told.status == "paused"):
+    told = _already_over(past, run_id, kept, chosen)
+    if told is not None and not (allow_changed and told.status in MENDED_BY_FILE):
         return told
     runs.refuse_trial(past, run_id)
     assert past.header is not None
@@ -165,20 +170,22 @@ async def resume_run(
 
     def may_go_on(now: history.History) -> None:
         # Whoever held it until this moment may have ended it, or taken it further.
-        told = _already_over(now, run_id, kept)
-        if told is not None and not (text.changed and allow_changed and told.status == "paused"):
+        told = _already_over(now, run_id, kept, chosen)
+        if told is not None and not (text.changed and allow_changed and told.status in MENDED_BY_FILE):
             over.append(told)
             raise _OverMeanwhile
         text.check(now)
 
     text.check(past)
+    models = supplies.plan(text.loaded, chosen, past.budget)
+    masker = secrets.Masker({**text.secrets, **models.masked})
     try:
-        pen = runs.claim(kept, run_id, secrets.Masker(text.secrets), may_go_on, take_over=take_over)
+        pen = runs.claim(kept, run_id, masker, may_go_on, take_over=take_over, budget=models.budget_text)
     except _OverMeanwhile:
         return over[0]
     with _given_up_where_it_fails(pen.conversation):
         text.take(pen)
-        one = _run(text.loaded, pen, kept, chosen, text.inputs, text.secrets, listener)
+        one = _run(text.loaded, pen, kept, chosen, text.inputs, text.secrets, listener, models)
     one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
     if pen.conversation.taken_from is not None:
         one.engine.tell(events.Said(pen.conversation.taken_from.as_taken()))
@@ -191,18 +198,38 @@ class _OverMeanwhile(Exception):
     """The run ended between the look and the claim."""
 
 
-def _already_over(past: history.History, run_id: str, kept: store.Store) -> events.RunEnded | None:
+MENDED_BY_FILE = ("paused", "out-of-budget")
+"""How a run may have ended that goes on once its file says something else."""
+
+
+def _already_over(
+    past: history.History, run_id: str, kept: store.Store, chosen: settings.Settings
+) -> events.RunEnded | None:
+    """How the run ended, where nothing has come since that would let it go on."""
     ending = past.ending
     if ending is not None and ending.status == "passed":
         root = past.scopes[""].committed
         output = journal.value_of(root, kept) if root is not None else None
         tolerated = int(ending.data.get("tolerated") or 0)
-        return events.RunEnded(run_id, "passed", 0, 0.0, output=output, tolerated=tolerated, files=past.files)
+        costs = past.ledger.totals()
+        return events.RunEnded(
+            run_id, "passed", 0, 0.0, output=output, tolerated=tolerated, files=past.files, costs=costs
+        )
     question = runs.question_of(past, run_id)
     if ending is not None and ending.status == "paused" and question is not None:
         asked = run.as_question(question, question.as_json())
         return events.RunEnded(run_id, "paused", 4, 0.0, path=question.path, question=asked, files=past.files)
+    if ending is not None and ending.status == "out-of-budget" and not _more_is_given(past, chosen):
+        error, path = ending.data.get("error"), ending.data.get("path")
+        costs = past.ledger.totals()
+        return events.RunEnded(run_id, "out-of-budget", 5, 0.0, error=error, path=path, files=past.files, costs=costs)
     return None
+
+
+def _more_is_given(past: history.History, chosen: settings.Settings) -> bool:
+    """Whether somebody gives the run another budget than the one that is used up."""
+    assert past.header is not None
+    return chosen.budget is not None and str(chosen.budget) != past.budget
 
 
 def run_workflow(

@@ -13,7 +13,7 @@ from nodes.values import Json
 from runtime import history, holders, journal, log, secrets, settings, store, version
 
 Verdict = Literal["done", "not-done", "skip"]
-RunState = Literal["running", "passed", "failed", "paused", "interrupted", "died", "damaged"]
+RunState = Literal["running", "passed", "failed", "paused", "interrupted", "out-of-budget", "died", "damaged"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,10 +97,11 @@ def claim(
     check: Callable[[history.History], None] = lambda _past: None,
     *,
     take_over: bool = False,
+    budget: str | None = None,
 ) -> journal.Journal:
     """Own the run: its lock, its history, a note that says who holds it. Raises RunHeld and LogError.
 
-    ``take_over``: also where a living process holds it, which is ended for it.
+    ``take_over``: also where a living process holds it, which is ended for it. ``budget``: what the run may spend on models from here on.
 
     ``check`` is called before anything is written, with the history as the lock's last holder left it: what was read before may be
     out of date. What it raises gives the run up again.
@@ -113,6 +114,8 @@ def claim(
         pen = journal.Journal(conversation, past, masker, kept)
         taken = conversation.taken_from
         told: dict[str, Json] = {"taken_from": taken.told()} if taken is not None else {}
+        if budget is not None and budget != past.budget:
+            told["budget"] = budget
         pen.note("claimed", **holders.me(), epoch=conversation.epoch, version=version.VERSION, **told)
     except BaseException:
         conversation.close()

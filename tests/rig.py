@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import events, history, journal, run, runs, secrets, store, taking
+from runtime import events, history, journal, run, runs, secrets, settings, store, taking
 from runtime.browser import port
 from runtime.language import callees, workflow
+from runtime.models import supplies, supply
 from tests.fakes import FakeBrowser, FakeSite
 
 
@@ -38,6 +39,8 @@ class Rig:
     """Where the log is kept, if not in files."""
     keep_browser: bool = False
     """Whether the browser stays open when the run ends."""
+    chosen: settings.Settings | None = None
+    """How models are asked, where a node asks one."""
     told: list[events.Event] = dataclasses.field(default_factory=list)
     id: str = dataclasses.field(default_factory=store.new_id)
 
@@ -98,7 +101,14 @@ class Rig:
             browsers=self,
             keep_browser=self.keep_browser,
             listener=self.told.append,
+            models=self._models(pen),
         )
+
+    def _models(self, pen: journal.Journal) -> supply.Supply | None:
+        if self.chosen is None:
+            return None
+        plan = supplies.plan(self.loaded, self.chosen, pen.history.budget)
+        return plan.supply(self.kept.private(self.id), self.secrets)
 
     def die(self, *, browser_survives: bool = False) -> None:
         """What the kernel does for a killed process: its lock is given up. The browser may live on."""

@@ -206,4 +206,13 @@ def summary(ended: Sequence[outcomes.Outcome]) -> list[str]:
     return lines
 
 
-STATES: tuple[outcomes.State, ...] = ("passed", "failed", "paused", "interrupted", "replaced", "error", "not-begun")
+STATES: tuple[outcomes.State, ...] = (
+    "passed",
+    "failed",
+    "paused",
+    "interrupted",
+    "out-of-budget",
+    "replaced",
+    "error",
+    "not-begun",
+)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
+
+from nodes.errors import UsageError
 
 InputFlag = Annotated[
     list[str] | None,
@@ -34,6 +36,26 @@ LingerFlag = Annotated[
         show_default=False,
     ),
 ]
+BudgetFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="BUDGET",
+        help="What models may cost in all: money=0.50usd,tokens=200k,calls=40,time=5m, or some of these.",
+        show_default=False,
+    ),
+]
+ModelCallsFlag = Annotated[
+    Literal["live", "record", "replay", "none"] | None,
+    typer.Option(
+        "--model-calls",
+        help="`live`: models are asked; `record`: and a cassette is written; `replay`: it answers in their place; `none`: nobody asks.",
+        show_default=False,
+    ),
+]
+FrozenFlag = Annotated[
+    bool, typer.Option("--frozen", help="Refuse a file that would ask a model: `--model-calls none`.")
+]
 RunArgument = Annotated[
     str,
     typer.Argument(
@@ -50,6 +72,15 @@ TakeOverFlag = Annotated[
     bool, typer.Option("--take-over", help="Also where a living process holds the run: end that process first.")
 ]
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr unless something goes wrong.")]
+
+
+def model_calls(given: str | None, *, frozen: bool) -> str | None:
+    """What the two flags say together. Raises UsageError ``usage`` where they contradict each other."""
+    if frozen and given not in (None, "none"):
+        raise UsageError(
+            "usage", f"`--frozen` and `--model-calls {given}` contradict each other", mend="leave one of them out"
+        )
+    return "none" if frozen else given
 
 
 def arguments(ctx: typer.Context) -> list[str]:

@@ -15,6 +15,8 @@ def resume(
     headed: flags.HeadedFlag = None,
     keep_browser: flags.KeepBrowserFlag = None,
     linger: flags.LingerFlag = None,
+    budget: flags.BudgetFlag = None,
+    model_calls: flags.ModelCallsFlag = None,
 ) -> None:
     """Go on with a run that was killed, interrupted, paused, or failed. What is done is not done again.
 
@@ -24,8 +26,12 @@ def resume(
     A run that a living process holds is left to it. With `--take-over` that process is ended, with all that it does, also where it is stopped or stuck; the
     run goes on here, in its browser where that is still there.
 
+    One that is out of budget goes on with a larger one (`--budget`): what it has spent counts.
+
     A run that passed prints its result once more. A paused one asks its question, unless it is answered (`runops decide`, `runops answer`).
     """
-    chosen = settings.load(headed=headed, keep_browser=keep_browser, linger=linger)
+    chosen = settings.load(
+        headed=headed, keep_browser=keep_browser, linger=linger, budget=budget, model_calls=model_calls
+    )
     run_id = runs.find(chosen, run)
     execution.go_on(chosen, run_id, as_json=as_json, quiet=quiet, allow_changed=allow_changed, take_over=take_over)

@@ -53,6 +53,9 @@ def run(
     ] = None,
     keep_browser: flags.KeepBrowserFlag = None,
     linger: flags.LingerFlag = None,
+    budget: flags.BudgetFlag = None,
+    model_calls: flags.ModelCallsFlag = None,
+    frozen: flags.FrozenFlag = False,
 ) -> None:
     """Run workflows, one after another. Their output goes to stdout, everything else to stderr.
 
@@ -62,7 +65,14 @@ def run(
     A run that is killed or interrupted goes on with `runops resume`, or with the same command where `--resume-if-exists` gave it a key. Of several runs the exit code is the worst, and stdout is a map of files and outputs.
     """
     _check_key(paths, key, fail_fast=fail_fast, allow_changed=allow_changed)
-    chosen = settings.load(headed=headed, browser_mode=browser, keep_browser=keep_browser, linger=linger)
+    chosen = settings.load(
+        headed=headed,
+        browser_mode=browser,
+        keep_browser=keep_browser,
+        linger=linger,
+        budget=budget,
+        model_calls=flags.model_calls(model_calls, frozen=frozen),
+    )
     values = given.inputs(inputs or [], inputs_file)
     execution.hush()
     manner = batch.Manner(

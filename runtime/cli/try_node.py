@@ -52,12 +52,20 @@ def try_node(
     quiet: flags.QuietFlag = False,
     headed: flags.HeadedFlag = None,
     keep_browser: flags.KeepBrowserFlag = None,
+    budget: flags.BudgetFlag = None,
+    model_calls: flags.ModelCallsFlag = None,
+    frozen: flags.FrozenFlag = False,
 ) -> None:
     """Run one node of a workflow by itself, with a value for everything that it reads. Prints its value as JSON.
 
     What it reads and nobody gave is listed, ready to be added. A deed is really done; with `--dry-run` it is not. A container runs what is in it.
     """
-    chosen = settings.load(headed=headed, keep_browser=keep_browser)
+    chosen = settings.load(
+        headed=headed,
+        keep_browser=keep_browser,
+        budget=budget,
+        model_calls=flags.model_calls(model_calls, frozen=frozen),
+    )
     values = given.inputs(inputs or [])
     loaded = workflow.load(file)
     found = loaded.find(node)

@@ -18,6 +18,7 @@ MARKS: dict[events.StepStatus | None, tuple[str, Tone]] = {
     "ok": ("ok", "good"),
     "error": ("!!", "bad"),
     "paused": ("??", "odd"),
+    "out-of-budget": ("$$", "odd"),
     "replaced": ("->", "odd"),
     "tolerated": ("!?", "odd"),
     "skipped": ("--", "quiet"),
@@ -28,6 +29,7 @@ MARKS: dict[events.StepStatus | None, tuple[str, Tone]] = {
 REMARKS: dict[events.StepStatus | None, str] = {
     "error": "failed",
     "paused": "paused",
+    "out-of-budget": "out of budget",
     "replaced": "goes on elsewhere",
     "tolerated": "failed, tolerated",
     "skipped": "skipped",

@@ -76,7 +76,8 @@ class Ledger:
             case log.Note(name="submitted"):
                 key, response = str(entry.data["key"]), str(entry.data["response"])
                 self._waiting.setdefault(entry.thread, {})[key] = response
-                if (row := self._open.get(entry.thread)) is not None:
+                row = self._open.get(entry.thread) or self._adopted(entry.thread, response)
+                if row is not None:
                     row.response = response
             case log.Assistant():
                 self._answered(entry, path)
@@ -90,6 +91,15 @@ class Ledger:
                     self._waiting.get(entry.thread, {}).pop(row.key, None)
             case _:
                 pass
+
+    def _adopted(self, thread: str, response: str) -> Spent | None:
+        """The request of an earlier process, whose response this thread waits for now."""
+        found = next((each for each, row in self._open.items() if row.response == response), None)
+        if found is None:
+            return None
+        self._waiting.pop(found, None)
+        row = self._open[thread] = self._open.pop(found)
+        return row
 
     def _answered(self, entry: log.Assistant, path: str) -> None:
         self._answers.setdefault(entry.thread, {})[entry.key] = entry

@@ -1,0 +1,85 @@
+"""Whether a run asks models at all, and then everything that must be there for it, found fit before the run begins."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nodes import budgets
+from runtime import settings
+from runtime.models import choosing
+
+if TYPE_CHECKING:
+    from runtime.language import workflow
+    from runtime.models import supply
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """How a run asks models."""
+
+    chosen: settings.Settings
+    asks: bool
+    """Whether any node does."""
+    budget: budgets.Budget | None
+    """What they may spend together."""
+    server: choosing.Server | None
+    """None where nobody is asked, or only a cassette."""
+    file: Path
+    """The workflow's."""
+
+    @property
+    def budget_text(self) -> str | None:
+        """The budget as the log keeps it."""
+        return None if self.budget is None else str(self.budget)
+
+    @property
+    def masked(self) -> Mapping[str, str]:
+        """What nothing may show: the key."""
+        key = self.server.key if self.server is not None else ""
+        return {choosing.KEY: key} if len(key) >= choosing.MASKED_KEY else {}
+
+    def supply(self, private: Path, secrets: Mapping[str, str]) -> supply.Supply | None:
+        """The models of the run whose private folder and secrets these are; None where no node asks one.
+
+        Raises UsageError ``cassette-missing``, ``cassette-damaged``.
+        """
+        if not self.asks:
+            return None
+        from runtime.models import supply  # most runs ask none
+
+        return supply.Supply(self.chosen, self.server, self.budget, self.file, private, secrets)
+
+
+def plan(loaded: workflow.Loaded, chosen: settings.Settings, begun_with: str | None = None) -> Plan:
+    """How a run of ``loaded`` asks models; ``begun_with`` is the budget of a run that goes on, where nobody gives it another one.
+
+    Raises UsageError ``model-node-frozen``, ``price-unknown``, ``cassette-missing``, ``cassette-damaged``; SetupError ``model-unset``, ``model-key-missing``.
+    """
+    choosing.refuse_frozen(loaded, chosen)
+    budget = chosen.budget or (budgets.parse(begun_with) if begun_with is not None else None)
+    nodes = list(choosing.asking(loaded))
+    server = None
+    if nodes and chosen.model_calls == "replay":
+        from runtime.models import cassettes
+
+        cassettes.Player.open(loaded.path)
+    elif nodes:
+        models = choosing.models_of(nodes, chosen)
+        server = choosing.server(chosen)
+        _refuse_unknown_prices(models, budget, chosen, server.profile.name)
+    return Plan(chosen, bool(nodes), budget, server, loaded.path)
+
+
+def _refuse_unknown_prices(
+    models: Mapping[str, choosing.Asking], budget: budgets.Budget | None, chosen: settings.Settings, provider: str
+) -> None:
+    """Whoever bounds the money must be able to count it."""
+    from runtime.models import prices
+
+    for model, asking in models.items():
+        limits = [each for each in (budget, asking.node.allowance) if each is not None]
+        if any(each.money is not None for each in limits):
+            prices.require([model], chosen.prices, provider)

@@ -1,0 +1,112 @@
+"""What a run has of models: which, where, how, and what they may cost; or a cassette in their place."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nodes.budgets import Budget
+from runtime import settings
+from runtime.models import budgets, choosing, estimates, prices
+from runtime.models.exchange import Answer, Request, Usage
+from runtime.models.ledger import Ledger, plain
+
+if TYPE_CHECKING:
+    from runtime import model
+    from runtime.models import cassettes
+
+
+class Supply:
+    """The models of one run. ``close`` it at the end."""
+
+    def __init__(
+        self,
+        chosen: settings.Settings,
+        server: choosing.Server | None,
+        budget: Budget | None,
+        file: Path,
+        private: Path,
+        secrets: Mapping[str, str],
+    ) -> None:
+        """``server`` is None where only a cassette answers; ``budget`` is the run's; ``file`` is the workflow's, ``private`` the run's folder.
+
+        Raises UsageError ``cassette-missing``, ``cassette-damaged``.
+        """
+        self.player: cassettes.Player | None = None
+        self.recorder: cassettes.Recorder | None = None
+        if chosen.model_calls in ("replay", "record"):
+            from runtime.models import cassettes  # most runs have none
+
+            if chosen.model_calls == "replay":
+                self.player = cassettes.Player.open(file, secrets)
+            else:
+                self.recorder = cassettes.Recorder(file, private, secrets)
+        self.seconds = chosen.model_timeout
+        self._budget = budget
+        self._chosen = chosen
+        self._server = server
+        self._provider = server.profile.name if server is not None else ""
+        self._client: model.Client | None = None
+        self._estimator = estimates.Calibrated()
+
+    @property
+    def background(self) -> bool:
+        """Whether requests are worked on in the background."""
+        return self._chosen.model_background and self._server is not None and self._server.profile.background
+
+    @property
+    def store(self) -> bool:
+        """Whether the server may keep what it is sent."""
+        return self._chosen.model_store or self.background
+
+    @property
+    def chains(self) -> bool:
+        """Whether a conversation goes on from the response that the server has kept."""
+        return self.store and self._server is not None and self._server.profile.chaining
+
+    def model(self, role: choosing.Role, named: str | None, number: int) -> str:
+        """The model that exchange ``number`` of the run asks. Raises SetupError ``model-unset``."""
+        if self.player is not None and named is None and not choosing.is_set(role, self._chosen):
+            return self.player.model(number)
+        return choosing.model_for(role, self._chosen, named)
+
+    def client(self) -> model.Client:
+        """The client, made when a model is first asked."""
+        if self._client is None:
+            from runtime import model  # costs half a second
+
+            assert self._server is not None, "a run that asks a model has a server"
+            self._client = model.Client(self._server.base_url, self._server.key, self._server.profile)
+        return self._client
+
+    def estimate(self, request: Request) -> int:
+        """Tokens of the request's input, as far as anyone can tell before it is sent."""
+        return self._estimator.input(request)
+
+    def calibrate(self, request: Request, answer: Answer) -> None:
+        """Learn from what a request came to."""
+        if answer.usage is not None:
+            self._estimator.learn(request, answer.usage.input)
+
+    def afford(self, ledger: Ledger, asked: budgets.Asked, request: Request, estimate: int) -> float:
+        """Seconds that the budgets of the run and of the step leave for a request. Raises BudgetReached, UsageError ``price-unknown``."""
+        return budgets.afford(ledger, self._budget, asked, request, estimate, self._chosen.prices, self._provider)
+
+    def dollars(self, usage: Usage | None, model: str) -> str | None:
+        """What it cost, as the log holds it; None where nobody knows."""
+        cost = prices.dollars(usage, model, self._chosen.prices, self._provider) if usage is not None else None
+        return plain(cost) if cost is not None else None
+
+    def finish(self) -> None:
+        """The run has passed: what was recorded becomes the cassette. Raises UsageError ``cassette-secret``, LogError."""
+        if self.recorder is not None:
+            self.recorder.publish()
+
+    async def close(self) -> None:
+        """End the connections."""
+        if self._client is not None:
+            with contextlib.suppress(Exception):
+                await self._client.close()
+            self._client = None

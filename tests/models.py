@@ -1,0 +1,19 @@
+"""Settings for tests in which a model is asked: a fake server stands for the provider."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runtime import settings
+from runtime.models import choosing
+from runtime.testing import responses
+
+MODEL = "test-model"
+
+
+def asked_at(server: responses.Server, patch: pytest.MonkeyPatch, **more: Any) -> settings.Settings:
+    """The settings of a run that asks the server, with its key in the environment."""
+    patch.setenv(choosing.KEY, server.key)
+    return settings.load(model=MODEL, model_base_url=server.url, **{"model_profile": "openai", **more})
