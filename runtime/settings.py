@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import shutil
 import tomllib
@@ -15,7 +16,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
 
+from nodes import budgets
+from nodes.budgets import BadBudget, Budget
 from nodes.errors import SetupError, UsageError
+from runtime.models import prices as model_prices
 from runtime.secrets import SHORTEST
 
 PREFIX = "RUNOPS_"
@@ -55,6 +59,15 @@ def _program(given: Any) -> Any:
 
 def _names(value: Any) -> Any:
     return [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
+
+
+def _prices(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise model_prices.BadPrice("it is no JSON") from None
+    return model_prices.table(value)
 
 
 class Settings(BaseSettings):
@@ -105,6 +118,12 @@ class Settings(BaseSettings):
     model_calls: Literal["live", "record", "replay", "none"] = "live"
     """``live``: models are asked; ``record``: and a cassette is written; ``replay``: the cassette answers, no model is asked; ``none``: a file that would ask is refused."""
 
+    budget: Annotated[Budget | None, NoDecode, BeforeValidator(budgets.known)] = None
+    """What the steps of one run may spend on models together: ``money=0.50usd,tokens=200k,calls=40,time=5m``, or some of these."""
+    prices: Annotated[dict[str, model_prices.Price], NoDecode, BeforeValidator(_prices)] = Field(default_factory=dict)
+    """What models cost whose price is not known, or is not yours: ``"my-model" = {input = 0.25, cached = 0.025, output = 2.0}`` below
+    ``[tool.runops.prices]``, in US dollars per million tokens. In a variable, as JSON."""
+
     python_modules: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = ()
     """Python modules whose functions a workflow may call (``python: module:function``); by default none. In a variable, separated by commas."""
 
@@ -125,7 +144,8 @@ class Settings(BaseSettings):
 def load(**flags: Any) -> Settings:
     """The settings, with ``flags`` (None where a flag was not given) before everything else.
 
-    Raises UsageError ``bad-setting`` for a value that cannot be used, or for an unknown name in ``[tool.runops]``, naming its place.
+    Raises UsageError ``bad-setting`` for a value that cannot be used, or for an unknown name in ``[tool.runops]``, naming its place, and
+    ``bad-budget`` for a budget.
     """
     given = {name: value for name, value in flags.items() if value is not None}
     try:
@@ -135,6 +155,9 @@ def load(**flags: Any) -> Settings:
         name = str(problem["loc"][0])
         place, seen = _place_of(name, given)
         message = str(problem["msg"]).removeprefix("Value error, ")
+        cause = problem.get("ctx", {}).get("error")
+        if isinstance(cause, BadBudget):
+            raise UsageError("bad-budget", f"{place} cannot be {seen!r}: {message}", mend=cause.mend) from None
         raise UsageError(
             "bad-setting",
             f"{place} cannot be {seen!r}: {message[0].lower()}{message[1:]}",
@@ -204,7 +227,7 @@ def read_secrets(names: Iterable[str], beside: Path | None = None) -> dict[str, 
     Raises SetupError ``secret-missing`` or ``secret-too-short`` with every name concerned, and never a value. What is read once stays
     known to this process, so that a report of a bug can be masked.
     """
-    found = _looked_up(names, beside)
+    found = look_up(names, beside)
     missing = [name for name, value in found.items() if not value]
     if missing:
         raise SetupError(
@@ -225,13 +248,13 @@ def read_secrets(names: Iterable[str], beside: Path | None = None) -> dict[str, 
 
 def known_secrets(names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
     """Those of the secrets that are set, from the same places: nothing may show them, whether they are needed or not."""
-    found = {name: value for name, value in _looked_up(names, beside).items() if len(value) >= SHORTEST}
+    found = {name: value for name, value in look_up(names, beside).items() if len(value) >= SHORTEST}
     seen_secrets.update(found)
     return found
 
 
-def _looked_up(names: Iterable[str], beside: Path | None) -> dict[str, str]:
-    """The value of each; empty where there is none."""
+def look_up(names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
+    """The value of each, from the environment, else from ``.env``; empty where there is none."""
     wanted = list(dict.fromkeys(names))
     files = _env_files(beside) if wanted else []
     places: list[dict[str, str]] = [dict(os.environ), *map(_dotenv, files)]

@@ -49,9 +49,13 @@ class Calibrated:
         self._seen: dict[str, list[tuple[int, int]]] = {}
         self._lines: dict[str, tuple[float, float]] = {}
 
-    def tokens(self, request: Request) -> int:
+    def input(self, request: Request) -> int:
         """Tokens of the input of ``request``, by all that is known of its model."""
         return self.corrected(request.model, tokens(request))
+
+    def learn(self, request: Request, counted: int) -> None:
+        """Take note that the server counted ``counted`` tokens in the input of ``request``."""
+        self.take(request.model, tokens(request), counted)
 
     def corrected(self, model: str, raw: int) -> int:
         """What ``raw`` tokens by ``tokens`` are for ``model``, rounded up."""
@@ -59,7 +63,7 @@ class Calibrated:
         # Less than a hair above a whole number is rounding, and no token.
         return max(raw, -int(-(raw * ratio + more - 1e-6) // 1))
 
-    def learn(self, model: str, raw: int, counted: int) -> None:
+    def take(self, model: str, raw: int, counted: int) -> None:
         """Take note that the server counted ``counted`` tokens in a request that has ``raw`` by ``tokens``.
 
         The largest request says by which ratio the model's tokenizer differs; what smaller ones had beyond that is what the

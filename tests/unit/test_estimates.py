@@ -145,7 +145,7 @@ def test_what_was_counted_is_never_estimated_lower(points: list[tuple[int, float
     calibrated = estimates.Calibrated()
     seen = [(size, math.ceil(size * ratio) + more) for size, ratio, more in points]
     for size, counted in seen:
-        calibrated.learn("m", size, counted)
+        calibrated.take("m", size, counted)
     assert all(calibrated.corrected("m", size) >= counted for size, counted in seen)
     assert calibrated.corrected("m", raw) >= raw
     assert calibrated.corrected("another", raw) == raw
@@ -156,7 +156,7 @@ def test_a_steady_server_is_learned(ratio: float, more: int, sizes: list[int]) -
     """Where a server counts a ratio and something more, a larger request is estimated right but for what it adds, in proportion."""
     calibrated = estimates.Calibrated()
     for size in sizes:
-        calibrated.learn("m", size, math.ceil(size * ratio) + more)
+        calibrated.take("m", size, math.ceil(size * ratio) + more)
     larger = 2 * max(sizes)
     real = math.ceil(larger * ratio) + more
     assert real - 1 <= calibrated.corrected("m", larger) <= real + 2 * (more + 2) + more + 2
@@ -165,10 +165,12 @@ def test_a_steady_server_is_learned(ratio: float, more: int, sizes: list[int]) -
 def test_a_small_request_tells_no_ratio() -> None:
     """A server that adds 90 tokens to each request makes a large one no larger than that, and a lower count lowers nothing."""
     calibrated = estimates.Calibrated()
-    calibrated.learn("m", 30, 120)
+    calibrated.take("m", 30, 120)
     assert calibrated.corrected("m", 10_000) == 10_090
-    calibrated.learn("m", 10_000, 6_000)
+    calibrated.take("m", 10_000, 6_000)
     assert calibrated.corrected("m", 10_000) == 10_090
-    assert calibrated.tokens(request("hello")) == estimates.tokens(request("hello")) + 90
-    calibrated.learn("m", 0, 50)
+    assert calibrated.input(request("hello")) == estimates.tokens(request("hello")) + 90
+    calibrated.take("m", 0, 50)
     assert calibrated.corrected("m", 10_000) == 10_090
+    calibrated.learn(request("hello"), estimates.tokens(request("hello")) + 95)
+    assert calibrated.input(request("hello")) == estimates.tokens(request("hello")) + 95

@@ -1,0 +1,216 @@
+"""What may be spent on models: money, tokens, requests, time. As a text and as a map, on the command line, in settings and at a node."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, GetJsonSchemaHandler, ValidationError, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from nodes.part import Part
+
+BudgetPart = Literal["money", "tokens", "calls", "time"]
+
+GRAMMAR = "money=0.50usd,tokens=200k,calls=40,time=5m"
+"""The whole grammar by example."""
+
+MEND = f"write it as `{GRAMMAR}`: any of these four, each once"
+
+LARGEST = {"money": Decimal(10**6), "tokens": Decimal(10**12), "calls": Decimal(10**9), "time": Decimal(30 * 24 * 3600)}
+"""More of anything is no budget: dollars, tokens, requests, seconds."""
+
+TIMES = {"": 1, "s": 1, "m": 60, "h": 3600}
+THOUSANDS = {"": 1, "k": 1000, "m": 1_000_000}
+
+_NUMBER = r"(?P<number>\d{1,18}(?:\.\d{1,9})?)"
+_MONEY = re.compile(rf"\$?\s*{_NUMBER}\s*(?P<unit>[a-z]*)", re.IGNORECASE)
+_AMOUNT = re.compile(rf"{_NUMBER}\s*(?P<unit>[a-z]*)", re.IGNORECASE)
+
+
+class BadBudget(ValueError):
+    """The text is no budget. The message is one sentence that names the part; ``mend`` shows the grammar, or what was meant."""
+
+    def __init__(self, message: str, mend: str = MEND) -> None:
+        super().__init__(message)
+        self.mend = mend
+
+
+def _money(value: Any) -> Any:
+    found = _MONEY.fullmatch(_text(value, "money"))
+    if found is None:
+        raise BadBudget(f"`money` cannot be {value!r}: an amount of US dollars is `0.50usd` or `$0.50`")
+    unit = found["unit"]
+    if unit and unit.lower() != "usd":
+        raise BadBudget(f"`money` cannot be {value!r}: prices of models are in US dollars, `0.50usd` or `$0.50`")
+    return _within("money", value, Decimal(found["number"]))
+
+
+def _tokens(value: Any) -> Any:
+    number, unit = _amount("tokens", value, "`200k`, `2m` or `50000`")
+    if unit not in THOUSANDS:
+        raise BadBudget(f"`tokens` cannot be {value!r}: write `200k`, `2m` or `50000`")
+    return _whole("tokens", value, number * THOUSANDS[unit])
+
+
+def _calls(value: Any) -> Any:
+    number, unit = _amount("calls", value, "a whole number, such as `40`")
+    if unit:
+        raise BadBudget(f"`calls` cannot be {value!r}: write a whole number, such as `40`")
+    return _whole("calls", value, number)
+
+
+def _time(value: Any) -> Any:
+    number, unit = _amount("time", value, "`90s`, `5m` or `1h`")
+    if unit not in TIMES:
+        raise BadBudget(f"`time` cannot be {value!r}: write `90s`, `5m` or `1h`")
+    return _within("time", value, number * TIMES[unit])
+
+
+def _amount(part: BudgetPart, value: Any, forms: str) -> tuple[Decimal, str]:
+    found = _AMOUNT.fullmatch(_text(value, part).replace("_", ""))
+    if found is None:
+        raise BadBudget(f"`{part}` cannot be {value!r}: write {forms}")
+    return Decimal(found["number"]), found["unit"].lower()
+
+
+def _text(value: Any, part: BudgetPart) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+        raise BadBudget(f"`{part}` of a budget is a text or a number, and no {type(value).__name__}")
+    return f"{Decimal(repr(value)):f}" if isinstance(value, float) else str(value).strip()
+
+
+def _whole(part: BudgetPart, value: Any, number: Decimal) -> int:
+    if number != int(number):
+        raise BadBudget(f"`{part}` cannot be {value!r}: there are only whole ones")
+    return int(_within(part, value, number))
+
+
+def _within(part: BudgetPart, value: Any, number: Decimal) -> Decimal:
+    if number <= 0:
+        raise BadBudget(
+            f"`{part}` cannot be {value!r}: a budget is more than nothing", f"leave `{part}` out, or {MEND}"
+        )
+    if number > LARGEST[part]:
+        raise BadBudget(f"`{part}` cannot be {value!r}: that is more than anybody would spend")
+    return number
+
+
+class Budget(Part):
+    """What may be spent on models at most. Each part that is given holds by itself; at least one is."""
+
+    money: Annotated[Decimal, BeforeValidator(_money, json_schema_input_type=str | float)] | None = None
+    """US dollars: ``0.50usd``, ``$0.50`` or a number."""
+    tokens: Annotated[int, BeforeValidator(_tokens, json_schema_input_type=str | int)] | None = None
+    """Tokens of input and output together: ``200k``, ``2m`` or a number."""
+    calls: Annotated[int, BeforeValidator(_calls, json_schema_input_type=str | int)] | None = None
+    """Requests that are sent, also those that fail."""
+    time: Annotated[Decimal, BeforeValidator(_time, json_schema_input_type=str | float)] | None = None
+    """Time that is spent waiting for answers: ``90s``, ``5m``, ``1h`` or a number of seconds."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        return _split(value) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _something(self) -> Budget:
+        if not str(self):
+            raise BadBudget("the budget says nothing")
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """A text is a budget too."""
+        whole = handler.resolve_ref_schema(handler(schema))
+        described = {"description": whole.pop("description", "")}
+        return {**described, "anyOf": [{"type": "string", "examples": [GRAMMAR]}, whole]}
+
+    def __str__(self) -> str:
+        """The text that means this budget."""
+        written: dict[str, Callable[[Any], str]] = {"money": money, "tokens": tokens, "calls": str, "time": time}
+        parts = {name: getattr(self, name) for name in written}
+        return ",".join(f"{name}={written[name](value)}" for name, value in parts.items() if value is not None)
+
+
+def parse(text: str) -> Budget:
+    """The budget that ``text`` means. Raises BadBudget."""
+    try:
+        return Budget.model_validate(text)
+    except ValidationError as error:
+        context = error.errors(include_url=False)[0].get("ctx", {})
+        raise context["error"] from None
+
+
+def known(value: Any) -> Any:
+    """``value`` as it is, for whoever reads a budget from elsewhere than a workflow. Raises BadBudget for what is no text and no map of parts."""
+    if value is None or isinstance(value, str | Budget):
+        return value
+    if not isinstance(value, Mapping):
+        raise BadBudget("a budget is a text or a table")
+    unknown = next((str(name) for name in value if name not in LARGEST), None)
+    if unknown is not None:
+        raise BadBudget(f"a budget has no `{unknown}`", _meant(unknown, str(value[unknown])))
+    return value
+
+
+def _split(text: str) -> dict[str, str]:
+    """The parts of the text by their names."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        name, sign, value = (each.strip() for each in part.partition("="))
+        name = name.lower()
+        if not name and not sign:
+            if text.strip() and text.strip() != ",":
+                raise BadBudget("a part of the budget is empty: there is a comma too many")
+            continue
+        if name not in LARGEST:
+            raise BadBudget(
+                f"a budget has no `{name}`" if sign else f"`{name}` is no part of a budget", _meant(name, value)
+            )
+        if not value:
+            raise BadBudget(f"`{name}` has no value")
+        if name in found:
+            raise BadBudget(f"`{name}` stands twice")
+        found[name] = value
+    return found
+
+
+def _meant(name: str, value: str) -> str:
+    if name.isdigit():
+        return f"a comma stands between parts, and in no number; {MEND}"
+    near = difflib.get_close_matches(re.split(r"[^a-z]", name)[0], LARGEST, 1, 0.5)
+    return f"did you mean `{near[0]}={value or '…'}`? {MEND}" if near else MEND
+
+
+def money(dollars: Decimal) -> str:
+    """A sum as a budget has it: ``0.50usd``, with cents at least."""
+    plain = dollars.normalize()
+    return f"{plain if int(plain.as_tuple().exponent) < -2 else plain.quantize(Decimal('0.01')):f}usd"
+
+
+def tokens(count: int) -> str:
+    """A number of tokens: ``200k``, ``2m``, ``1234``."""
+    for unit, size in (("m", 1_000_000), ("k", 1000)):
+        if count and count % size == 0:
+            return f"{count // size}{unit}"
+    return str(count)
+
+
+def time(seconds: Decimal | float) -> str:
+    """A span of time: ``1h``, ``5m``, ``90s``."""
+    exact = Decimal(str(seconds)).normalize()
+    for unit, size in (("h", 3600), ("m", 60)):
+        if exact and exact % size == 0:
+            return f"{int(exact / size)}{unit}"
+    return f"{exact:f}s"
+
+
+DEFAULT = Budget(calls=20, tokens=100_000, time=Decimal(600))
+"""What a model node may spend that says nothing itself. An answer and the two that mend it, each tried six times because the
+server is busy, are 18 requests; 100,000 tokens are ten times what such a node needs, and less than a dollar of most models; ten
+minutes are ten requests that time out. It has no money, because nobody knows what a model costs that has no known price."""

@@ -1,0 +1,196 @@
+"""What is left of a budget, and whether a request fits: decided before it is sent, from the ledger alone.
+
+A request fits where its estimated input and all the output that it may have are left in every budget that it falls under: its
+step's and its run's. So a step can never spend more than its run has left. What a request really cost is in the ledger once it
+is answered; one of which nobody knows the outcome (a crash, a stream that broke) counts with its estimate. A budget is
+therefore exceeded by no more than the error of the estimate of one request's input.
+
+Both are folds of the log: a run that goes on after a crash, or with a larger budget, has what it had.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Iterator
+from decimal import ROUND_UP, Decimal
+from typing import assert_never
+
+from nodes import budgets
+from nodes.budgets import Budget, BudgetPart
+from nodes.errors import BudgetReached
+from nodes.values import Json
+from runtime.models import prices
+from runtime.models.exchange import Request, Usage
+from runtime.models.ledger import Ledger, Spent
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asked:
+    """Who asks."""
+
+    path: str
+    """Path of the step."""
+    budget: Budget
+    """What it may spend, over all its attempts."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Amount:
+    """What was spent, or would be."""
+
+    calls: int = 0
+    tokens: int = 0
+    dollars: Decimal | None = Decimal(0)
+    """None where a price is unknown."""
+    seconds: float = 0.0
+
+    def __add__(self, other: Amount) -> Amount:
+        known = self.dollars is not None and other.dollars is not None
+        return Amount(
+            self.calls + other.calls,
+            self.tokens + other.tokens,
+            (self.dollars or Decimal(0)) + (other.dollars or Decimal(0)) if known else None,
+            self.seconds + other.seconds,
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Account:
+    """A budget and what was spent of it."""
+
+    budget: Budget
+    spent: Amount
+    path: str | None = None
+    """The step whose budget it is; None for that of the run."""
+
+    @property
+    def left_seconds(self) -> float:
+        """Seconds that are left to wait for models; infinite without a limit, never below 0."""
+        limit = self.budget.time
+        return math.inf if limit is None else max(0.0, float(limit) - self.spent.seconds)
+
+    def check(self, need: Amount) -> None:
+        """Raise BudgetReached where a request that may cost ``need`` does not fit."""
+        over: list[tuple[BudgetPart, Decimal, Decimal, Decimal]] = [
+            (part, limit, spent, needed)
+            for part, limit, spent, needed in self._parts(need)
+            if limit is not None and (spent + needed > limit or (part == "time" and spent >= limit))
+        ]
+        if over:
+            # Whoever allows more is told of all that it takes, and not of one part after the other.
+            larger = {part: _larger(part, max(limit, spent + needed)) for part, limit, spent, needed in over}
+            raise self._reached(*over[0], self.budget.model_copy(update=larger))
+
+    def _parts(self, need: Amount) -> Iterator[tuple[BudgetPart, Decimal | None, Decimal, Decimal]]:
+        budget, spent = self.budget, self.spent
+        calls, tokens = (None if each is None else Decimal(each) for each in (budget.calls, budget.tokens))
+        yield "calls", calls, Decimal(spent.calls), Decimal(need.calls)
+        yield "tokens", tokens, Decimal(spent.tokens), Decimal(need.tokens)
+        yield "money", budget.money, spent.dollars or Decimal(0), need.dollars or Decimal(0)
+        yield "time", budget.time, Decimal(repr(round(spent.seconds, 3))), Decimal(0)
+
+    def _reached(
+        self, part: BudgetPart, limit: Decimal, spent: Decimal, needed: Decimal, larger: Budget
+    ) -> BudgetReached:
+        whose = "the run" if self.path is None else f"the step `{self.path}`"
+        left = max(Decimal(0), limit - spent)
+        wants = f", and the next request may need {_written(part, needed)}" if needed else ""
+        evidence: dict[str, Json] = {
+            "of": "run" if self.path is None else "step",
+            "part": part,
+            "limit": _written(part, limit),
+            "spent": _written(part, spent),
+            **({"needed": _written(part, needed)} if needed else {}),
+            "budget": str(self.budget),
+        }
+        return BudgetReached(
+            "budget-reached",
+            f"{whose} has {_written(part, left)} left of its budget of {_written(part, limit)} ({part}){wants}",
+            mend=f"go on with more: `runops resume last --budget {larger}`"
+            if self.path is None
+            else f"give the step more (`budget: {larger}`) and go on: `runops resume last`",
+            evidence=evidence,
+        )
+
+
+def _written(part: BudgetPart, value: Decimal) -> str:
+    match part:
+        case "money":
+            return budgets.money(value)
+        case "tokens":
+            return budgets.tokens(int(value))
+        case "calls":
+            return str(int(value))
+        case "time":
+            return budgets.time(value)
+        case _:
+            assert_never(part)
+
+
+def _larger(part: BudgetPart, amount: Decimal) -> Decimal | int:
+    """Twice as much, in round figures."""
+    wanted = 2 * amount
+    step = Decimal(1).scaleb(wanted.adjusted() - 1)
+    wanted = (wanted / step).quantize(Decimal(1), rounding=ROUND_UP) * step
+    wanted = min(wanted, budgets.LARGEST[part])
+    return math.ceil(wanted) if part in ("tokens", "calls") else wanted
+
+
+Price = Callable[[Usage, str], Decimal | None]
+"""Dollars that a usage of a model costs; None where nobody knows."""
+
+
+def spent(rows: Iterable[Spent], price: Price) -> Amount:
+    """What requests of the ledger cost together."""
+    return sum((_of(row, price) for row in rows), Amount())
+
+
+def _of(row: Spent, price: Price) -> Amount:
+    if row.source != "model":
+        return Amount()
+    if row.free:
+        return Amount(calls=1, seconds=row.seconds)
+    usage = row.usage or Usage(row.estimate, 0, row.limit, 0)
+    counted = Usage(usage.input, usage.cached, usage.output, usage.reasoning)
+    dollars = row.dollars if row.dollars is not None else price(counted, row.model)
+    return Amount(1, usage.input + usage.output, dollars, row.seconds)
+
+
+def need(request: Request, estimate: int, price: Price) -> Amount:
+    """The most that a request may cost, by the estimate of its input (tokens)."""
+    most = Usage(estimate, 0, request.max_output, 0)
+    return Amount(1, estimate + request.max_output, price(most, request.model))
+
+
+def accounts(ledger: Ledger, run: Budget | None, asked: Asked, price: Price) -> list[Account]:
+    """The budgets that a request of a step falls under, its own first."""
+    own = Account(asked.budget, spent(ledger.of(asked.path), price), asked.path)
+    return [own] if run is None else [own, Account(run, spent(ledger.of(), price))]
+
+
+def afford(
+    ledger: Ledger,
+    run: Budget | None,
+    asked: Asked,
+    request: Request,
+    estimate: int,
+    own: prices.Table,
+    provider: str,
+) -> float:
+    """Seconds that the budgets of the run and of the step leave for a request; infinite without a limit.
+
+    ``estimate`` is that of its input, ``own`` the project's prices, ``provider`` the name of the profile. Raises BudgetReached where
+    the request does not fit, and UsageError ``price-unknown`` where money is limited and the price of a model is not known.
+    """
+
+    def price(usage: Usage, model: str) -> Decimal | None:
+        return prices.dollars(usage, model, own, provider)
+
+    found = accounts(ledger, run, asked, price)
+    needed = need(request, estimate, price)
+    for each in found:
+        if each.budget.money is not None and (needed.dollars is None or each.spent.dollars is None):
+            raise prices.unknown(request.model, provider)
+        each.check(needed)
+    return min(each.left_seconds for each in found)

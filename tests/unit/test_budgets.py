@@ -1,0 +1,344 @@
+"""Budgets: what is written, what is left of one, and that it holds."""
+
+import math
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from nodes import budgets as written
+from nodes.budgets import DEFAULT, BadBudget, Budget
+from nodes.errors import BudgetReached, UsageError, can_be_passed
+from nodes.part import Part
+from runtime import log, settings
+from runtime.models import budgets, prices
+from runtime.models.exchange import Message, Request
+from runtime.models.ledger import Ledger, Spent
+
+BUDGETS = st.builds(
+    lambda **parts: Budget.model_validate({name: value for name, value in parts.items() if value is not None}),
+    money=st.none() | st.decimals("0.000001", "1000000", places=6),
+    tokens=st.none() | st.integers(1, 10**12),
+    calls=st.none() | st.integers(1, 10**9),
+    time=st.integers(1, 30 * 24 * 3600) | st.decimals("0.001", "2000", places=3),
+)
+
+OWN = prices.table({"m": {"input": 2, "cached": 1, "output": 10}})
+
+
+class Holder(Part):
+    budget: Budget | None = None
+
+
+# What is written.
+
+
+@given(BUDGETS)
+def test_a_budget_and_its_text_are_the_same(budget: Budget) -> None:
+    """The text of a budget means that budget, also with blanks, in any order, in capitals, and as the parts of a map."""
+    text = str(budget)
+    parts = text.split(",")
+    assert written.parse(text) == budget
+    assert written.parse("  ,".join(reversed(parts)).replace("=", " = ").upper()) == budget
+    as_map = dict(each.split("=") for each in parts)
+    assert Holder.model_validate({"budget": as_map}).budget == budget == Holder.model_validate({"budget": text}).budget
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("tokens=1.5k", {"tokens": 1500}),
+        ("tokens=2M", {"tokens": 2_000_000}),
+        ("tokens=200_000", {"tokens": 200_000}),
+        ("money=$0.50", {"money": Decimal("0.5")}),
+        ("money = 3 USD , time=90", {"money": Decimal(3), "time": Decimal(90)}),
+        ("time=1.5h", {"time": Decimal(5400)}),
+        ("time=5m,calls=7", {"time": Decimal(300), "calls": 7}),
+    ],
+)
+def test_a_text_means_what_it_says(text: str, wanted: dict[str, Any]) -> None:
+    """Suffixes count thousands of tokens and minutes of time; a bare number is tokens, dollars, requests or seconds."""
+    assert {name: value for name, value in written.parse(text).model_dump().items() if value is not None} == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "named", "mend"),
+    [
+        ("token=200k", "`token`", "did you mean `tokens=200k`?"),
+        ("calls=4,monney=1usd", "`monney`", "did you mean `money=1usd`?"),
+        ("tokens=200,000", "`000`", "a comma stands between parts"),
+        ("tokens=1.5", "`tokens`", "money="),
+        ("tokens=5x", "`tokens`", "money="),
+        ("calls=0", "`calls`", "leave `calls` out"),
+        ("calls=-3", "`calls`", "money="),
+        ("calls=4k", "`calls`", "money="),
+        ("money=0usd", "`money`", "leave `money` out"),
+        ("money=5eur", "US dollars", "money="),
+        ("money=1e9", "`money`", "money="),
+        ("money=2000000", "`money`", "money="),
+        ("time=3d", "`time`", "money="),
+        ("time=", "`time`", "money="),
+        ("time", "`time`", "money="),
+        ("calls=4,calls=5", "`calls` stands twice", "money="),
+        ("calls=4,", "comma too many", "money="),
+        ("", "says nothing", "money="),
+    ],
+)
+def test_a_bad_part_is_named(text: str, named: str, mend: str) -> None:
+    """What is no budget is refused with the part that is wrong, and the mend shows what was meant and the grammar."""
+    with pytest.raises(BadBudget) as caught:
+        written.parse(text)
+    assert named in str(caught.value)
+    assert mend in caught.value.mend
+    assert written.GRAMMAR in caught.value.mend
+
+
+@pytest.mark.parametrize("given_", [{"token": 3}, {}, {"calls": True}, {"calls": [1]}, 7, ["calls=1"], {"money": None}])
+def test_a_node_takes_no_other_budget(given_: Any) -> None:
+    """Unknown parts, no part at all and values of other kinds are refused at a node."""
+    with pytest.raises(ValidationError):
+        Holder.model_validate({"budget": given_})
+
+
+def test_the_default_has_no_money() -> None:
+    """A model node that says nothing is limited in tokens, requests and time, which need no price."""
+    assert str(DEFAULT) == "tokens=100k,calls=20,time=10m"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to stand in, with nothing set."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("RUNOPS_BUDGET", "RUNOPS_PRICES"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "pyproject.toml"
+
+
+def test_a_budget_is_a_setting(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a flag, a variable, and from pyproject.toml as a text and as a table."""
+    assert settings.load().budget is None
+    assert str(settings.load(budget="calls=4").budget) == "calls=4"
+    project.write_text('[tool.runops]\nbudget = {tokens = "200k", money = 0.5}\n')
+    assert str(settings.load().budget) == "money=0.50usd,tokens=200k"
+    monkeypatch.setenv("RUNOPS_BUDGET", "time=5m")
+    assert str(settings.load().budget) == "time=5m"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "mend"),
+    [
+        ('budget = "token=3"', "pyproject.toml", "did you mean `tokens=3`?"),
+        ("budget = {token = 3}", "pyproject.toml", "did you mean `tokens=3`?"),
+        ("budget = 7", "pyproject.toml", written.GRAMMAR),
+        ("flag", "--budget", "did you mean `calls=7`?"),
+    ],
+)
+def test_a_bad_setting_says_where_it_stands(project: Path, text: str, place: str, mend: str) -> None:
+    """A bad budget is ``bad-budget`` (exit 2), with its place, the value and the grammar."""
+    given_ = {"budget": "call=7"} if text == "flag" else {}
+    if not given_:
+        project.write_text(f"[tool.runops]\n{text}\n")
+    with pytest.raises(UsageError) as caught:
+        settings.load(**given_)
+    assert (caught.value.code, caught.value.exit) == ("bad-budget", 2)
+    assert place in caught.value.message
+    assert mend in str(caught.value.mend)
+
+
+# What is left.
+
+
+def request(max_output: int = 100, model: str = "m") -> Request:
+    """A request of which only the limit and the model matter."""
+    return Request(model, "", (Message("user", "?"),), None, max_output)
+
+
+def row(path: str = "a", *, usage: tuple[int, int] | None = (0, 0), **more: Any) -> Spent:
+    """A request of the ledger; ``usage`` is input and output."""
+    counted = log.Usage(input=usage[0], cached=0, output=usage[1], reasoning=0) if usage is not None else None
+    given_: dict[str, Any] = {"model": "m", "estimate": 0, "limit": 0, "status": "ok", **more}
+    return Spent(1, "", path, "model:1", usage=counted, **given_)
+
+
+def ledger(*rows: Spent) -> Ledger:
+    """A ledger with these requests."""
+    made = Ledger()
+    made.rows.extend(rows)
+    return made
+
+
+def afford(
+    made: Ledger, run: str | None, step: str, *, estimate: int = 10, limit: int = 100, path: str = "a", own: Any = OWN
+) -> float:
+    """Ask whether a request of the step at ``path`` fits."""
+    return budgets.afford(
+        made,
+        written.parse(run) if run else None,
+        budgets.Asked(path, written.parse(step)),
+        request(limit),
+        estimate,
+        own,
+        "compatible",
+    )
+
+
+def reached(*args: Any, **more: Any) -> BudgetReached:
+    """The refusal of a request that does not fit."""
+    with pytest.raises(BudgetReached) as caught:
+        afford(*args, **more)
+    return caught.value
+
+
+def test_a_request_fits_to_the_last_token() -> None:
+    """Estimated input and all the output that it may have must be left: not one token less."""
+    made = ledger(row(usage=(500, 90)))
+    assert afford(made, None, "tokens=700") == math.inf
+    error = reached(made, None, "tokens=699")
+    assert (error.code, error.exit, can_be_passed(error)) == ("budget-reached", 5, False)
+    wanted = {"of": "step", "part": "tokens", "limit": "699", "spent": "590", "needed": "110", "budget": "tokens=699"}
+    assert error.evidence == wanted
+    assert "the step `a` has 109 left of its budget of 699 (tokens)" in error.message
+
+
+@pytest.mark.parametrize(
+    ("budget", "fits"),
+    [("calls=3", True), ("calls=2", False), ("money=0.00224usd", True), ("money=0.002239usd", False)],
+)
+def test_calls_and_money_are_limited(budget: str, fits: bool) -> None:
+    """Requests are counted, and money at the price of the model: of the two that were, and of the most that the next may cost."""
+    # 100 × 2 + 10 × 10 and 10 × 2 + 10 × 10 dollars per million before; 10 × 2 + 100 × 10 at most for the next, and 800 of the ledger.
+    made = ledger(row(usage=(100, 10)), row(usage=(10, 10)), row("b", usage=None, source="cassette"))
+    made.rows[0].dollars, made.rows[1].dollars = Decimal("0.0008"), None
+    if budget.startswith("money"):
+        made.rows[1] = row(usage=(10, 40))
+    if fits:
+        afford(made, None, budget)
+    else:
+        assert reached(made, None, budget).evidence["part"] == budget.partition("=")[0]
+
+
+def test_what_nobody_knows_counts_with_its_estimate() -> None:
+    """A request that crashed, or failed without a count, may have cost all that it was allowed; one on which no work was done, or from a cassette, cost nothing."""
+    crashed, broken = (row(usage=None, status=each, estimate=40, limit=60) for each in ("open", "error"))
+    free, played = row(usage=None, status="error", free=True, limit=60), row(source="cassette", usage=(5, 5))
+    assert afford(ledger(crashed, broken, free, played), None, "tokens=310") == math.inf
+    assert reached(ledger(crashed, broken, free, played), None, "tokens=309").evidence["spent"] == "200"
+    assert reached(ledger(crashed, broken, free, played), None, "calls=3").evidence["spent"] == "3"
+    assert reached(ledger(crashed, broken), None, "money=0.002usd").evidence["part"] == "money"
+
+
+def test_a_request_waits_no_longer_than_is_left() -> None:
+    """Time bounds the wait for an answer, by the least that is left; where none is left nothing is sent."""
+    made = ledger(row(seconds=50.0), row("b", seconds=200.0))
+    assert afford(made, "time=5m", "time=90") == 40
+    assert afford(made, "time=260", "time=90") == 10
+    assert afford(made, None, "calls=5") == math.inf
+    error = reached(made, "time=250", "calls=5")
+    assert error.evidence == {"of": "run", "part": "time", "limit": "250s", "spent": "250s", "budget": "time=250s"}
+
+
+def test_a_step_has_no_more_than_its_run() -> None:
+    """The run's budget counts what all its steps have spent, a step's only its own; both must allow a request."""
+    made = ledger(row("a", usage=(100, 0)), row("b", usage=(800, 0)))
+    assert afford(made, "tokens=1010", "tokens=210") == math.inf
+    assert reached(made, "tokens=1009", "tokens=900").evidence["of"] == "run"
+    assert reached(made, "tokens=5k", "tokens=209").evidence["of"] == "step"
+    assert afford(made, "tokens=5k", "tokens=110", path="c") == math.inf
+
+
+@given(BUDGETS, st.integers(1, 3000), st.integers(16, 3000), st.sampled_from(["run", "step"]))
+def test_the_mend_mends(budget: Budget, estimate: int, limit: int, whose: str) -> None:
+    """Whatever parts of a budget were reached: with the budget that the mend names the request fits, and no part of it is smaller."""
+    made = ledger(row(usage=(900, 100), seconds=10.0))
+
+    def ask(text: str) -> None:
+        run, step = (text, "calls=9") if whose == "run" else (None, text)
+        afford(made, run, step, estimate=estimate, limit=limit)
+
+    try:
+        ask(str(budget))
+    except BudgetReached as error:
+        mend = str(error.mend)
+        assert "runops resume last" in mend
+        larger = re.findall(r"--budget (\S+)`|budget: (\S+)`", mend)[0][0 if whose == "run" else 1]
+        ask(larger)
+        parts = written.parse(larger).model_dump()
+        assert all(value is None or parts[name] >= value for name, value in budget.model_dump().items())
+
+
+def test_money_without_a_price_is_refused() -> None:
+    """A limit of money needs the price of what is asked, and of what was asked; without one it is said what to write."""
+    with pytest.raises(UsageError) as caught:
+        afford(ledger(), "money=1usd", "calls=5", own={})
+    assert (caught.value.code, caught.value.exit) == ("price-unknown", 2)
+    with pytest.raises(UsageError, match="nobody knows what"):
+        afford(ledger(row(usage=(10, 10), model="other")), None, "money=1usd")
+    assert afford(ledger(row(usage=(10, 10), model="other")), "calls=7", "tokens=1k", own={}) == math.inf
+
+
+# What holds.
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b"]),
+        st.integers(1, 3000),  # estimate
+        st.integers(16, 2000),  # limit of the output
+        st.floats(0, 1 / 0.95),  # of the estimate: what the input really has
+        st.floats(0, 1),  # of the limit: what the output really has
+        st.sampled_from(["ok", "open", "error", "free"]),
+        st.floats(0, 20),
+    ),
+    max_size=25,
+)
+
+
+@given(STEPS, BUDGETS, BUDGETS)
+def test_a_budget_holds(steps: list[Any], run: Budget, step: Budget) -> None:
+    """With estimates at most 5 % too low, what was spent exceeds no budget by more than that error of one request's input.
+
+    And no request is sent beyond the number of calls, or when the time is over.
+    """
+    made, real = Ledger(), list[tuple[str, int, Decimal, float]]()
+    slack: dict[str, float] = dict.fromkeys(("a", "b", "all"), 0.0)
+    for path, estimate, limit, actual, part, ends, seconds in steps:
+        try:
+            left = budgets.afford(made, run, budgets.Asked(path, step), request(limit), estimate, OWN, "compatible")
+        except BudgetReached:
+            continue
+        assert left > 0
+        used = (math.floor(estimate * actual), math.floor(limit * part))
+        free = ends == "free"
+        cost = Decimal(0) if free else (2 * Decimal(used[0]) + 10 * Decimal(used[1])) / 1_000_000
+        made.rows.append(
+            row(
+                path,
+                usage=used if ends == "ok" else None,
+                status="error" if free else ends,
+                free=free,
+                estimate=estimate,
+                limit=limit,
+                seconds=min(seconds, left),
+            )
+        )
+        real.append((path, 0 if free else sum(used), cost, min(seconds, left)))
+        error = max(0, used[0] - estimate)
+        slack["all"], slack[path] = max(slack["all"], error), max(slack[path], error)
+        # An unknown outcome counts with the estimate; what it was more stays unknown.
+        if ends in ("open", "error"):
+            real[-1] = (path, estimate + limit, (2 * Decimal(estimate) + 10 * Decimal(limit)) / 1_000_000, real[-1][3])
+    for whose, budget in (("all", run), ("a", step), ("b", step)):
+        mine = [each for each in real if whose in ("all", each[0])]
+        more = slack[whose]
+        if budget.tokens is not None:
+            assert sum(each[1] for each in mine) <= budget.tokens + more
+        if budget.money is not None:
+            assert sum(each[2] for each in mine) <= budget.money + 2 * Decimal(math.ceil(more)) / 1_000_000
+        if budget.calls is not None:
+            assert len(mine) <= budget.calls
+        if budget.time is not None:
+            assert sum(each[3] for each in mine) <= float(budget.time) + 0.01

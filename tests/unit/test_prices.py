@@ -1,0 +1,138 @@
+"""What tokens cost: the project's own prices, those of known providers, and unknown ones."""
+
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.errors import UsageError
+from runtime import settings
+from runtime.models import prices
+from runtime.models.exchange import Usage
+from tests.pages import ROOT
+
+OWN = prices.table({"mine": {"input": 0.25, "cached": 0.05, "output": 2.0}, "plain": {"input": 1, "output": 3}})
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9))
+def test_money_is_exact(read: int, cached: int, output: int) -> None:
+    """The project's price of each kind of token, to the last digit; more from the cache than there was is all of it."""
+    cents = prices.dollars(Usage(read, cached, output, 0), "mine", OWN, "compatible")
+    from_cache = min(read, cached)
+    assert cents is not None
+    assert cents * 100_000_000 == (read - from_cache) * 25 + from_cache * 5 + output * 200
+
+
+def test_what_is_cached_costs_as_the_rest_unless_said() -> None:
+    """A price without `cached` is that of all input."""
+    assert prices.dollars(Usage(1_000_000, 400_000, 0, 0), "plain", OWN, "openai") == 1
+
+
+@pytest.mark.parametrize("provider", sorted(prices.PRICED))
+def test_known_providers_have_prices(provider: str) -> None:
+    """Each provider that is said to have prices has one for a model of its own; it grows with the tokens, and the cache is cheaper."""
+    model = "openai/gpt-5-mini" if provider == "openrouter" else "gpt-5-mini"
+    plain = prices.dollars(Usage(1000, 0, 500, 0), model, {}, provider)
+    cached = prices.dollars(Usage(1000, 900, 500, 0), model, {}, provider)
+    more = prices.dollars(Usage(1000, 0, 600, 100), model, {}, provider)
+    assert plain
+    assert cached
+    assert more
+    assert cached < plain < more
+
+
+def test_an_edition_has_the_price_of_its_model() -> None:
+    """A name that ends in a date is found by the name without; another model of the same beginning is not."""
+    usage = Usage(1000, 0, 10, 0)
+    assert prices.dollars(usage, "mine-2026-08-07", OWN, "compatible") == prices.dollars(
+        usage, "mine", OWN, "compatible"
+    )
+    assert prices.dollars(usage, "mine-mini", OWN, "compatible") is None
+    assert prices.dollars(usage, "gpt-5-mini-2025-08-07", {}, "openai") == prices.dollars(
+        usage, "gpt-5-mini", {}, "openai"
+    )
+
+
+def test_a_price_of_your_own_comes_first() -> None:
+    """What the project says wins over what is known."""
+    own = prices.table({"gpt-5-mini": {"input": 0, "output": 0}})
+    assert prices.dollars(Usage(1000, 0, 10, 0), "gpt-5-mini", own, "openai") == 0
+
+
+@pytest.mark.parametrize("provider", ["vllm", "ollama", "compatible"])
+def test_nobody_guesses_a_price(provider: str) -> None:
+    """A server that nobody knows may call its model what it likes: without a price of the project there is none."""
+    assert not prices.known("gpt-5-mini", {}, provider)
+    assert prices.known("mine", OWN, provider)
+    assert not prices.known("no-such-model", OWN, "openai")
+
+
+def test_an_unknown_price_says_what_to_write() -> None:
+    """The error names the first model without a price, and the lines for pyproject.toml, which then do."""
+    with pytest.raises(UsageError) as caught:
+        prices.require(["mine", "llama3.1:8b", "other"], OWN, "ollama")
+    assert (caught.value.code, caught.value.exit) == ("price-unknown", 2)
+    assert "`llama3.1:8b`" in caught.value.message
+    assert "[tool.runops.prices]" in str(caught.value.mend)
+    prices.require(["mine", "plain"], OWN, "ollama")
+
+
+def test_the_lines_to_write_are_a_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the error says to write is read back as the price of that model."""
+    monkeypatch.chdir(tmp_path)
+    lines = prices.unknown("a/b:8b", "ollama").evidence["write"]
+    (tmp_path / "pyproject.toml").write_text(lines)
+    assert prices.known("a/b:8b", settings.load().prices, "ollama")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("m = {inptu = 1, output = 2}", "`inptu`"),
+        ("m = {input = 1}", "lacks `output`"),
+        ('m = {input = "x", output = 2}', "`input` of `m`"),
+        ("m = {input = true, output = 2}", "`input` of `m`"),
+        ("m = {input = -1, output = 2}", "`input` of `m`"),
+        ("m = {input = 1, output = nan}", "`output` of `m`"),
+        ("m = 3", "the price of `m`"),
+    ],
+)
+def test_a_wrong_table_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, named: str) -> None:
+    """A price that is none is ``bad-setting``, with the model and the field."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(f"[tool.runops.prices]\n{text}\n")
+    with pytest.raises(UsageError) as caught:
+        settings.load()
+    assert caught.value.code == "bad-setting"
+    assert named in caught.value.message
+
+
+def test_prices_come_from_a_variable_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As JSON; what is none is a bad setting."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RUNOPS_PRICES", '{"m": {"input": 0.1, "output": 2}}')
+    assert settings.load().prices["m"].input == Decimal("0.1")
+    monkeypatch.setenv("RUNOPS_PRICES", "{m")
+    with pytest.raises(UsageError, match="no JSON"):
+        settings.load()
+
+
+def test_nothing_is_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A price is told with every socket refused, and no thread is left that would ask for new prices."""
+    program = """
+import socket, threading
+def refuse(*given, **more):
+    raise AssertionError("a socket was opened")
+socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
+from runtime.models import prices
+from runtime.models.exchange import Usage
+assert prices.dollars(Usage(1000, 0, 500, 0), "gpt-5-mini", {}, "openai")
+assert prices.dollars(Usage(1000, 0, 500, 0), "no-such-model", {}, "openai") is None
+print(threading.active_count())
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr, done.returncode) == ("1", "", 0)
