@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from runtime.testing import responses, scripted
-from runtime.testing.responses import Server
+from tests.asking import ask, said_by, send
 
 STRICT: dict[str, Any] = {
     "type": "object",
@@ -21,32 +21,6 @@ STRICT: dict[str, Any] = {
     "additionalProperties": False,
 }
 LOOK = {"type": "function", "name": "look", "parameters": STRICT, "strict": True}
-
-
-def send(
-    server: Server, body: object = None, path: str = "/responses", method: str = "POST", key: str | None = None
-) -> tuple[int, dict[str, str], Any]:
-    """One request on a connection of its own: status, headers by name in lower case, and the JSON."""
-    url = urlsplit(server.url)
-    connection = http.client.HTTPConnection(f"{url.hostname}", url.port, timeout=30)
-    data = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else None
-    try:
-        connection.request(method, url.path + path, data, {"Authorization": f"Bearer {key or server.key}"})
-        answer = connection.getresponse()
-        headers = {name.lower(): value for name, value in answer.getheaders()}
-        return answer.status, headers, json.loads(answer.read())
-    finally:
-        connection.close()
-
-
-def ask(server: Server, said: object = "Hello", **fields: object) -> tuple[int, dict[str, str], Any]:
-    """A request to the model."""
-    return send(server, {"model": "any", "input": said, **fields})
-
-
-def said_by(response: dict[str, Any]) -> str:
-    """The text of a response."""
-    return "".join(scripted.text_of(item) for item in response["output"] if item["type"] == "message")
 
 
 def test_the_script_answers_in_order() -> None:

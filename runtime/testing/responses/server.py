@@ -1,72 +1,21 @@
-"""The fake API over HTTP on loopback: connections, streams, and the ways in which they break."""
+"""A fake Responses server that runs beside a test, with the record of all that came."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import http
-import io
-import json
-import selectors
-import socket
-import struct
-import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
-from typing_extensions import override
-
-from nodes.values import Json
 from runtime.testing import scripted
-from runtime.testing.responses import events, shapes
-from runtime.testing.responses.api import Api, Made
+from runtime.testing.responses import shapes
+from runtime.testing.responses.api import Api
 from runtime.testing.responses.profile import OPENAI, Profile
-from runtime.testing.responses.rules import ApiError
-from runtime.testing.scripted import Broken, Failure
+from runtime.testing.responses.record import Received, Record
+from runtime.testing.responses.wire import HOST, Wire
 
-HOST = "127.0.0.1"
 KEY = "key-of-the-fake-server"
 """The key that it takes by default."""
-
-_PATIENCE = 0.02
-"""Seconds between two looks at an answer's gate."""
-
-
-@dataclasses.dataclass(slots=True)
-class Received:
-    """A request that came, and what became of it."""
-
-    number: int
-    """1 for the first one."""
-    method: str
-    path: str
-    """With its query."""
-    headers: dict[str, str]
-    """By name in lower case."""
-    raw: bytes
-    """The whole request, byte for byte."""
-    body: Json = None
-    """None where there is none, or it is no JSON."""
-    items: tuple[dict[str, Json], ...] = ()
-    """Of a request to the model: its whole input, with that of the responses it follows."""
-    status: int | None = None
-    """Of the answer; None: none was given."""
-    sent: bytes = b""
-    """The body of the answer, as far as it was sent."""
-    complete: bool = False
-    """Whether all of the answer was sent."""
-    gone: threading.Event = dataclasses.field(default_factory=threading.Event)
-    """Set once the client has closed the connection before the answer was complete."""
-
-    @property
-    def asks(self) -> bool:
-        """Whether it is a request to the model, and none about an earlier one."""
-        return self.method == "POST" and urlsplit(self.path).path.rstrip("/").endswith("/responses")
 
 
 class Server:
@@ -85,23 +34,16 @@ class Server:
     ) -> None:
         """``models`` are those it has, None for any; ``tokens`` counts a text; ``clock`` times responses in the background; ``port`` 0: a free one."""
         self.key = key
-        self.requests = list[Received]()
-        """Every request, in the order in which they came."""
+        self._record = Record()
         self._api = Api(model, profile=profile, models=models, tokens=tokens, clock=clock)
-        self._came = threading.Condition()
-        self._http = _Http(port, self)
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), name="fake-responses")
+        self._wire = Wire(port, self._api, key, self._record)
+        self._thread = threading.Thread(target=self._wire.serve, name="fake-responses")
         self._thread.start()
 
     @property
     def url(self) -> str:
         """The base URL for a client."""
-        return f"http://{HOST}:{self._http.server_address[1]}/v1"
-
-    @property
-    def api(self) -> Api:
-        """What it keeps."""
-        return self._api
+        return f"http://{HOST}:{self._wire.server_address[1]}/v1"
 
     @property
     def problems(self) -> list[str]:
@@ -109,15 +51,19 @@ class Server:
         return self._api.problems
 
     @property
+    def requests(self) -> list[Received]:
+        """Every request, in the order in which they came."""
+        return self._record.requests
+
+    @property
     def asked(self) -> list[Received]:
         """The requests to the model: no polls, no cancelling, no list of models."""
-        return [each for each in list(self.requests) if each.asks]
+        return self._record.asking()
 
     def wait(self, count: int, timeout: float = 30.0) -> list[Received]:
-        """The requests to the model once there are ``count`` of them. Raises TimeoutError after ``timeout`` seconds."""
-        with self._came:
-            if not self._came.wait_for(lambda: len(self.asked) >= count, timeout):
-                raise TimeoutError(f"{len(self.asked)} of {count} requests came within {timeout} s")
+        """The requests to the model once so many of them came and it is known what they get. Raises TimeoutError after ``timeout`` seconds."""
+        if not self._record.wait(count, timeout):
+            raise TimeoutError(f"{len(self.asked)} of {count} requests came within {timeout:g} s")
         return self.asked
 
     def forget(self) -> None:
@@ -126,17 +72,10 @@ class Server:
 
     def close(self) -> None:
         """End every connection and every thread. A client that waits finds its connection closed."""
-        self._http.shutdown()
+        self._wire.shutdown()
         self._thread.join()
-        self._http.hang_up()
-        self._http.server_close()
-
-    def note(self, received: Received) -> None:
-        """Take down a request that came."""
-        with self._came:
-            received.number = len(self.requests) + 1
-            self.requests.append(received)
-            self._came.notify_all()
+        self._wire.hang_up()
+        self._wire.server_close()
 
 
 @contextlib.contextmanager
@@ -160,313 +99,3 @@ def serve(
         server.close()
     if strict and server.problems:
         raise AssertionError("the fake server saw what must not be:\n" + "\n".join(server.problems))
-
-
-class _Http(ThreadingHTTPServer):
-    """A thread for each connection; all are joined at the end."""
-
-    daemon_threads = False
-    request_queue_size = 128
-
-    def __init__(self, port: int, owner: Server) -> None:
-        self.owner = owner
-        self.closing = threading.Event()
-        self.waker, self._wake = socket.socketpair()
-        self._lock = threading.Lock()
-        self._live = set[socket.socket]()
-        self.dropped = set[socket.socket]()
-        """Connections that end without a farewell."""
-        try:
-            super().__init__((HOST, port), _Handler)
-        except BaseException:
-            self.waker.close()
-            self._wake.close()
-            raise
-
-    @override
-    def server_bind(self) -> None:
-        # Without HTTPServer's look-up of the host's name, which takes long and is of no use here.
-        TCPServer.server_bind(self)
-
-    @override
-    def process_request(self, request: Any, client_address: Any) -> None:
-        with self._lock:
-            self._live.add(request)
-        super().process_request(request, client_address)
-
-    @override
-    def shutdown_request(self, request: Any) -> None:
-        with self._lock:
-            self._live.discard(request)
-        if request in self.dropped:
-            self.dropped.discard(request)
-            # Closed with nothing to linger for, a connection is reset.
-            request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            request.close()
-            return
-        super().shutdown_request(request)
-
-    @override
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        error = sys.exception()
-        if not isinstance(error, ConnectionError) and not self.closing.is_set():
-            self.owner.problems.append(f"the fake server failed: {type(error).__name__}: {error}")
-
-    def hang_up(self) -> None:
-        """End every connection, whatever it waits for."""
-        self.closing.set()
-        self._wake.close()
-        with self._lock:
-            for connection in self._live:
-                with contextlib.suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
-
-    @override
-    def server_close(self) -> None:
-        super().server_close()
-        self.waker.close()
-
-
-class _Recorder(io.BufferedReader):
-    """Reads, and keeps what was read."""
-
-    taken: bytes = b""
-
-    @override
-    def readline(self, size: int | None = -1, /) -> bytes:
-        line = super().readline(size)
-        self.taken += line
-        return line
-
-    @override
-    def read(self, size: int | None = -1, /) -> bytes:
-        data = super().read(size)
-        self.taken += data
-        return data
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Http
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    received: Received
-
-    @override
-    def setup(self) -> None:
-        super().setup()
-        self.rfile = _Recorder(self.rfile.detach())
-
-    @override
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: ``Server.requests`` has it all."""
-
-    @override
-    def handle_one_request(self) -> None:
-        assert isinstance(self.rfile, _Recorder)
-        self.rfile.taken = b""
-        super().handle_one_request()
-
-    def do_GET(self) -> None:
-        self._serve()
-
-    def do_POST(self) -> None:
-        self._serve()
-
-    def do_DELETE(self) -> None:
-        self._serve()
-
-    def _serve(self) -> None:
-        assert isinstance(self.rfile, _Recorder)
-        body = self.rfile.read(int(self.headers.get("content-length") or 0))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        self.received = Received(0, self.command, self.path, headers, self.rfile.taken)
-        parsed = True
-        if body:
-            try:
-                self.received.body = json.loads(body)
-            except ValueError:
-                parsed = False
-        self.server.owner.note(self.received)
-        try:
-            if not parsed:
-                raise ApiError(400, "We could not parse the JSON body of your request.")
-            self._check_key()
-            self._route()
-        except ApiError as error:
-            if error.violation:
-                self.server.owner.problems.append(f"request {self.received.number}: {error.status} {error.message}")
-            self._refuse(error.status, error.message, error.code, error.kind, error.param)
-        except ConnectionError:
-            self._lost()
-
-    def _check_key(self) -> None:
-        given = self.received.headers.get("authorization", "").removeprefix("Bearer ")
-        given = given or self.received.headers.get("api-key", "")
-        if not given:
-            raise ApiError(
-                401,
-                "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth.",
-                violation=False,
-            )
-        if given != self.server.owner.key:
-            shown = f"{given[:3]}{'*' * 8}{given[-4:]}" if len(given) > 8 else "*" * 8
-            raise ApiError(401, f"Incorrect API key provided: {shown}.", code="invalid_api_key", violation=False)
-
-    def _route(self) -> None:
-        url = urlsplit(self.path)
-        api = self.server.owner.api
-        match [self.command, *url.path.strip("/").split("/")]:
-            case ["POST", "v1", "responses"]:
-                self._create(api.create(self.received.body))
-            case ["GET", "v1", "responses", name]:
-                query = parse_qs(url.query)
-                if query.get("stream") == ["true"]:
-                    self._stream(api.again(name), after=int(query.get("starting_after", ["-1"])[0]))
-                else:
-                    self._give(api.retrieve(name))
-            case ["POST", "v1", "responses", name, "cancel"]:
-                self._give(api.cancel(name))
-            case ["DELETE", "v1", "responses", name]:
-                self._give(api.delete(name))
-            case ["GET", "v1", "models"]:
-                self._give(api.models())
-            case _:
-                raise ApiError(404, f"Invalid URL ({self.command} {url.path})")
-
-    def _create(self, made: Made) -> None:
-        self.received.items = made.asked.items
-        if isinstance(made.answer, Failure):
-            self._give(made.answer)
-        elif isinstance(made.answer, Broken):
-            self._break(made, made.answer)
-        elif made.asked.body.get("stream"):
-            self._stream(made)
-        elif made.begun["background"]:
-            self._give({**made.begun, "status": "queued"})
-        elif self._wait(made.answer.gate):
-            self._give(made.ended)
-
-    def _give(self, answer: dict[str, Any] | Failure) -> None:
-        """Answer with JSON, or with what is no response."""
-        if not isinstance(answer, Failure):
-            self._whole(200, json.dumps(answer).encode())
-        elif answer.body is not None:
-            self._whole(answer.status, answer.body, answer.headers, kind="text/html")
-        else:
-            self._refuse(answer.status, answer.message, answer.code, answer.kind, answer.param, answer.headers)
-
-    def _refuse(
-        self,
-        status: int,
-        message: str,
-        code: str | None,
-        kind: str,
-        param: str | None = None,
-        headers: Iterable[tuple[str, str]] = (),
-    ) -> None:
-        error = {"message": message, "type": kind, "param": param, "code": code}
-        self._whole(status, json.dumps({"error": error}).encode(), headers)
-
-    def _whole(
-        self, status: int, body: bytes, headers: Iterable[tuple[str, str]] = (), kind: str = "application/json"
-    ) -> None:
-        self._head(status, ("Content-Type", kind), ("Content-Length", str(len(body))), *headers)
-        self.received.complete = True
-        self._send(body)
-
-    def _head(self, status: int, *headers: tuple[str, str]) -> None:
-        # Neither a date nor the name of a library: two answers to the same request are the same.
-        self.send_response_only(status, http.HTTPStatus(status).phrase)
-        self.send_header("x-request-id", f"req_{self.received.number:04d}")
-        for name, value in headers:
-            self.send_header(name, value)
-        # Taken down before it is sent: who has the answer finds it here.
-        self.received.status = status
-        self.end_headers()
-
-    def _send(self, data: bytes) -> None:
-        self.received.sent += data
-        self.wfile.write(data)
-
-    def _stream(self, made: Made, *, after: int = -1) -> None:
-        """Answer with the events of a response that come after the one with this number."""
-        assert isinstance(made.answer, scripted.Answer)
-        if not self._wait(made.answer.gate):
-            return
-        self._begin_stream()
-        for event in events.of(made.begun, made.ended):
-            if event["sequence_number"] > after:
-                self._event(event)
-        self.server.owner.api.end(made.begun["id"])
-        self._end_stream()
-
-    def _begin_stream(self) -> None:
-        self._head(200, ("Content-Type", "text/event-stream; charset=utf-8"), ("Transfer-Encoding", "chunked"))
-
-    def _event(self, event: events.Event) -> None:
-        data = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
-        self.received.sent += data
-        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
-
-    def _end_stream(self) -> None:
-        self.received.complete = True
-        self.wfile.write(b"0\r\n\r\n")
-
-    def _break(self, made: Made, broken: Broken) -> None:
-        """Answer as far as this goes, and break."""
-        if broken.before is not None:
-            if made.asked.body.get("stream"):
-                self._break_stream(made, broken)
-            elif broken.how == "error":
-                return self._refuse(500, broken.message, broken.code, "server_error")
-            else:
-                self._break_body(made, broken)
-        if broken.how == "reset":
-            self.server.dropped.add(self.connection)
-        elif broken.how == "stall":
-            self._watch(threading.Event())
-        if not (broken.how in ("end", "error") and self.received.complete):
-            self.close_connection = True
-        return None
-
-    def _break_stream(self, made: Made, broken: Broken) -> None:
-        self._begin_stream()
-        number = 0
-        for event in events.before_end(made.begun, made.ended):
-            self._event(event)
-            number += 1
-        if broken.how == "error":
-            self._event(events.error(number, broken.code, broken.message, nested=broken.nested))
-        if broken.how in ("end", "error"):
-            self._end_stream()
-
-    def _break_body(self, made: Made, broken: Broken) -> None:
-        """The first half of the response as JSON; where it is to end as if it were all, nothing says how long it should have been."""
-        body = json.dumps(made.ended).encode()
-        length = ("Connection", "close") if broken.how == "end" else ("Content-Length", str(len(body)))
-        self._head(200, ("Content-Type", "application/json"), length)
-        self._send(body[: len(body) // 2])
-
-    def _wait(self, gate: threading.Event | None) -> bool:
-        """Wait until the gate is set, if there is one. False: the client has gone, or the server is closing."""
-        return gate is None or self._watch(gate)
-
-    def _watch(self, gate: threading.Event) -> bool:
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.connection, selectors.EVENT_READ)
-            selector.register(self.server.waker, selectors.EVENT_READ)
-            while not gate.is_set():
-                ready = selector.select(_PATIENCE)
-                if self.server.closing.is_set():
-                    self.close_connection = True
-                    return False
-                if ready:
-                    self._lost()
-                    return False
-        return True
-
-    def _lost(self) -> None:
-        """The client has gone."""
-        self.received.complete = False
-        self.received.gone.set()
-        self.close_connection = True

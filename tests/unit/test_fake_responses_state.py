@@ -1,0 +1,310 @@
+"""The fake Responses server: what it keeps, how it streams, what it does in the background, and what it counts."""
+
+from __future__ import annotations
+
+import datetime as dt
+import http.client
+import threading
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from runtime.testing import responses, scripted
+from tests.asking import ask, said_by, send, stream
+
+
+def poll(server: responses.Server, name: str) -> tuple[int, dict[str, str], Any]:
+    """A look at a response."""
+    return send(server, path=f"/responses/{name}", method="GET")
+
+
+def test_a_response_that_follows_another_one() -> None:
+    """The model sees the input of the earlier request, its answer and the new input; the instructions are those of the new request."""
+    seen = list[scripted.Asked]()
+
+    def model(asked: scripted.Asked) -> scripted.Scripted:
+        seen.append(asked)
+        return scripted.call("look", {}) if asked.number == 1 else scripted.text("I see.")
+
+    with responses.serve(model, strict=True) as server:
+        first = ask(server, "one", instructions="First.")[2]
+        output = {"type": "function_call_output", "call_id": first["output"][0]["call_id"], "output": "a page"}
+        second = ask(server, [output], previous_response_id=first["id"])[2]
+        third = ask(server, "three", previous_response_id=second["id"])[2]
+        assert third["previous_response_id"] == second["id"]
+    kinds = [item.get("role") or item["type"] for item in seen[2].items]
+    assert kinds == ["user", "function_call", "function_call_output", "assistant", "user"]
+    assert [asked.instructions for asked in seen] == ["First.", "", ""]
+    assert seen[1].outputs == {first["output"][0]["call_id"]: "a page"}
+
+
+def test_an_open_call_is_refused_through_a_chain() -> None:
+    """A request that follows a response with a call and brings no output for it is refused."""
+    with responses.serve([scripted.call("look", {})]) as server:
+        first = ask(server)[2]
+        status, _headers, body = ask(server, "and now?", previous_response_id=first["id"])
+        assert status == 400
+        assert body["error"]["message"].startswith("No tool output found for function call call_")
+
+
+def test_what_is_not_stored_is_not_found() -> None:
+    """With store false, after a delete and after the server forgot, a response can neither be fetched nor followed; only forgetting is no fault of the client's."""
+    with responses.serve([scripted.text("x")] * 3) as server:
+        loose = ask(server, store=False)[2]["id"]
+        deleted = ask(server)[2]["id"]
+        lost = ask(server)[2]["id"]
+        assert poll(server, lost)[0] == 200
+        assert send(server, path=f"/responses/{deleted}", method="DELETE")[2]["deleted"] is True
+        server.forget()
+        for name in (lost, loose, deleted):
+            assert poll(server, name)[0] == 404
+            status, _headers, body = ask(server, previous_response_id=name)
+            assert (status, body["error"]["code"]) == (400, "previous_response_not_found")
+        assert len(server.problems) == 4
+        assert not [problem for problem in server.problems if lost in problem]
+
+
+def test_a_server_that_ignores_what_it_does_not_know() -> None:
+    """It takes a request that follows another one, and shows the model the new input alone; it works at once, and keeps nothing."""
+    seen = list[int]()
+
+    def model(asked: scripted.Asked) -> scripted.Scripted:
+        seen.append(len(asked.items))
+        return scripted.text("x")
+
+    with responses.serve(model, strict=True, profile=responses.IGNORING) as server:
+        first = ask(server, store=True)[2]
+        status, _headers, second = ask(server, previous_response_id=first["id"], background=True, nonsense=1)
+        assert (status, second["status"], second["previous_response_id"], seen) == (200, "completed", None, [1, 1])
+        assert poll(server, first["id"])[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("previous_response_id", "resp_0001"),
+        ("store", False),
+        ("background", True),
+        ("text", {"format": {"type": "json_schema", "name": "x", "schema": {"type": "object"}}}),
+    ],
+)
+def test_a_server_that_refuses_what_it_does_not_know(field: str, value: object) -> None:
+    """It answers 400 to state, to the background and to a schema, and names the field."""
+    with responses.serve([], profile=responses.REFUSING) as server:
+        status, _headers, body = ask(server, **{field: value})
+        assert (status, body["error"]["param"].split(".")[0]) == (400, field)
+
+
+def test_the_order_of_events() -> None:
+    """A stream opens, spells out each item in pieces that make the whole, and closes with the response as a plain request gets it."""
+    said = (
+        scripted.thought("Let me see.") + scripted.text("Here it is: 42.") + scripted.call("look", {"name": "basket"})
+    )
+    with responses.serve([said, said], strict=True) as server:
+        events = stream(server)
+        plain = ask(server)[2]
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    kinds = [event["type"].removeprefix("response.") for event in events if not event["type"].endswith("delta")]
+    assert kinds == [
+        "created", "in_progress",
+        "output_item.added", "reasoning_summary_part.added", "reasoning_summary_text.done", "reasoning_summary_part.done", "output_item.done",
+        "output_item.added", "content_part.added", "output_text.done", "content_part.done", "output_item.done",
+        "output_item.added", "function_call_arguments.done", "output_item.done",
+        "completed",
+    ]  # fmt: skip
+    for index, whole in enumerate(("Let me see.", "Here it is: 42.", '{"name": "basket"}')):
+        pieces = [
+            event["delta"] for event in events if event["type"].endswith("delta") and event["output_index"] == index
+        ]
+        assert len(pieces) > 1
+        assert "".join(pieces) == whole
+    ended = events[-1]["response"]
+    assert ended["status"] == "completed"
+    assert [item["type"] for item in ended["output"]] == [item["type"] for item in plain["output"]]
+    assert ended["usage"] == plain["usage"]
+
+
+@pytest.mark.parametrize(
+    ("said", "last"),
+    [
+        (scripted.incomplete("so fa"), "response.incomplete"),
+        (scripted.incomplete("", "content_filter"), "response.incomplete"),
+        (scripted.failed("rate_limit_exceeded", "Slow down."), "response.failed"),
+        (scripted.refusal("I won't."), "response.completed"),
+        (scripted.error_event("so fa"), "error"),
+        (scripted.cut("so fa"), "response.output_text.delta"),
+    ],
+)
+def test_how_a_stream_may_end(said: scripted.Scripted, last: str) -> None:
+    """The last event is what the script says, also where none says that it is over."""
+    with responses.serve([said]) as server:
+        assert stream(server)[-1]["type"] == last
+
+
+def test_a_response_that_did_not_go_well() -> None:
+    """A plain answer tells of being cut short, of failing and of refusing where the API tells it."""
+    script = [scripted.incomplete("so fa"), scripted.failed("server_error", "Oh."), scripted.refusal("I won't.")]
+    with responses.serve(script) as server:
+        short, failed, refused = (ask(server)[2] for _ in range(3))
+    assert (short["status"], short["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+    assert said_by(short) == "so fa"
+    assert (failed["status"], failed["error"]) == ("failed", {"code": "server_error", "message": "Oh."})
+    assert refused["output"][0]["content"] == [{"type": "refusal", "refusal": "I won't."}]
+
+
+def test_what_is_counted() -> None:
+    """Input is instructions, items, tools and schema; output what is said and thought: each by the server's rule, unless the answer says, or says nothing."""
+    form = {"type": "json_schema", "name": "answer", "schema": {"type": "object"}}
+    said = scripted.thought("well") + scripted.text("one two")
+    script = [said, said, said.using(input=100, cached=60, output=9, reasoning=3), said.without_usage()]
+    with responses.serve(script, tokens=lambda text: len(text.split())) as server:
+        usage = ask(server, "a b c")[2]["usage"]
+        assert (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]) == (3, 3, 6)
+        assert usage["output_tokens_details"] == {"reasoning_tokens": 1}
+        more = ask(server, "a b c", instructions="d e", text={"format": form})[2]["usage"]
+        assert more["input_tokens"] == 5 + len(['{"type":', '"object"}'])
+        own = ask(server)[2]["usage"]
+        assert own["input_tokens_details"]["cached_tokens"] == 60
+        assert (own["input_tokens"], own["output_tokens"], own["total_tokens"]) == (100, 9, 109)
+        assert ask(server)[2]["usage"] is None
+    assert (responses.four_bytes(""), responses.four_bytes("abcd"), responses.four_bytes("abcdé")) == (0, 1, 2)
+
+
+def test_an_answer_longer_than_allowed_is_a_problem() -> None:
+    """A script whose answer has more tokens than the request allowed is told so: no server would send it."""
+    with responses.serve([scripted.text("x" * 68), scripted.text("x" * 64)]) as server:
+        ask(server, max_output_tokens=16)
+        assert len(server.problems) == 1
+        assert "has 17 tokens, and the request allowed 16" in server.problems[0]
+        ask(server, max_output_tokens=16)
+        assert len(server.problems) == 1
+
+
+def test_in_the_background() -> None:
+    """A response in the background is queued, at work for as many polls as were set, and then done; it can be followed only then."""
+    with responses.serve([scripted.text("done").in_background(polls=2), scripted.text("next")]) as server:
+        first = ask(server, background=True)[2]
+        assert (first["status"], first["output"]) == ("queued", [])
+        assert ask(server, previous_response_id=first["id"])[0] == 400
+        assert [poll(server, first["id"])[2]["status"] for _ in range(4)] == ["in_progress"] * 2 + ["completed"] * 2
+        assert said_by(poll(server, first["id"])[2]) == "done"
+        assert ask(server, previous_response_id=first["id"])[0] == 200
+
+
+def test_the_background_waits_for_a_gate_and_for_time() -> None:
+    """It is at work until its gate is set, and until its seconds have passed by the server's clock; the first polls get the faults."""
+    gate, now = threading.Event(), [0.0]
+    script = [
+        scripted.text("one").in_background(polls=0).held(gate),
+        scripted.text("two").in_background(polls=0, seconds=5.0, faults=[scripted.server_error(503)]),
+    ]
+    with responses.serve(script, strict=True, clock=lambda: now[0]) as server:
+        one, two = (ask(server, background=True)[2]["id"] for _ in range(2))
+        assert poll(server, one)[2]["status"] == "in_progress"
+        gate.set()
+        assert poll(server, one)[2]["status"] == "completed"
+        assert [poll(server, two)[0] for _ in range(2)] == [503, 200]
+        now[0] = 4.9
+        assert poll(server, two)[2]["status"] == "in_progress"
+        now[0] = 5.0
+        assert poll(server, two)[2]["status"] == "completed"
+
+
+def test_a_cancelled_response_stays_cancelled() -> None:
+    """Cancelling ends a response in the background that is at work, leaves one that is done, and is refused for one that was plain."""
+    with responses.serve([scripted.text("x").in_background(polls=0)] * 3) as server:
+        running, done = (ask(server, background=True)[2]["id"] for _ in range(2))
+        plain = ask(server)[2]["id"]
+        poll(server, done)
+
+        def cancel(name: str) -> tuple[int, dict[str, str], Any]:
+            return send(server, path=f"/responses/{name}/cancel")
+
+        assert [cancel(running)[2]["status"] for _ in range(2)] == ["cancelled"] * 2
+        assert poll(server, running)[2]["status"] == "cancelled"
+        assert cancel(done)[2]["status"] == "completed"
+        assert (cancel(plain)[0], cancel("resp_none")[0]) == (400, 404)
+
+
+def test_a_stream_in_the_background_can_be_taken_up_again() -> None:
+    """What was streamed in the background is streamed once more from the event after the one named."""
+    with responses.serve([scripted.text("a longer answer")], strict=True) as server:
+        events = stream(server, background=True)
+        assert [event["type"] for event in events[:3]] == [
+            "response.created",
+            "response.queued",
+            "response.in_progress",
+        ]
+        name = events[0]["response"]["id"]
+        assert stream(server, f"/responses/{name}?stream=true&starting_after=4", "GET") == events[5:]
+        assert poll(server, name)[2]["status"] == "completed"
+
+
+def test_the_words_of_the_faults() -> None:
+    """Limits, quota and failures come with the status, code and headers that the API gives them."""
+    when = dt.datetime(2030, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
+    faults = [
+        (scripted.rate_limited(), 429, "rate_limit_exceeded", {}),
+        (scripted.rate_limited(2), 429, "rate_limit_exceeded", {"retry-after": "2"}),
+        (scripted.rate_limited(when), 429, "rate_limit_exceeded", {"retry-after": "Wed, 02 Jan 2030 03:04:05 GMT"}),
+        (scripted.rate_limited(milliseconds=1500), 429, "rate_limit_exceeded", {"retry-after-ms": "1500"}),
+        (scripted.quota(), 429, "insufficient_quota", {}),
+        (scripted.server_error(), 500, None, {}),
+        (scripted.server_error(503), 503, None, {}),
+        (scripted.chain_lost(), 400, "previous_response_not_found", {}),
+        (scripted.error_event(code="overloaded"), 500, "overloaded", {}),
+    ]
+    with responses.serve([fault for fault, *_rest in faults], strict=True) as server:
+        for _fault, status, code, wanted in faults:
+            found, headers, body = ask(server)
+            retry = {name: value for name, value in headers.items() if name.startswith("retry-after")}
+            assert (found, body["error"]["code"], retry) == (status, code, wanted)
+
+
+def test_rules_choose_what_the_model_says() -> None:
+    """The first rule that fits what came since the model last spoke answers; where none fits, the script says so."""
+    late = scripted.when("late", scripted.text("delay"))
+    tool = scripted.when(lambda asked: bool(asked.body.get("tools")), scripted.call("look", {}))
+    with responses.serve(scripted.first_of(late, tool, otherwise=scripted.text("other"))) as server:
+        first = ask(server, "It is late.")[2]
+        assert said_by(first) == "delay"
+        assert said_by(ask(server, "It is early.", previous_response_id=first["id"])[2]) == "other"
+    with responses.serve(scripted.first_of(late)) as server:
+        assert ask(server, "It is early.")[0] == 500
+        assert "no rule fits: 'It is early.'" in server.problems[0]
+
+
+def test_an_answer_waits_for_its_gate() -> None:
+    """A held answer is sent when its gate is set, and not before; other requests are answered meanwhile."""
+    gate = threading.Event()
+    with responses.serve([scripted.text("now").held(gate), scripted.text("on time")], strict=True) as server:
+        got = list[str]()
+        waiting = threading.Thread(target=lambda: got.append(said_by(ask(server)[2])))
+        waiting.start()
+        (held,) = server.wait(1)
+        assert said_by(ask(server)[2]) == "on time"
+        assert (held.status, got) == (None, [])
+        gate.set()
+        waiting.join()
+        assert got == ["now"]
+
+
+def test_a_client_that_goes_is_on_record() -> None:
+    """A client that closes its connection while its answer waits is seen to go, and its answer is not complete."""
+    with responses.serve([scripted.text("now").held(threading.Event())], strict=True) as server:
+        url = urlsplit(server.url)
+        connection = http.client.HTTPConnection(f"{url.hostname}", url.port, timeout=30)
+        body = b'{"model": "any", "input": "Hello"}'
+        connection.request("POST", "/v1/responses", body, {"Authorization": f"Bearer {server.key}"})
+        (held,) = server.wait(1)
+        assert not held.gone.is_set()
+        connection.close()
+        assert held.gone.wait(30)
+        assert not held.complete
+
+
+def test_waiting_for_requests_ends() -> None:
+    """Waiting for a request that does not come raises, and says how many came."""
+    with responses.serve([]) as server, pytest.raises(TimeoutError, match="0 of 1 requests came"):
+        server.wait(1, timeout=0.01)
