@@ -67,6 +67,22 @@ def test_a_text_means_what_it_says(text: str, wanted: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("money=$1,time=90", "money=1.00usd,time=90s"),
+        ("money=100,tokens=200000", "money=100.00usd,tokens=200k"),
+        ("money=0.0012500,tokens=3000k", "money=0.00125usd,tokens=3m"),
+        ("calls=07,time=1.5h", "calls=7,time=90m"),
+        ("tokens=1234,time=7200", "tokens=1234,time=2h"),
+        ("time=0.25m,tokens=0.1k", "tokens=100,time=15s"),
+    ],
+)
+def test_a_budget_is_written_as_people_write_it(text: str, wanted: str) -> None:
+    """In one order, with cents, and with the largest unit that leaves a whole number."""
+    assert str(written.parse(text)) == wanted
+
+
+@pytest.mark.parametrize(
     ("text", "named", "mend"),
     [
         ("token=200k", "`token`", "did you mean `tokens=200k`?"),

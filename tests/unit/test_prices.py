@@ -46,8 +46,10 @@ def test_known_providers_have_prices(provider: str) -> None:
 
 
 def test_an_edition_has_the_price_of_its_model() -> None:
-    """A name that ends in a date is found by the name without; another model of the same beginning is not."""
+    """A name that ends in a date is found by the name without, unless it has a price itself; another of the same beginning is not."""
     usage = Usage(1000, 0, 10, 0)
+    both = {**OWN, **prices.table({"mine-2026-08-07": {"input": 9, "output": 9}})}
+    assert prices.dollars(usage, "mine-2026-08-07", both, "compatible") == Decimal("0.00909")
     assert prices.dollars(usage, "mine-2026-08-07", OWN, "compatible") == prices.dollars(
         usage, "mine", OWN, "compatible"
     )
@@ -121,15 +123,17 @@ def test_prices_come_from_a_variable_too(tmp_path: Path, monkeypatch: pytest.Mon
         settings.load()
 
 
-def test_nothing_is_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A price is told with every socket refused, and no thread is left that would ask for new prices."""
+def test_nothing_is_downloaded() -> None:
+    """A price is told with every socket refused, no thread is left that would ask for new ones, and what is not needed is not loaded."""
     program = """
-import socket, threading
+import socket, sys, threading
 def refuse(*given, **more):
     raise AssertionError("a socket was opened")
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
 from runtime.models import prices
 from runtime.models.exchange import Usage
+assert prices.dollars(Usage(1000, 0, 500, 0), "gpt-5-mini", {}, "vllm") is None
+assert "genai_prices" not in sys.modules, "half a second for nothing"
 assert prices.dollars(Usage(1000, 0, 500, 0), "gpt-5-mini", {}, "openai")
 assert prices.dollars(Usage(1000, 0, 500, 0), "no-such-model", {}, "openai") is None
 print(threading.active_count())
