@@ -87,7 +87,7 @@ class Run:
             async with leases.held(self._journal.conversation):
                 output = await work
                 if self._models is not None:
-                    self._models.finish()
+                    self._say(self._models.finish(self._journal.history.ledger.exchanges))
         except RunOpsError as error:
             failure = error
         except asyncio.CancelledError as cancelled:
@@ -117,6 +117,10 @@ class Run:
         if passing is not None:
             raise passing
         return ended
+
+    def _say(self, text: str | None) -> None:
+        if text is not None:
+            self.engine.tell(events.Said(text))
 
     def _end(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
         """Write the last entries, and bring them to the disk."""

@@ -164,7 +164,7 @@ class Conversation:
         retrying = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(self._may_go_right),
             wait=_wait,
-            stop=tenacity.stop_after_attempt(TRIES) | self._out_of_time,
+            stop=self._is_enough,
             before_sleep=self._again,
             sleep=asyncio.sleep,
             reraise=True,
@@ -293,8 +293,8 @@ class Conversation:
             return True
         return isinstance(error, Failed) and error.again
 
-    def _out_of_time(self, state: tenacity.RetryCallState) -> bool:
-        return state.upcoming_sleep >= self._asker.left()
+    def _is_enough(self, state: tenacity.RetryCallState) -> bool:
+        return state.attempt_number >= TRIES or state.upcoming_sleep >= self._asker.left()
 
     def _again(self, state: tenacity.RetryCallState) -> None:
         failed = state.outcome.exception() if state.outcome is not None else None

@@ -99,10 +99,14 @@ class Supply:
         cost = prices.dollars(usage, model, self._chosen.prices, self._provider) if usage is not None else None
         return plain(cost) if cost is not None else None
 
-    def finish(self) -> None:
-        """The run has passed: what was recorded becomes the cassette. Raises UsageError ``cassette-secret``, LogError."""
-        if self.recorder is not None:
-            self.recorder.publish()
+    def finish(self, exchanges: int) -> str | None:
+        """The run has passed, with so many exchanges: what was recorded becomes the cassette. What is to be said of it, if anything.
+
+        Raises UsageError ``cassette-secret``, ``cassette-incomplete``, ``file-not-written``, LogError.
+        """
+        if self.recorder is not None and exchanges:
+            return f"recorded in {self.recorder.publish(exchanges)}"
+        return self.player.left_over(exchanges) if self.player is not None else None
 
     async def close(self) -> None:
         """End the connections."""

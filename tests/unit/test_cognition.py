@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
 import json
 from pathlib import Path
 
@@ -48,3 +50,155 @@ async def test_an_answer_is_the_value(tmp_path: Path, monkeypatch: pytest.Monkey
     assert kinds(rig, f"model:{attempt.call.call}") == ["user", "requested", "assistant"]
     assert ended.costs is not None
     assert ended.costs["requests"] == 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """What a server does once (or always), and what becomes of the step."""
+
+    answers: list[scripted.Scripted]
+    codes: list[str]
+    """Of the errors in the log, in order."""
+    passes: bool = True
+    partial: str = ""
+    """What had come of the answer, as the log has it."""
+    exit: int = 1
+
+
+GOOD = scripted.text(REFUND)
+PART = '{"wish": "ref'
+
+FAULTS = {
+    "429 with seconds": Fault([scripted.rate_limited(0), GOOD], ["model-rate-limited"]),
+    "429 with milliseconds": Fault([scripted.rate_limited(milliseconds=20), GOOD], ["model-rate-limited"]),
+    "429 with a date": Fault([scripted.rate_limited(dt.datetime.now(dt.UTC)), GOOD], ["model-rate-limited"]),
+    "429 without": Fault([scripted.rate_limited(), GOOD], ["model-rate-limited"]),
+    "429 for a day": Fault([scripted.rate_limited(86400)], ["model-rate-limited"], passes=False),
+    "quota": Fault([scripted.quota()], ["model-quota"], passes=False),
+    "500": Fault([scripted.server_error(), GOOD], ["model-failed"]),
+    "503 twice": Fault([scripted.server_error(503), scripted.server_error(503), GOOD], ["model-failed"] * 2),
+    "hang": Fault([scripted.hang(), GOOD], ["model-timeout"]),
+    "reset": Fault([scripted.reset(), GOOD], ["model-unreachable"]),
+    "reset in the middle": Fault([scripted.reset(PART), GOOD], ["model-stream-broken"], partial=PART),
+    "stall": Fault([scripted.stall(PART), GOOD], ["model-timeout"], partial=PART),
+    "end without the last event": Fault([scripted.cut(PART), GOOD], ["model-stream-broken"], partial=PART),
+    "error event": Fault([scripted.error_event(PART), GOOD], ["model-failed"], partial=PART),
+    "error event, nested": Fault([scripted.error_event(PART, nested=True), GOOD], ["model-failed"], partial=PART),
+    "error event of quota": Fault(
+        [scripted.error_event(PART, code="insufficient_quota")], ["model-quota"], passes=False, partial=PART
+    ),
+    "failed response": Fault([scripted.failed(said=PART), GOOD], ["model-failed"], partial=PART),
+    "no JSON": Fault([scripted.not_json(status=502), GOOD], ["model-failed"]),
+    "refusal": Fault([scripted.refusal()], ["model-refused"], passes=False),
+    "incomplete": Fault([scripted.incomplete(PART)], ["model-cut-short"], passes=False, partial=PART),
+    "filtered": Fault([scripted.incomplete(PART, "content_filter")], ["model-cut-short"], passes=False, partial=PART),
+    "malformed, then mended": Fault([scripted.text(PART), GOOD], []),
+    "misfit, then mended": Fault([scripted.text({"wish": "tea", "urgent": 1}), GOOD], []),
+    "never mended": Fault([scripted.text(PART)] * 3, [], passes=False),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+async def test_each_fault_is_met_as_documented(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may go right another time is tried again, everything else ends the step at once; the log has each try, with what had come of its answer."""
+    fault = FAULTS[name]
+    with responses.serve(fault.answers) as server:
+        # A request that hangs is given up after a moment.
+        rig = Rig(
+            tmp_path,
+            ASK,
+            chosen=models.asked_at(server, monkeypatch, model_timeout=0.4 if "model-timeout" in fault.codes else 20),
+        )
+        ended = await rig.start()
+        assert len(server.asked) == len(fault.answers)
+        assert server.problems == []
+    (attempt,) = rig.history.attempts["kind"]
+    thread = f"model:{attempt.call.call}"
+    errors = [each for each in rig.store.read(rig.id).entries if isinstance(each, log.ModelError)]
+    assert [each.error["code"] for each in errors] == fault.codes
+    assert "".join(each.text or "" for each in errors) == fault.partial
+    # Whatever was announced came to something, and what is not tried again says so.
+    assert kinds(rig, thread).count("requested") == len(fault.answers)
+    assert [each.status for each in rig.history.ledger.rows].count("open") == 0
+    assert all((each.again is None) == (each is errors[-1] and not fault.passes) for each in errors)
+    if fault.passes:
+        assert (ended.status, ended.output) == ("passed", REFUND)
+    else:
+        assert ended.error is not None
+        assert (ended.status, ended.exit) == ("failed", fault.exit)
+        assert ended.error["code"] == (fault.codes or ["model-output-invalid"])[-1]
+        assert ended.error["mend"]
+
+
+async def test_a_failed_step_is_asked_anew_by_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that failed because its model did goes on with a new attempt, in a thread of its own."""
+    with responses.serve([scripted.quota(), GOOD], strict=True) as server:
+        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch))
+        assert (await rig.start()).exit == 1
+        assert (await rig.resume()).output == REFUND
+    assert rig.calls("kind") == ["error", "ok"]
+    assert len({each.thread for each in rig.history.ledger.rows}) == 2
+
+
+async def test_a_model_that_is_told_what_is_wrong_sees_its_own_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repair turn sends the whole thread: the question, the answer that does not fit, and each misfit with its place."""
+    with responses.serve([scripted.text({"wish": "tea", "urgent": "no"}), GOOD], strict=True) as server:
+        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch))
+        assert (await rig.start()).output == REFUND
+    first, second = (each.body["input"] for each in server.asked)
+    assert second[: len(first)] == first
+    assert [each["role"] for each in second] == ["user", "assistant", "user"]
+    assert '"tea"' in second[1]["content"]
+    assert "$.wish" in second[2]["content"]
+    assert "$.urgent" in second[2]["content"]
+    assert "previous_response_id" not in server.asked[1].body
+
+
+async def test_a_server_that_keeps_responses_is_sent_what_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With ``model_store`` a further turn names the response before it; where the server has lost that, the whole thread is sent once more."""
+    wrong = scripted.text({"wish": "tea", "urgent": False})
+    with responses.serve([wrong, GOOD], strict=True) as server:
+        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_store=True))
+        assert (await rig.start()).output == REFUND
+        second = server.asked[1].body
+    assert second["previous_response_id"]
+    assert [each["role"] for each in second["input"]] == ["user"]
+    with responses.serve([wrong, scripted.chain_lost(), GOOD]) as server:
+        rig = Rig(tmp_path / "lost", ASK, chosen=models.asked_at(server, monkeypatch, model_store=True))
+        assert (await rig.start()).output == REFUND
+        third = server.asked[2].body
+    assert "previous_response_id" not in third
+    assert len(third["input"]) == 3
+
+
+async def test_a_background_response_is_polled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ``model_background`` the id of the response is in the log before it is asked for; a poll that fails is repeated, and nothing is sent twice."""
+    slow = GOOD.in_background(polls=1, faults=[scripted.server_error()])
+    with responses.serve([slow], strict=True) as server:
+        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_background=True))
+        ended = await rig.start()
+        assert ended.output == REFUND
+        assert len(server.asked) == 1
+        assert server.asked[0].body["background"] is True
+        assert server.asked[0].body["store"] is True
+    (row,) = rig.history.ledger.rows
+    assert (row.status, row.usage is not None, bool(row.response)) == ("ok", True, True)
+    assert "submitted" in kinds(rig, row.thread)
+
+
+async def test_a_secret_is_never_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request in which a secret of the run stands is not sent: the step fails before it, and the server hears nothing."""
+    text = ASK.replace('{note: "I want my money back."}', '"{{ said }}"').replace(
+        "nodes:", "secrets: [TOKEN]\nnodes:\n  - {id: said, type: browser_query, query: text, target: {css: note}}"
+    )
+    with responses.serve([GOOD]) as server:
+        rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch), secrets={"TOKEN": "hunter2hunter2"})
+        rig.site.texts["css=note"] = "the code is hunter2hunter2"
+        ended = await rig.start()
+        assert server.requests == []
+    assert ended.error is not None
+    assert ended.error["code"] == "secret-in-request"
