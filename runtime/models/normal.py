@@ -1,0 +1,154 @@
+"""A request in its normal form: what it asks, without what differs from run to run and means nothing.
+
+Secrets, time stamps and ids become placeholders: ``<secret NAME>``, ``<time 1>``, ``<id 2>``, numbered as they appear, the same text with the
+same number. Everything else counts, to the last word; plain dates are data. Two requests with one normal form get the same answer from a cassette.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from nodes.values import Json
+from runtime import secrets as secret_texts
+from runtime.models.exchange import Request
+
+ISO_TIME = r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]|[+-]\d\d(?::?\d\d)?)?"
+SHORT_TIME = r"\d{8}T\d{4}(?:\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?"
+HTTP_TIME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d\d:\d\d:\d\d GMT"
+
+UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+ULID = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
+"""Ids of runs are such, too."""
+OF_SERVERS = r"(?:(?:resp|call|msg|rs|fc|req)_|(?:chat)?cmpl-)(?=[A-Za-z0-9]*\d)[A-Za-z0-9]{8,}"
+"""What model servers call their things."""
+HEX = r"(?:[0-9a-fA-F]{64}|[0-9a-fA-F]{40}|[0-9a-fA-F]{32})"
+
+OURS = r"<(?P<more>_*)(?P<word>time \d+|id \d+|secret [A-Za-z_][A-Za-z0-9_]*)>"
+"""A placeholder; with ``_`` before its word it is a text that only looked like one, and had one ``_`` less."""
+
+MEANINGLESS = re.compile(
+    rf"(?P<ours>{OURS})"
+    rf"|(?<!\w)(?P<time>{ISO_TIME}|{SHORT_TIME}|{HTTP_TIME})(?!\w|[:.,]\d)"
+    rf"|(?<!\w)(?P<id>{UUID}|{ULID}|{OF_SERVERS}|{HEX})(?!\w)"
+)
+
+PLACEHOLDER = re.compile(OURS)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Normal:
+    """A request in normal form, and what its placeholders stand for."""
+
+    request: dict[str, Json]
+    texts: Mapping[str, str]
+    """What stood where each placeholder of a time or an id stands now."""
+
+    def apply(self, text: str) -> str:
+        """An answer's text, with the placeholders of the request for what the request has too."""
+        return _Placeholders({}, {text: each for each, text in self.texts.items()}, closed=True).text(text)
+
+    def undo(self, text: str) -> str:
+        """The other way: the answer's text to this very request."""
+
+        def put(found: re.Match[str]) -> str:
+            if found["more"]:
+                return f"<{found['more'][1:]}{found['word']}>"
+            return self.texts.get(found[0], found[0])
+
+        return PLACEHOLDER.sub(put, text)
+
+    @property
+    def key(self) -> str:
+        """A SHA-256 of the normal form."""
+        return hashlib.sha256(_text(self.request).encode(errors="surrogatepass")).hexdigest()
+
+
+def normal(request: Request, secrets: Mapping[str, str]) -> Normal:
+    """The normal form of a request; ``secrets`` are values by name."""
+    placeholders = _Placeholders(secrets, {})
+    asked: dict[str, Json] = {
+        "model": request.model,
+        "instructions": placeholders.text(request.instructions),
+        "messages": [{"role": each.role, "text": placeholders.text(each.text)} for each in request.messages],
+        "schema": placeholders.json(request.schema),
+        "max_output": request.max_output,
+        "strict": request.strict,
+    }
+    return Normal(asked, {placeholder: text for text, placeholder in placeholders.known.items()})
+
+
+def normalised(request: Request, secrets: Mapping[str, str]) -> dict[str, Json]:
+    """The normal form itself."""
+    return normal(request, secrets).request
+
+
+def key(request: Request, secrets: Mapping[str, str]) -> str:
+    """A SHA-256 of the normal form."""
+    return normal(request, secrets).key
+
+
+def same(one: Json, other: Json) -> bool:
+    """Whether two normal forms, or parts of them, are the same; the order of fields counts, as it does to a model."""
+    return _text(one) == _text(other)
+
+
+def _text(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+class _Placeholders:
+    """Puts placeholders into texts, and remembers for what."""
+
+    def __init__(self, secrets: Mapping[str, str], known: dict[str, str], *, closed: bool = False) -> None:
+        """``known`` maps texts to their placeholders; ``closed``: no text is added to them."""
+        self.known = known
+        self._closed = closed
+        self._counts = {"time": 0, "id": 0}
+        self._names: dict[str, str] = {}
+        for name in sorted(secrets):
+            for form in secret_texts.forms(secrets[name]) if secrets[name] else ():
+                self._names.setdefault(form, name)
+        longest_first = sorted(self._names, key=lambda form: (-len(form), form))
+        self._secrets = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def text(self, text: str) -> str:
+        """A text in normal form."""
+        if self._secrets is None:
+            return MEANINGLESS.sub(self._placeholder, text)
+        parts: list[str] = []
+        end = 0
+        # A secret ends whatever stands before it: no half of it may be left behind.
+        for found in self._secrets.finditer(text):
+            parts += (
+                MEANINGLESS.sub(self._placeholder, text[end : found.start()]),
+                f"<secret {self._names[found[0]]}>",
+            )
+            end = found.end()
+        return "".join(parts) + MEANINGLESS.sub(self._placeholder, text[end:])
+
+    def _placeholder(self, found: re.Match[str]) -> str:
+        text = found[0]
+        if found["ours"]:
+            return f"<_{found['more']}{found['word']}>"
+        if text not in self.known:
+            if self._closed:
+                return text
+            kind = "time" if found["time"] else "id"
+            self._counts[kind] += 1
+            self.known[text] = f"<{kind} {self._counts[kind]}>"
+        return self.known[text]
+
+    def json(self, value: Any) -> Json:
+        """A value with its texts and keys in normal form."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.json(each) for each in value]
+        if isinstance(value, dict):
+            return {self.text(name): self.json(each) for name, each in value.items()}
+        return value

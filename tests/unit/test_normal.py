@@ -1,0 +1,191 @@
+"""The normal form of a request: what counts, and what does not."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import uuid
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime import secrets, store
+from runtime.models import normal
+from runtime.models.exchange import Message, Request
+
+SECRETS = {"PASSWORD": 'pa"ss wörd/1', "TOKEN": "tok3n-of-the-shop"}
+
+
+def asking(text: str, **other: Any) -> Request:
+    """A request with this text."""
+    plain = Request("model-1", "Sort the order.", (Message("user", text),), {"type": "object"}, 500)
+    return dataclasses.replace(plain, **other)
+
+
+def said(text: str) -> str:
+    """The text in normal form."""
+    return normal.normal(asking(text), SECRETS).request["messages"][0]["text"]
+
+
+MOMENTS = [
+    "2026-03-01T10:15:00Z",
+    "2026-03-01T10:15:00.123456+02:00",
+    "2026-03-01T10:15",
+    "2026-03-01 10:15:00",
+    "2026-03-01t10:15:00,5z",
+    "2026-03-01T10:15:00-0500",
+    "20260301T101500Z",
+    "Sun, 01 Mar 2026 10:15:00 GMT",
+]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_time_stamp_does_not_count(moment: str) -> None:
+    """Whatever the zone and the fraction, between words and marks."""
+    assert said(f"at {moment}, in log-{moment}.") == "at <time 1>, in log-<time 1>."
+    assert said(f'{{"at": "{moment}"}}') == '{"at": "<time 1>"}'
+
+
+IDS = [
+    "3f2b8c1e-9d4a-4c6b-8f0e-1a2b3c4d5e6f",
+    "01JD3K8Q2ZV7W9X5YB6C4D1E0F",
+    "resp_67c9fdcecf488190bdd9a0409de3a1ec",
+    "call_12345xyz",
+    "msg_0a1b2c3d4e",
+    "chatcmpl-9aBcDeFgHiJkLmN",
+    "d41d8cd98f00b204e9800998ecf8427e",
+    "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+]
+
+
+@pytest.mark.parametrize("number", IDS)
+def test_an_id_does_not_count(number: str) -> None:
+    """Ids of runs, of servers, and what is long and drawn at random."""
+    assert said(f"see {number}: order-{number}") == "see <id 1>: order-<id 1>"
+
+
+DATA = [
+    "2026-03-01",
+    "10:15:00",
+    "1007",
+    "call_customers",
+    "resp_1",
+    "order_20260301",
+    "SKU-3f2b8c1e",
+    "deadbeef",
+    "01JD3K8Q2ZV7W9X5YB6C4D1E0",
+    "x01JD3K8Q2ZV7W9X5YB6C4D1E0F",
+    "d41d8cd98f00b204e9800998ecf8427",
+    "12026-03-01T10:15:00Z",
+    "1 March 2026",
+]
+
+
+@pytest.mark.parametrize("text", DATA)
+def test_data_counts(text: str) -> None:
+    """Plain dates, numbers of orders and names are what is asked about."""
+    assert said(text) == text
+
+
+@given(st.lists(st.sampled_from([*MOMENTS, *IDS, "word", "2026-03-01"]), max_size=6))
+def test_the_same_text_has_the_same_number(parts: list[str]) -> None:
+    """Placeholders are numbered as they appear, and two that are equal are for two texts that are equal."""
+    found = said(" ; ".join(parts)).split(" ; ") if parts else []
+    assert len(found) == len(parts)
+    assert all((one == other) == (parts[i] == parts[j]) for i, one in enumerate(found) for j, other in enumerate(found))
+    for kind in ("time", "id"):
+        numbers = list(dict.fromkeys(each for each in found if each.startswith(f"<{kind} ")))
+        assert numbers == [f"<{kind} {number}>" for number in range(1, len(numbers) + 1)]
+
+
+@given(st.datetimes(), st.datetimes(), st.uuids(), st.uuids(), st.sampled_from([None, dt.UTC]))
+def test_another_run_asks_the_same(
+    one: dt.datetime, other: dt.datetime, first: uuid.UUID, second: uuid.UUID, zone: dt.tzinfo | None
+) -> None:
+    """Times and ids of today and of tomorrow, wherever in the request, make no other key."""
+
+    def at(moment: dt.datetime, number: uuid.UUID, run: str) -> Request:
+        stamp = moment.replace(tzinfo=zone).isoformat()
+        schema = {"type": "object", "properties": {"of": {"type": "string", "enum": [str(number), run]}}}
+        return asking(f"{stamp} {number}", instructions=f"Run {run}, {stamp}.", schema=schema)
+
+    assert normal.key(at(one, first, store.new_id()), {}) == normal.key(at(other, second, store.new_id()), {})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"model": "model-2"},
+        {"instructions": "Sort the orders."},
+        {"instructions": "Sort the order. "},
+        {"messages": (Message("user", "order 1008"),)},
+        {"messages": (Message("assistant", "order 1007"),)},
+        {"messages": (Message("user", "order 1007"), Message("assistant", "a"), Message("user", "b"))},
+        {"schema": None},
+        {"schema": {"type": "object", "properties": {"a": {"type": "string"}}}},
+        {"max_output": 501},
+        {"strict": False},
+    ],
+)
+def test_everything_else_counts(other: dict[str, Any]) -> None:
+    """A word, a field, the model, a limit: another request."""
+    assert normal.key(asking("order 1007", **other), {}) != normal.key(asking("order 1007"), {})
+
+
+def test_the_order_of_fields_counts() -> None:
+    """A model fills them in in that order."""
+    one, other = ({name: {"type": "string"} for name in names} for names in ("ab", "ba"))
+    assert normal.key(asking("", schema={"properties": one}), {}) != normal.key(
+        asking("", schema={"properties": other}), {}
+    )
+
+
+@given(st.text(max_size=12), st.sampled_from(sorted(SECRETS)), st.text(max_size=12), st.data())
+def test_no_secret_stands_in_a_normal_form(before: str, name: str, after: str, data: st.DataObject) -> None:
+    """In none of its forms, whatever stands around it; and another value of it makes no other request."""
+    form = data.draw(st.sampled_from(sorted(secrets.forms(SECRETS[name]))))
+    found = said(before + form + after)
+    assert secrets.Masker(SECRETS).text(found) == found
+
+
+def test_a_changed_secret_asks_the_same() -> None:
+    """What counts of a secret is its name."""
+    one = normal.key(asking("Log in with s3cret-one."), {"PASSWORD": "s3cret-one"})
+    other = normal.key(asking("Log in with s3cret-two."), {"PASSWORD": "s3cret-two"})
+    assert one == other
+    assert said("tok3n-of-the-shop") == "<secret TOKEN>"
+    assert (
+        normal.normal(asking("msg_0a1b2c3d4e"), {"S": "c3d4e"}).request["messages"][0]["text"] == "msg_0a1b2<secret S>"
+    )
+
+
+PIECES = st.lists(
+    st.sampled_from([*MOMENTS, *IDS, "<time 1>", "<_id 1>", "<id 2>", "<secret X>", "\\", "<", "<_", " ", "text"]),
+    max_size=8,
+).map("".join)
+
+
+@given(PIECES, PIECES)
+def test_an_answer_comes_back_as_it_was(question: str, answer: str) -> None:
+    """Placeholders in an answer are undone, and what only looks like one is left."""
+    asked = normal.normal(asking(question), {})
+    assert asked.undo(asked.apply(answer)) == answer
+
+
+@given(PIECES, PIECES)
+def test_what_looks_like_a_placeholder_is_none(one: str, other: str) -> None:
+    """Two texts with one normal form differ in times and ids only: undone with the same table, they are the same."""
+    first, second = normal.normal(asking(one), {}), normal.normal(asking(other), {})
+    if first.request == second.request:
+        assert second.undo(said(one)) == other
+
+
+def test_an_answer_speaks_of_the_ids_of_this_run() -> None:
+    """An id that the model gives back is that of the request which is asked, and not of the one that was recorded."""
+    recorded, asked = (normal.normal(asking(f"order {number}"), {}) for number in (IDS[0], str(uuid.uuid4())))
+    kept = recorded.apply(f"refund {IDS[0]}, not {IDS[1]}")
+    assert kept == f"refund <id 1>, not {IDS[1]}"
+    assert asked.undo(kept) == f"refund {asked.texts['<id 1>']}, not {IDS[1]}"
