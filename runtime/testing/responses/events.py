@@ -93,7 +93,7 @@ def _arguments(item: dict[str, Any], at: dict[str, Any], whole: bool) -> Iterato
     for piece in _pieces(item["arguments"]):
         yield {"type": f"{kind}.delta", **at, "delta": piece}
     if whole:
-        yield {"type": f"{kind}.done", **at, "name": item["name"], "arguments": item["arguments"]}
+        yield {"type": f"{kind}.done", **at, "arguments": item["arguments"]}
 
 
 def _summary(part: dict[str, Any], at: dict[str, Any], whole: bool) -> Iterator[Event]:
