@@ -16,6 +16,7 @@ from nodes import registry
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
 from runtime import damage, log, settings, store
+from runtime.models import ledger
 from runtime.sql import lockdown, results, statement
 
 if TYPE_CHECKING:
@@ -43,12 +44,15 @@ def _columns(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
 
 RUN = ("run", "VARCHAR", "id of the run")
 
+DOLLARS = "DECIMAL(30, 15)"
+"""Exact: a price of a million tokens has fewer than nine places."""
+
 VIEWS: dict[str, tuple[Column, ...]] = {
     "runs": _columns(
         RUN,
         ("workflow", "VARCHAR", "name of the workflow"),
         ("file", "VARCHAR", "its file"),
-        ("state", "VARCHAR", "running, passed, failed, paused, interrupted, or died"),
+        ("state", "VARCHAR", "running, passed, failed, paused, interrupted, out-of-budget, or died"),
         ("exit", "INTEGER", "exit code; null while it runs and where it died"),
         ("started", "TIMESTAMP", "first entry of its log, UTC"),
         ("ended", "TIMESTAMP", "last entry of its log, UTC"),
@@ -93,14 +97,27 @@ VIEWS: dict[str, tuple[Column, ...]] = {
     ),
     "costs": _columns(
         RUN,
+        ("line", "BIGINT", "line of the log with which the request was announced"),
         ("path", "VARCHAR", "the step that asked a model"),
-        ("started", "TIMESTAMP", "when, UTC"),
-        ("model", "VARCHAR", "the model"),
-        ("input_tokens", "BIGINT", "tokens sent"),
+        ("call", "VARCHAR", "id of the attempt's call in its run"),
+        ("attempt", "BIGINT", "number of the step's attempt, from 1"),
+        ("thread", "VARCHAR", "model:<call>, the thread of the request"),
+        ("tried", "BIGINT", "number of the try of the same request, from 1; null where a cassette answered"),
+        ("started", "TIMESTAMP", "when it was announced, UTC"),
+        ("status", "VARCHAR", "ok, error, or open: nobody knows what became of it"),
+        ("source", "VARCHAR", "model or cassette"),
+        ("model", "VARCHAR", "as the server names it, else as it was asked for"),
+        ("estimate", "BIGINT", "tokens of the input, as reckoned before it was sent"),
+        ("output_limit", "BIGINT", "tokens that the answer might have"),
+        ("input_tokens", "BIGINT", "tokens sent, as the server counts"),
         ("cached_tokens", "BIGINT", "of these, read from the cache"),
         ("output_tokens", "BIGINT", "tokens received, reasoning included"),
         ("reasoning_tokens", "BIGINT", "of these, reasoning"),
-        ("dollars", "DECIMAL(18, 6)", "what it cost, where the price is known"),
+        ("dollars", DOLLARS, "what it cost; null where nobody knows, and where nothing was paid"),
+        ("paid", "BOOLEAN", "whether it costs anything, for all that is known"),
+        ("seconds", "DOUBLE", "how long it was waited for"),
+        ("response", "VARCHAR", "id of the server's response"),
+        ("error", "VARCHAR", "code of the error that it ended with"),
     ),
     "plans": _columns(
         ("session", "VARCHAR", "id of the session"),
@@ -206,7 +223,7 @@ def _load(database: duckdb.DuckDBPyConnection, kept: store.FileStore) -> list[Lo
 
 
 class _Reader:
-    """Takes one log into the tables; no more of it is in memory than its open calls and one batch."""
+    """Takes one log into the tables; no more of it is in memory than its open calls, one batch, and what each request to a model cost."""
 
     def __init__(self, database: duckdb.DuckDBPyConnection, kept: store.FileStore, run: str) -> None:
         self._database = database
@@ -216,6 +233,9 @@ class _Reader:
         self._finished: list[dict[str, Json]] = []
         self._verdicts: dict[str, str] = {}
         self._ending: dict[str, Json] | None = None
+        self._ledger = ledger.Ledger()
+        self._asked: dict[int, dict[str, Json]] = {}
+        """What the ledger does not keep of a request, by its line."""
 
     def read(self) -> None:
         """Raises LogError for a damaged log, or one of a later version."""
@@ -229,6 +249,7 @@ class _Reader:
         if "workflow" not in self._run:
             return
         self._hand_over("calls", [*self._finished, *self._open.values()])
+        self._hand_over("costs", [self._cost(row) for row in self._ledger.rows])
         for call, verdict in self._verdicts.items():
             self._database.execute(
                 "UPDATE calls SET judged = $verdict WHERE run = $run AND call = $call",
@@ -285,8 +306,37 @@ class _Reader:
                 self._ending = None
             case log.Note(name="ended"):
                 self._ending = entry.data
+            case log.Note(name="requested" | "submitted") | log.Assistant() | log.ModelError():
+                self._take_exchange(entry)
             case _:
                 pass
+
+    def _take_exchange(self, entry: log.Note | log.Assistant | log.ModelError) -> None:
+        """What concerns a request to a model: it is made while the call of its step is open."""
+        call = self._open.get(entry.thread.partition(":")[2], {})
+        tried = entry.data.get("try") if isinstance(entry, log.Note) else None
+        self._asked[entry.seq] = {"call": call.get("call"), "attempt": call.get("attempt"), "tried": tried}
+        if isinstance(entry, log.Assistant):
+            entry = entry.model_copy(update={"text": None})
+        self._ledger.add(entry, str(call.get("path", "")))
+
+    def _cost(self, row: ledger.Spent) -> dict[str, Json]:
+        used = row.usage.model_dump() if row.usage is not None else {}
+        return {
+            **{
+                name: getattr(row, name) for name in ("line", "path", "thread", "status", "source", "model", "response")
+            },
+            **self._asked[row.line],
+            **{f"{kind}_tokens": number for kind, number in used.items()},
+            "run": self._run["run"],
+            "started": row.at.removesuffix("Z"),
+            "estimate": row.estimate if row.source == "model" else None,
+            "output_limit": row.limit if row.source == "model" else None,
+            "dollars": ledger.plain(row.dollars) if row.dollars is not None else None,
+            "paid": row.paid,
+            "seconds": row.seconds if row.status != "open" and row.source == "model" else None,
+            "error": row.error,
+        }
 
     def _hand_over(self, table: str, rows: list[dict[str, Json]]) -> None:
         if not rows:

@@ -14,8 +14,9 @@ import typer
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime import answers, history, journal, log, runs, settings, store
-from runtime.cli import console, flags
+from runtime.cli import console, flags, threads
 from runtime.cli.runs import moment
+from runtime.display import costs
 from runtime.display.text import count, cut, duration, fit, harmless, one_line, value_text
 
 FOLDED = 5
@@ -45,7 +46,9 @@ def show(
     chosen = settings.load()
     run_id = runs.find(chosen, run)
     past, reading = runs.load_history(chosen, run_id)
-    view = View(run_id, past, store.FileStore(chosen.home), runs.state_of(past, held=reading.held))
+    kept = store.FileStore(chosen.home)
+    said = threads.Threads(reading.entries, past, kept)
+    view = View(run_id, past, kept, runs.state_of(past, held=reading.held), said)
     wanted = view.at(at) if at is not None else None
     if as_json:
         console.result(console.as_json(**view.as_json([wanted] if wanted is not None else view.top)))
@@ -84,14 +87,18 @@ class Step:
 class View:
     """A run, arranged for people and programs."""
 
-    def __init__(self, run: str, past: history.History, kept: store.Store, state: runs.RunState) -> None:
-        """``kept`` is asked for large values."""
+    def __init__(
+        self, run: str, past: history.History, kept: store.Store, state: runs.RunState, said: threads.Threads
+    ) -> None:
+        """``kept`` is asked for large values, ``said`` for what models were asked."""
+        self.said = said
         assert past.header is not None
         self.run = run
         self.past = past
         self.header: log.RunHeader = past.header
         self.kept = kept
         self.state = state
+        self.spent = past.ledger.totals_by_step()
         self.known: dict[str, Step] = {}
         self.top: list[Step] = []
         for path in past.order:
@@ -191,6 +198,8 @@ class View:
             "path": ending.get("path"),
             "tolerated": ending.get("tolerated") or 0,
             "files": list[Json](self.past.files),
+            "costs": self.past.ledger.totals(),
+            "budget": self.past.budget,
             "question": None if question is None else {**question.as_json(), "path": question.path},
         }
 
@@ -203,6 +212,7 @@ class View:
             "status": step.status,
             "seconds": step.seconds,
             "value": self.value(step),
+            "costs": self.spent.get(step.path),
             "attempts": [self._attempt_json(attempt) for attempt in step.attempts],
         }
 
@@ -218,6 +228,7 @@ class View:
             "seconds": outcome.seconds if outcome is not None else None,
             "error": outcome.error if outcome is not None else None,
             "verdict": attempt.verdict,
+            "thread": self.said.as_json(call),
         }
 
     # For people.
@@ -230,6 +241,8 @@ class View:
     def text_at(self, step: Step, width: int | None) -> list[str]:
         """One step in full: its attempts, its value, what is below it."""
         lines = [f"{console.paint(one_line(step.path), console.BOLD, stream=sys.stdout)}  {step.status}"]
+        if (spent := self.spent.get(step.path)) is not None:
+            lines.append(f"  cost  {costs.told(spent)}")
         for attempt in step.attempts:
             lines += self._attempt(attempt)
         if not step.attempts and (error := self._error_in(step)):
@@ -251,6 +264,7 @@ class View:
                     "inputs": self.header.inputs,
                     "trial": self.header.trial,
                     "key": self.header.key,
+                    "budget": self.past.budget,
                 }
             ),
         ]
@@ -283,7 +297,16 @@ class View:
             parts.append(count(len(step.attempts), "attempt") if len(step.attempts) > 1 else "")
             seen = self.preview(step)
             parts.append(f"= {seen}" if seen else "")
-        took = duration(step.seconds) if step.seconds is not None else ""
+        spent = self.spent.get(step.path)
+        took = "  ".join(
+            filter(
+                None,
+                [
+                    costs.brief(spent) if spent is not None else "",
+                    duration(step.seconds) if step.seconds is not None else "",
+                ],
+            )
+        )
         left = "  ".join(part if place == 0 else one_line(part) for place, part in enumerate(parts) if part)
         return fit(left, took, width) if width else "  ".join(filter(None, [left, took]))
 
@@ -296,10 +319,13 @@ class View:
         yield f"    {one_line(described(call))}  ({call.effect})"
         if outcome is not None and outcome.error is not None:
             yield from (f"    {line}" for line in _error_lines(outcome.error))
+        yield from (f"    {line}" for line in self.said.lines(call))
 
     def _tail(self) -> list[str]:
         files = [f"  file  {one_line(str(each['path']))}  {count(each['size'], 'byte')}" for each in self.past.files]
-        return [*files, *self._outcome()]
+        spent = self.past.ledger.totals()
+        cost = [f"  cost  {costs.told(spent)}"] if spent is not None else []
+        return [*files, *cost, *self._outcome()]
 
     def _outcome(self) -> list[str]:
         question = runs.question_of(self.past, self.run)
@@ -310,6 +336,12 @@ class View:
             ]
         if self.state in ("running", "passed", "damaged"):
             return [self.state]
+        if self.state == "out-of-budget" and self.header.trial is None:
+            error: dict[str, Json] = (self.past.ending.data if self.past.ending is not None else {}).get("error") or {}
+            return [
+                f"{console.paint('OUT OF BUDGET', console.BOLD, stream=sys.stdout)} {harmless(str(error.get('message', '')))}",
+                f"  again  {costs.resume_command(self.run, error)}",
+            ]
         return [self.state, f"  again  {runs.again(self.past, self.run)}"]
 
 

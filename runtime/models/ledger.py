@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import decimal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from nodes.values import Json
 from runtime import log
@@ -128,27 +128,37 @@ class Ledger:
         """The requests of the step at ``path``, or all of them."""
         return (row for row in self.rows if path is None or row.path == path)
 
-    def totals(self, path: str | None = None) -> dict[str, Json] | None:
-        """What was spent, rolled up, as the log and programs read it; None where no model was asked.
+    def totals(self) -> dict[str, Json] | None:
+        """What was spent on all requests, rolled up; None where no model was asked."""
+        return totals(self.rows) if self.rows else None
 
-        ``dollars`` is a text, and null where the price of any request that may have been paid for is unknown.
-        """
-        rows = list(self.of(path))
-        if not rows:
-            return None
-        paid = [row for row in rows if row.paid]
-        known = all(row.dollars is not None for row in paid)
-        money = sum((row.dollars for row in paid if row.dollars is not None), decimal.Decimal(0))
-        return {
-            "requests": len(rows),
-            "paid": len(paid),
-            "input_tokens": sum(row.usage.input for row in rows if row.usage),
-            "cached_tokens": sum(row.usage.cached for row in rows if row.usage),
-            "output_tokens": sum(row.usage.output for row in rows if row.usage),
-            "reasoning_tokens": sum(row.usage.reasoning for row in rows if row.usage),
-            "dollars": plain(money) if known else None,
-            "seconds": round(sum(row.seconds for row in rows), 3),
-        }
+    def totals_by_step(self) -> dict[str, dict[str, Json]]:
+        """The same for each step that asked a model, by its path."""
+        steps: dict[str, list[Spent]] = {}
+        for row in self.rows:
+            steps.setdefault(row.path, []).append(row)
+        return {path: totals(rows) for path, rows in steps.items()}
+
+
+def totals(rows: Sequence[Spent]) -> dict[str, Json]:
+    """What was spent on these requests, rolled up, as the log and programs read it.
+
+    ``dollars`` is a text, and null where the price of any request that may have been paid for is unknown; ``known_dollars`` is what the others cost.
+    """
+    paid = [row for row in rows if row.paid]
+    known = all(row.dollars is not None for row in paid)
+    money = sum((row.dollars for row in paid if row.dollars is not None), decimal.Decimal(0))
+    return {
+        "requests": len(rows),
+        "paid": len(paid),
+        "input_tokens": sum(row.usage.input for row in rows if row.usage),
+        "cached_tokens": sum(row.usage.cached for row in rows if row.usage),
+        "output_tokens": sum(row.usage.output for row in rows if row.usage),
+        "reasoning_tokens": sum(row.usage.reasoning for row in rows if row.usage),
+        "dollars": plain(money) if known else None,
+        "known_dollars": plain(money),
+        "seconds": round(sum(row.seconds for row in rows), 3),
+    }
 
 
 def plain(dollars: decimal.Decimal) -> str:

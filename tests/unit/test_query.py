@@ -11,6 +11,7 @@ import pytest
 
 from nodes.errors import SiteError, UsageError
 from runtime import log, query, settings, store
+from tests import exchanges
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Rig
 
@@ -82,11 +83,48 @@ async def test_the_views_say_what_the_logs_say(chosen: settings.Settings) -> Non
     assert calls[0]["effect"] == "effect"
 
 
-async def test_views_that_nothing_fills_yet_have_their_columns(chosen: settings.Settings) -> None:
+async def test_views_that_nothing_fills_have_their_columns(chosen: settings.Settings) -> None:
     """A query that is written today for costs and plans works, also where there is no run at all."""
     for view, columns in query.VIEWS.items():
         assert ask(chosen, f"SELECT {', '.join(each.name for each in columns)} FROM {view}") == []
     assert ask(chosen, "SELECT sum(dollars) AS dollars, count(*) AS n FROM costs") == [{"dollars": None, "n": 0}]
+
+
+def test_every_request_to_a_model_is_a_row_of_costs(chosen: settings.Settings) -> None:
+    """Failed, answered, answered later, played and lost: each with its step, its try, its tokens, its source; what the log answered is no request."""
+    pen = exchanges.every_way(chosen.home)
+    pen.journal.conversation.close()
+    rows = ask(chosen, "SELECT * FROM costs ORDER BY line")
+    assert [list(row) for row in rows] == [[each.name for each in query.VIEWS["costs"]]] * 6
+    told = [
+        (row["path"], row["attempt"], row["tried"], row["status"], row["source"], row["model"], row["error"])
+        for row in rows
+    ]
+    assert told == [
+        ("sorted", 1, 1, "error", "model", "asked-model", "model-failed"),
+        ("sorted", 1, 2, "ok", "model", "named-model", None),
+        ("again", 1, 1, "ok", "model", "named-model", None),
+        ("played", 1, None, "ok", "cassette", "named-model", None),
+        ("later", 1, 1, "ok", "model", "named-model", None),
+        ("lost", 1, 1, "open", "model", "asked-model", None),
+    ]
+    failed, answered, _again, played, later, lost = rows
+    assert (answered["input_tokens"], answered["cached_tokens"]) == (100, 20)
+    assert (answered["output_tokens"], answered["reasoning_tokens"]) == (30, 5)
+    assert (answered["estimate"], answered["output_limit"], answered["seconds"]) == (90, 500, 1.5)
+    assert (failed["input_tokens"], failed["dollars"], failed["seconds"], failed["paid"]) == (None, None, 0.25, True)
+    assert (played["paid"], played["estimate"], played["seconds"]) == (False, None, None)
+    assert (later["response"], lost["response"], lost["seconds"]) == ("resp_1", None, None)
+    assert all(row["thread"] == f"model:{row['call']}" and row["run"] == pen.run for row in rows)
+    calls = {row["call"]: row["path"] for row in ask(chosen, "SELECT call, path FROM calls")}
+    assert all(calls[row["call"]] == row["path"] for row in rows)
+
+
+def test_money_is_exact_in_sql(chosen: settings.Settings) -> None:
+    """A ten-thousandth of a millionth of a dollar is neither lost nor rounded beside others, and the column can be summed."""
+    exchanges.every_way(chosen.home).journal.conversation.close()
+    (row,) = ask(chosen, "SELECT typeof(any_value(dollars)) AS kind, CAST(sum(dollars) AS VARCHAR) AS sum FROM costs")
+    assert row == {"kind": "DECIMAL(30,15)", "sum": "0.750000000122500"}
 
 
 async def test_every_cut_of_a_growing_log_can_be_asked(chosen: settings.Settings) -> None:
