@@ -6,7 +6,8 @@ first ``merges.bin`` of them. That makes the count an upper bound of the real on
 join, the whole list joins too and in the same order, and what it joins beyond only makes fewer tokens. How far above the
 truth the bound lies depends on the text: 5 to 10 % for English prose and code, up to 40 % for scripts that are rare.
 
-``scripts/model_merges.py`` makes ``merges.bin``: behind zlib, each token as one byte with its length and then its bytes.
+``scripts/model_merges.py`` makes ``merges.bin`` (``merges-license.txt``): behind zlib, each token as one byte with its length
+and then its bytes.
 """
 
 from __future__ import annotations
