@@ -1,10 +1,10 @@
 """How many tokens a text can have at most, counted without a network and without the two megabytes of a tokenizer.
 
 OpenAI's tokenizer (o200k_base, of all its models since 2024) cuts a text into pieces by a pattern and then joins the bytes of
-each piece by a list of some 200,000 merges, the most common first. Here the pattern is the same and the list ends after the
-first ``merges.bin`` of them. That makes the count an upper bound of the real one *for every text*: whatever the first merges
-join, the whole list joins too and in the same order, and what it joins beyond only makes fewer tokens. How far above the
-truth the bound lies depends on the text: 5 to 10 % for English prose and code, up to 40 % for scripts that are rare.
+each piece by a list of some 200,000 merges, the most common first. Here the pattern is the same, and the list ends after the
+first 50,000, which are in ``merges.bin``. That makes the count an upper bound of the real one *for every text*: whatever the
+first merges join, the whole list joins too and in the same order, and what it joins beyond only makes fewer tokens. How far
+above the truth the bound lies depends on the text: docs/models.md has what was measured.
 
 ``scripts/model_merges.py`` makes ``merges.bin`` (``merges-license.txt``): behind zlib, each token as one byte with its length
 and then its bytes.
