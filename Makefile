@@ -29,8 +29,9 @@ demo: setup browser ## show a run that is killed half-way and goes on
 demo-resume: setup browser ## go on with the run that the demo left
 	@exec $(BIN)/python scripts/demo.py --resume $(ARGS)
 
+# Each of the processes compiles every module anew where Python may not keep what it compiled.
 test: setup browser ## run the tests
-	@exec $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=worksteal $(ARGS)
+	@exec env PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=worksteal $(ARGS)
 
 bench: setup browser ## measure
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)

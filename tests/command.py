@@ -19,6 +19,9 @@ from tests.terminal import Terminal
 RUNOPS = Path(sys.executable).parent / "runops"
 TIMEOUT = 60.0
 
+Started = subprocess.Popen[str] | warm.Forked
+"""A command that runs."""
+
 
 @functools.cache
 def warm_server() -> warm.Warm | None:
@@ -44,8 +47,10 @@ class Project:
         file.write_text(text)
         return file
 
-    def start(self, *arguments: str, prepare: Callable[[], None] | None = None) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, prepare: Callable[[], None] | None = None) -> Started:
         """Start `runops` with pipes for stdout and stderr; `prepare` is called in the new process first."""
+        if prepare is None and (server := warm_server()) is not None and server.takes(self.environment):
+            return server.start(arguments, self.folder, self.environment)
         return subprocess.Popen(
             [str(RUNOPS), *arguments],
             stdin=subprocess.DEVNULL,
@@ -61,15 +66,13 @@ class Project:
         self, *arguments: str, prepare: Callable[[], None] | None = None, seconds: float = TIMEOUT
     ) -> subprocess.CompletedProcess[str]:
         """Run `runops` to its end; one that takes longer than ``seconds`` fails the test."""
-        if prepare is None and (server := warm_server()) is not None and server.takes(self.environment):
-            return server.run(arguments, self.folder, self.environment, seconds)
         with self.start(*arguments, prepare=prepare) as process:
             try:
                 out, err = process.communicate(timeout=seconds)
             except BaseException:
                 process.kill()
                 raise
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+            return subprocess.CompletedProcess(process.args, process.wait(), out, err)
 
     def path(self, **environment: str) -> str:
         """A PATH on which `runops` is found, for a shell with ``environment`` more than the project has."""

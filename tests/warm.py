@@ -22,11 +22,17 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Self, TextIO
+from typing import BinaryIO, Self
 
 ROOT = Path(__file__).parents[1]
 LANGUAGE = "C.UTF-8"
 """What a process that is forked takes its encoding from."""
+
+OWN_WORK = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
+"""The variables that Python reads when it starts, and that a process which is forked obeys all the same."""
+
+NEVER = 86400.0
+"""Seconds after which a wait without a limit is given up."""
 
 SCRIPT = """#!{python} -IS
 # The command as a shell finds it: has it forked, and ends as it ends.
@@ -69,17 +75,9 @@ class Warm:
         self.script.chmod(0o755)
 
     def takes(self, environment: Mapping[str, str]) -> bool:
-        """Whether a command with this environment can be forked: nothing in it changes how Python starts."""
-        return environment.get("LANG") == LANGUAGE and not any(
-            name.startswith(("PYTHON", "LC_")) for name in environment
-        )
-
-    def run(
-        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], seconds: float
-    ) -> subprocess.CompletedProcess[str]:
-        """Run the command to its end."""
-        with self.start(arguments, folder, environment) as command:
-            return command.wait(seconds)
+        """Whether a command with this environment can be forked: nothing in it changes how Python starts, but for what `_become` does itself."""
+        changing = {name for name in environment if name.startswith(("PYTHON", "LC_"))}
+        return environment.get("LANG") == LANGUAGE and changing <= OWN_WORK
 
     def start(self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Forked:
         """Start the command."""
@@ -94,9 +92,7 @@ class Warm:
             socket.send_fds(link, [json.dumps(request).encode() + b"\n"], files)
             for _reading, writing in pipes:
                 os.close(writing)
-            answers = opened.enter_context(link.makefile())
-            pid = int(answers.readline())
-            return Forked(pid, ["runops", *arguments], answers, streams, opened.pop_all())
+            return Forked(["runops", *arguments], link, streams, opened.pop_all())
 
     def close(self) -> None:
         """End it."""
@@ -105,37 +101,86 @@ class Warm:
 
 
 class Forked:
-    """A command that runs. Leaving its `with` closes our ends; it does not end the command."""
+    """A command that runs: what tests use of ``subprocess.Popen``. Leaving its `with` closes our ends and waits for its end."""
 
     def __init__(
-        self,
-        pid: int,
-        command: Sequence[str],
-        answers: TextIO,
-        streams: Sequence[BinaryIO],
-        opened: contextlib.ExitStack,
+        self, command: Sequence[str], link: socket.socket, streams: Sequence[BinaryIO], opened: contextlib.ExitStack
     ) -> None:
-        self.pid = pid
-        self._command = command
-        self._answers = answers
+        self.args = command
+        self.returncode: int | None = None
+        self._link = link
         self._streams = streams
         self._opened = opened
+        self._unread = b""
+        self._written: tuple[str, str] | None = None
+        self.pid = int(self._line(None) or b"")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._opened.close()
+        with self._opened:
+            for each in self._streams:
+                each.close()
+            self.wait()
 
-    def wait(self, seconds: float) -> subprocess.CompletedProcess[str]:
+    def poll(self) -> int | None:
+        """The exit code, negative where a signal ended it; None while it runs."""
+        return self._ended(0.0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, once it has ended. Raises TimeoutExpired."""
+        code = self._ended(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, if it still runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it, if it still runs."""
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, timeout: float = NEVER) -> tuple[str, str]:
+        """What it wrote on stdout and stderr, once it has ended; the same again for whoever asks again. Raises TimeoutError."""
+        if self._written is None:
+            end = time.monotonic() + timeout
+            out, err = _read_all([stream.fileno() for stream in self._streams], end)
+            self._written = out.decode(), err.decode()
+            self.wait(max(0.0, end - time.monotonic()))
+            self._opened.close()
+        return self._written
+
+    def result(self, seconds: float) -> subprocess.CompletedProcess[str]:
         """How it ended, and what it wrote; one that takes longer is killed. Raises TimeoutError."""
         try:
-            out, err = _read_all([stream.fileno() for stream in self._streams], time.monotonic() + seconds)
+            out, err = self.communicate(seconds)
         except BaseException:
-            os.kill(self.pid, signal.SIGKILL)
+            self.kill()
             raise
-        code = os.waitstatus_to_exitcode(int(self._answers.readline()))
-        return subprocess.CompletedProcess(self._command, code, out.decode(), err.decode())
+        return subprocess.CompletedProcess(self.args, self.wait(), out, err)
+
+    def _ended(self, seconds: float | None) -> int | None:
+        if self.returncode is None and (line := self._line(seconds)) is not None:
+            self.returncode = os.waitstatus_to_exitcode(int(line))
+        return self.returncode
+
+    def _line(self, seconds: float | None) -> bytes | None:
+        """What the server says next; None where it says nothing in that time."""
+        self._link.settimeout(seconds)
+        while b"\n" not in self._unread:
+            try:
+                more = self._link.recv(64)
+            except (BlockingIOError, TimeoutError):
+                return None
+            if not more:
+                raise EOFError("the process that forks is gone")
+            self._unread += more
+        line, _newline, self._unread = self._unread.partition(b"\n")
+        return line
 
 
 def _read_all(streams: Sequence[int], end: float) -> list[bytes]:
@@ -228,7 +273,9 @@ def _become(request: dict[str, object], files: Sequence[int]) -> int:
     os.environ.update(environment)
     sys.argv = ["runops", *arguments]
     # As for the installed script: where it stands, not where this server was started.
-    sys.path[0] = str(Path(sys.executable).parent)
+    further = str(environment.get("PYTHONPATH") or "").split(os.pathsep)
+    sys.path[:1] = [str(Path(sys.executable).parent), *filter(None, further)]
+    sys.dont_write_bytecode = bool(environment.get("PYTHONDONTWRITEBYTECODE"))
     return main.main()
 
 

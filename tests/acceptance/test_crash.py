@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -14,8 +13,9 @@ import pytest
 
 from tests import shop_flows
 from tests.benchmarks import forms
-from tests.command import Project
+from tests.command import Project, Started
 from tests.shop_process import Shop
+from tests.terminal import still_running
 
 WORKFLOW = shop_flows.sign_in("Pay") + shop_flows.PAY_EACH
 PAY = "/orders/.*/pay"
@@ -30,12 +30,12 @@ class Operator:
         self.project = Project(folder, SHOP_PASSWORD=shop.password, RUNOPS_LINGER="60")
         self.shop = shop
 
-    def start(self, text: str) -> subprocess.Popen[str]:
+    def start(self, text: str) -> Started:
         """Begin a run of the workflow."""
         self.project.write("flow.yaml", text)
         return self.project.start("run", "flow.yaml", "-i", f"base_url={self.shop.url}", "--json")
 
-    def kill(self, process: subprocess.Popen[str], *, chromium: Literal["survives", "gone"]) -> None:
+    def kill(self, process: Started, *, chromium: Literal["survives", "gone"]) -> None:
         """End the engine with SIGKILL, and its browser too or not."""
         state = json.loads(next(self.project.folder.glob(".runops/private/*/browser.json")).read_text())
         browser = psutil.Process(state["chromium"])
@@ -43,7 +43,7 @@ class Operator:
         process.communicate()
         if chromium == "gone":
             browser.kill()
-            psutil.wait_procs([browser], timeout=10)
+            assert still_running([browser]) == []
 
     def resume(self) -> tuple[int, dict[str, Any]]:
         """Go on with the run; the exit code and what stdout says."""

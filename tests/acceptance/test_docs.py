@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from tests import pages
 from tests.command import Project
 from tests.pages import ROOT, Block, Command
 from tests.shop_process import Shop
+from tests.terminal import still_running
 
 EXEMPT = {
     ("README.md", "make demo"): "tests/acceptance/test_demo.py runs it; here it would set up a checkout",
@@ -126,7 +128,9 @@ def run(page: Path, project: Project, port: int) -> list[tuple[Command, str]]:
 def test_what_a_page_shows_is_what_happens(sheet: Path, project: Project, tmp_path: Path) -> None:
     """Each command of the page, typed in order in an empty project, prints what stands under it (`…` for what varies)."""
     port = free_port()
-    with Shop.start(tmp_path, port=port):
+    with contextlib.ExitStack() as opened:
+        if SHOP_PORT in sheet.read_text(encoding="utf-8") or "workflows/" in sheet.read_text(encoding="utf-8"):
+            opened.enter_context(Shop.start(tmp_path, port=port))
         done = run(sheet, project, port)
     wrong = list[str]()
     for command, printed in done:
@@ -163,7 +167,7 @@ def test_the_killed_run_goes_on_as_the_readme_shows(project: Project, tmp_path: 
         engine.send_signal(signal.SIGKILL)
         out, err = engine.communicate()
         browser.kill()
-        psutil.wait_procs([browser], timeout=10)
+        assert still_running([browser]) == []
         shop.release()
         here = str(shop.port)
         assert pages.difference(start.wanted.removesuffix("Killed\n"), (out + err).replace(here, SHOP_PORT)) is None, (

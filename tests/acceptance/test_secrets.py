@@ -18,6 +18,7 @@ from runtime import running, secrets, settings
 from tests import shop_flows
 from tests.command import Project
 from tests.shop_process import Shop
+from tests.terminal import still_running
 
 SECRET = 'tr0ub4dor & "3" ünd mehr'
 
@@ -212,7 +213,7 @@ def test_killed_after_it_was_read(project: Project, tmp_path: Path, chromium: st
         if chromium == "gone":
             browser = psutil.Process(state["chromium"])
             browser.kill()
-            psutil.wait_procs([browser], timeout=10)
+            assert still_running([browser]) == []
         shop.clear()
         resumed = project.runops("resume", "last", "--json")
         said = json.loads(resumed.stdout)

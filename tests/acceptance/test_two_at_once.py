@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from nodes.errors import SiteError
 from runtime import holders, log, store
 from tests import shop_flows
-from tests.command import TIMEOUT, Project
+from tests.command import TIMEOUT, Project, Started
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Rig
 from tests.shop_process import Shop
@@ -58,7 +57,7 @@ def log_of(project: Project) -> Path:
     return file
 
 
-def begun(project: Project, *arguments: str) -> subprocess.Popen[str]:
+def begun(project: Project, *arguments: str) -> Started:
     """A process whose run waits to be told."""
     process = project.start(*arguments)
     wait_until((project.folder / "begun").exists, "the run has not begun to wait")
@@ -177,7 +176,7 @@ async def test_of_two_who_decide_one_is_written_down(tmp_path: Path) -> None:
     assert (await rig.start()).status == "paused"
     both = [project.start("decide", rig.id, verdict, "--only") for verdict in ("done", "not-done")]
     said = [each.communicate(timeout=TIMEOUT)[1] for each in both]
-    codes = [each.returncode for each in both]
+    codes = [each.wait() for each in both]
     assert min(codes) == 0, said
     assert max(codes) in (1, 2), said
     loser = said[codes.index(max(codes))]

@@ -10,10 +10,7 @@ import asyncio
 import contextlib
 import dataclasses
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -25,23 +22,9 @@ import pytest
 
 from runtime import events, running, settings
 from tests import browsers, site
-
-ROOT = Path(__file__).parents[2]
-
-ENGINE = """
-import asyncio, os, pathlib, signal, sys
-from runtime import crashes, running, settings
-
-file, home, base, point = sys.argv[1:]
-
-def hook(name):
-    if name == point:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-crashes.hook = hook
-asyncio.run(running.start(pathlib.Path(file), {"base": base}, settings.load(home=pathlib.Path(home), linger=60.0)))
-"""
-"""An engine that dies at the first deed's crash point of that name, if it has one; else it is killed from outside."""
+from tests.command import Project, warm_server
+from tests.kills import flow, mortal
+from tests.terminal import still_running
 
 CONFIRM = """
     confirm:
@@ -220,9 +203,11 @@ class World:
 
     def kill_in_flight(self) -> None:
         """Run an engine until it has died as the case says."""
-        command = [sys.executable, "-c", ENGINE, "flow.yaml", ".runops", self.site.origin, self.case.point]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        with subprocess.Popen(command, cwd=self.folder, env=environment, stderr=subprocess.PIPE, text=True) as engine:
+        if warm_server() is None:
+            pytest.skip("this system cannot fork commands")
+        fate = mortal.Fate(str(self.folder / "record"), [(flow.START, self.case.point, 1)])
+        project = Project(self.folder, RUNOPS_LINGER="60", **fate.environment())
+        with project.start("run", "flow.yaml", "-i", f"base={self.site.origin}") as engine:
             if self.case.held:
                 assert self.asked.acquire(timeout=60)
                 engine.send_signal(signal.SIGKILL)
@@ -285,7 +270,7 @@ async def test_killed_in_flight(
     if chromium == "gone":
         browser = there.browser()
         browser.kill()
-        psutil.wait_procs([browser], timeout=20)
+        assert still_running([browser]) == []
     # What the site holds it holds until the next engine is at it too.
     if there.case.alone:
         there.free.set()

@@ -195,7 +195,7 @@ class Trial:
         held = {self._path(each): each for each in kills if isinstance(each, Held)}
         switches = [self._shop.switch("hold", path, method="POST", moment=each.moment) for path, each in held.items()]
         with self._start(points, in_resume) as engine, concurrent.futures.ThreadPoolExecutor(1) as pool:
-            ending = pool.submit(engine.wait, SECONDS)
+            ending = pool.submit(engine.result, SECONDS)
             waits = self._wait_for_held(held, ending)
             if waits is not None:
                 os.kill(engine.pid, signal.SIGKILL)

@@ -9,16 +9,15 @@ from __future__ import annotations
 import ast
 import dataclasses
 import random
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from runtime.browser import find
 from tests import site
 from tests.command import Project
 from tests.integration.traps.fair import OWED, PAGE_SIZE, PIECES, Fair
+from tests.integration.traps.scripts import Scripts
 from tests.shop_process import Shop
 
 HERE = Path(__file__).parent
@@ -73,8 +72,15 @@ def draw(request: pytest.FixtureRequest) -> random.Random:
     return random.Random(f"{seed} {request.node.name}")
 
 
+@pytest.fixture(scope="module")
+def scripts() -> Iterator[Scripts]:
+    """Who runs the naive scripts."""
+    with Scripts() as started:
+        yield started
+
+
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
-def test_a_trap_that_catches_the_naive(trap: Trap, draw: random.Random, tmp_path: Path) -> None:
+def test_a_trap_that_catches_the_naive(trap: Trap, draw: random.Random, scripts: Scripts, tmp_path: Path) -> None:
     """However long the page takes, the workflow sends what a person would; the naive script ends well and has sent something else."""
     project = Project(tmp_path)
     with site.serve() as served:
@@ -85,11 +91,11 @@ def test_a_trap_that_catches_the_naive(trap: Trap, draw: random.Random, tmp_path
         assert (ended.returncode, fair.ledger) == (0, trap.right), ended.stderr
     with site.serve() as served:
         fair = Fair(served, trap.name, draw.randint(SHORTEST, LONGEST))
-        ended = naive(trap.name, served.origin)
-        assert (ended.returncode, fair.ledger) == (0, trap.wrong), ended.stderr
+        code, said = scripts.run(HERE / "naive" / f"{trap.name}.py", served.origin)
+        assert (code, fair.ledger) == (0, trap.wrong), said
 
 
-def test_a_session_that_ends_in_the_middle(draw: random.Random, tmp_path: Path) -> None:
+def test_a_session_that_ends_in_the_middle(draw: random.Random, scripts: Scripts, tmp_path: Path) -> None:
     """Wherever the session ends, the workflow signs in again and each order is paid once; the naive script looks for a row on the sign-in form."""
     project = Project(tmp_path, SHOP_PASSWORD="correct-horse")
     with Shop.start(tmp_path, orders=3, paid=0) as shop:
@@ -102,9 +108,9 @@ def test_a_session_that_ends_in_the_middle(draw: random.Random, tmp_path: Path) 
     (tmp_path / "shop.sqlite").unlink()
     with Shop.start(tmp_path, orders=3, paid=0) as shop:
         shop.switch("logout", "/orders.*", skip=draw.randint(1, 4))
-        ended = naive("session_expiry", shop.url)
-        assert ended.returncode == 1
-        assert "TimeoutError: Page.click: Timeout 3000ms exceeded" in ended.stderr
+        code, said = scripts.run(HERE / "naive" / "session_expiry.py", shop.url)
+        assert code == 1
+        assert "TimeoutError: Page.click: Timeout 3000ms exceeded" in said
         assert len(shop.ledger("payment")) < 3
 
 
@@ -114,9 +120,3 @@ def test_naive_scripts_are_short(script: Path) -> None:
     code = ast.parse(script.read_text()).body[1:]
     lines = {node.lineno for statement in code for node in ast.walk(statement) if isinstance(node, ast.stmt)}
     assert len(lines) < 15
-
-
-def naive(name: str, url: str) -> subprocess.CompletedProcess[str]:
-    """A naive script, run to its end with the browser that the workflows have."""
-    command = [sys.executable, str(HERE / "naive" / f"{name}.py"), url, str(find.find())]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
