@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, NoReturn, cast
 
@@ -166,6 +167,9 @@ class Client:
             raise _failed(error.code, self._plain(error.message), heard.text, None) from None
         except openai.OpenAIError as error:
             raise self._unusable(self._plain(str(error))) from None
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            # The client lets this through: an answer, or an event of a stream, that calls itself JSON and is none.
+            raise _broken(f"what the server sent is no JSON: {error}", heard) from None
         except UnicodeEncodeError:
             raise self._unusable("the key, or the address, has characters that no header can hold") from None
 
@@ -211,7 +215,7 @@ class Client:
                 return Failed(
                     because(ModelError, "model-chain-lost", "the server has lost the response", mend), sent=False
                 )
-            case 404:
+            case _ if status == 404 or code == "model_not_found":
                 mend = "set `model` to one that the server has; `runops doctor --model` lists them"
                 return Failed(
                     because(SetupError, "model-unknown", "the server does not know the model, or the address", mend),
@@ -253,8 +257,6 @@ class _Heard:
 
 def in_words(schema: Mapping[str, Json]) -> str:
     """A schema as part of a prompt, for servers that take none."""
-    import json
-
     return (
         f"Answer with JSON that fits this JSON Schema, and with nothing else:\n{json.dumps(schema, ensure_ascii=False)}"
     )

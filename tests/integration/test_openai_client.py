@@ -259,12 +259,15 @@ async def test_nobody_there_is_a_connection_error() -> None:
             await client.responses.create(model="any", input="Hello")
 
 
-async def test_what_is_no_json_is_not_noticed() -> None:
-    """An answer that is no JSON raises a bare JSONDecodeError where it calls itself JSON, and is returned as text where it does not."""
-    with responses.serve([scripted.cut("Your order"), scripted.not_json()]) as server:
+async def test_what_is_no_json_is_no_error_of_the_client() -> None:
+    """What is no JSON raises a bare JSONDecodeError where an answer or an event calls itself JSON, and is returned as text where it does not."""
+    script = [scripted.cut("Your order"), scripted.not_json(b"data: {\n\n"), scripted.not_json()]
+    with responses.serve(script) as server:
         async with client_of(server) as client:
             with pytest.raises(json.JSONDecodeError):
                 await client.responses.create(model="any", input="Hello")
+            with pytest.raises(json.JSONDecodeError):
+                await streamed(client)
             assert await client.responses.create(model="any", input="Hello") == "<html>Bad gateway</html>"
 
 

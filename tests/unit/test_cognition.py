@@ -89,6 +89,7 @@ FAULTS = {
     ),
     "failed response": Fault([scripted.failed(said=PART), GOOD], ["model-failed"], partial=PART),
     "no JSON": Fault([scripted.not_json(status=502), GOOD], ["model-failed"]),
+    "an event that is no JSON": Fault([scripted.not_json(b"data: {\n\n"), GOOD], ["model-stream-broken"]),
     "refusal": Fault([scripted.refusal()], ["model-refused"], passes=False),
     "incomplete": Fault([scripted.incomplete(PART)], ["model-cut-short"], passes=False, partial=PART),
     "filtered": Fault([scripted.incomplete(PART, "content_filter")], ["model-cut-short"], passes=False, partial=PART),

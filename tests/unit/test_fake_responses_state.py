@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import http.client
+import inspect
+import re
 import threading
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,6 +14,7 @@ import pytest
 
 from runtime.testing import responses, scripted
 from tests.asking import ask, said_by, send, stream
+from tests.pages import ROOT
 
 
 def poll(server: responses.Server, name: str) -> tuple[int, dict[str, str], Any]:
@@ -260,6 +263,45 @@ def test_the_words_of_the_faults() -> None:
             found, headers, body = ask(server)
             retry = {name: value for name, value in headers.items() if name.startswith("retry-after")}
             assert (found, body["error"]["code"], retry) == (status, code, wanted)
+
+
+def spans(page: str) -> list[str]:
+    """The pieces of code within the lines of the page's part about models."""
+    text = page.split("## Models", 1)[1]
+    outside = "".join(part for number, part in enumerate(text.split("```")) if number % 2 == 0)
+    return re.findall(r"`([^`]+)`", outside)
+
+
+def test_what_the_manual_writes_down_works() -> None:
+    """Each expression of the page is one that can be written, its model answers a request, and every maker of answers is on the page."""
+    page = (ROOT / "docs/testing.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {**vars(scripted), "a_datetime": dt.datetime(2030, 1, 1, tzinfo=dt.UTC)}
+    names |= {"scripted": scripted, "responses": responses}
+    scripts = list[Any]()
+    for span in spans(page):
+        if span.split("(")[0] in vars(scripted) and "(" in span:
+            scripts.append([eval(span, names)])
+        elif span.startswith("scripted.first_of("):
+            scripts.append(eval(span, names))
+        elif span.startswith("responses.serve(lambda"):
+            with eval(span, names) as server:
+                assert said_by(ask(server)[2]) == "HELLO"
+    functions = {name: made for name, made in vars(scripted).items() if inspect.isfunction(made) and name[0] != "_"}
+    kinds = ("Answer", "Failure", "Broken")
+    makers = [name for name, made in functions.items() if inspect.signature(made).return_annotation in kinds]
+    assert len(makers) > 10
+    assert not [name for name in makers if f"`{name}(" not in page]
+    # What hangs is left out of the asking: nothing would come.
+    for script in scripts:
+        if isinstance(script, list) and isinstance(script[0], scripted.Broken):
+            continue
+        with responses.serve(script, strict=True) as server:
+            url = urlsplit(server.url)
+            connection = http.client.HTTPConnection(f"{url.hostname}", url.port, timeout=30)
+            body = b'{"model": "any", "input": "Hello"}'
+            connection.request("POST", "/v1/responses", body, {"Authorization": f"Bearer {server.key}"})
+            assert connection.getresponse().read()
+            connection.close()
 
 
 def test_rules_choose_what_the_model_says() -> None:
