@@ -14,7 +14,7 @@ from typing import Annotated, Any, LiteralString
 from pydantic import BeforeValidator, GetCoreSchemaHandler, ValidationError, WithJsonSchema
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
-from nodes import fitting, registry, schemas, strictly
+from nodes import fitting, schemas, strictly
 from nodes.fitting import Misfit
 from nodes.schemas import Problem
 from nodes.template import OPENING, kind_of
@@ -133,7 +133,7 @@ class _Reader:
         if found is None:
             if OPENING in said:
                 return {}  # told as a reference
-            close = registry.near(said.rstrip("[]?"), WORDS)
+            close = schemas.near(said.rstrip("[]?"), WORDS)
             mend = "to choose from texts, write a list of them"
             if close:
                 mend = f"did you mean `{close}`?" if close not in said else "a list of lists is written with `items`"
@@ -169,7 +169,7 @@ class _Reader:
     def _spelt(self, said: dict[str, Json], path: schemas.Path) -> dict[str, Json]:
         for key in said:
             if key not in SPELT:
-                close = registry.near(key, sorted(SPELT))
+                close = schemas.near(key, sorted(SPELT))
                 mend = f"did you mean `{close}`?" if close else "the fields of a map stand under `fields`"
                 self._wrong((*path, key), f"`{key}` says nothing of a field: {mend}")
         schema = dict(self._base(said, path))
@@ -196,7 +196,10 @@ class _Reader:
                 if isinstance(kind, str):
                     return self._word(kind, (*path, "type"))
                 return self._wrong((*path, "type"), f"`type` is one of {', '.join(WORDS)}, and this is {kind_of(kind)}")
-            return self._wrong(path, "nothing says what the field is: write `type`, `choices`, `items` or `fields`")
+            # Whoever has misspelt it is told so already.
+            lost = said.keys() <= SPELT
+            text = "nothing says what the field is: write `type`, `choices`, `items` or `fields`"
+            return self._wrong(path, text) if lost else {}
         wanted = {"choices": "string", "items": "list", "fields": "map"}[given[0]]
         if "type" in said and kind != wanted:
             return self._wrong(

@@ -12,10 +12,9 @@ import functools
 import json
 import re
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from nodes import registry
 from nodes.values import Json
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def _inside(key: str, value: Json) -> Iterator[tuple[Path, Json]]:
 def _unknown(key: str, place: Path) -> Problem:
     if key in INSTEAD:
         return Problem(place, f"`{key}` cannot be used: {INSTEAD[key]}")
-    close = registry.near(key, sorted(KNOWN))
+    close = near(key, sorted(KNOWN))
     mend = f"did you mean `{close}`?" if close else "take it out, or begin its name with `x-`"
     return Problem(place, f"`{key}` is no keyword of JSON Schema: {mend}")
 
@@ -160,7 +159,7 @@ def _types(value: Json, place: Path) -> Iterator[Problem]:
     for index, each in enumerate(listed):
         if each not in TYPES:
             where = (*place, index) if isinstance(value, list) else place
-            close = registry.near(each, TYPES) if isinstance(each, str) else None
+            close = near(each, TYPES) if isinstance(each, str) else None
             written = "null" if each is None else each
             mend = 'write "null" in quotes' if each is None else f"did you mean `{close}`?" if close else "take another"
             yield Problem(where, f"`{written}` is no type: {mend}", TYPES)
@@ -214,6 +213,13 @@ def _stands_for(schema: Json) -> Iterator[str]:
     whole: list[Json] = [*words.get("anyOf", ()), *words.get("allOf", ()), *dependent.values()]
     for each in (*whole, *(words.get(key) for key in ("not", "if", "then", "else"))):
         yield from _stands_for(each)
+
+
+def near(word: str, choices: Iterable[str]) -> str | None:
+    """The one of ``choices`` that was meant, if any."""
+    from nodes import registry  # it knows every node, and some have an output
+
+    return registry.near(word, choices)
 
 
 def named(reference: str) -> str:

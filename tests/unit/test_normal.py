@@ -162,6 +162,13 @@ def test_a_changed_secret_asks_the_same() -> None:
     )
 
 
+def test_of_two_secrets_the_longer_one_is_meant() -> None:
+    """Where one begins with the other, no rest of the longer one is left."""
+    known = {"LONG": "shop-pass-of-anna", "SHORT": "shop-pass"}
+    asked = normal.normal(asking("shop-pass-of-anna, shop-pass"), known)
+    assert asked.request["messages"][0]["text"] == "<secret LONG>, <secret SHORT>"
+
+
 PIECES = st.lists(
     st.sampled_from([*MOMENTS, *IDS, "<time 1>", "<_id 1>", "<id 2>", "<secret X>", "\\", "<", "<_", " ", "text"]),
     max_size=8,

@@ -425,8 +425,9 @@ def test_mistakes_in_the_file(said: Any, place: tuple[Any, ...], text: str) -> N
 def test_all_mistakes_are_told_at_once() -> None:
     """One reading of the file finds the mistakes of all fields."""
     with pytest.raises(ValidationError) as caught:
-        Output.of({"a": "strng", "b": {"choices": []}, "c": {"fields": {"d": "integr"}}})
-    assert [each["loc"] for each in caught.value.errors()] == [("a",), ("b", "choices"), ("c", "fields", "d")]
+        Output.of({"a": "strng", "b": {"choices": []}, "c": {"fields": {"d": "integr"}}, "e": {"choises": ["x"]}})
+    places = [("a",), ("b", "choices"), ("c", "fields", "d"), ("e", "choises")]
+    assert [each["loc"] for each in caught.value.errors()] == places
 
 
 class _Asks(Part):
