@@ -13,6 +13,7 @@ from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime import answers, collecting, events, junit, keys, outcomes, preparing, running, secrets, settings
 from runtime.cli import console, execution, given, signals
+from runtime.display import costs
 from runtime.display.base import choose
 from runtime.display.text import count, duration, one_line
 from runtime.language import diagnostics
@@ -191,7 +192,7 @@ def summary(ended: Sequence[outcomes.Outcome]) -> list[str]:
     lines = [f"{', '.join(words)}  {duration(sum(each.seconds for each in ended))}"]
     wide = max(len(str(each.file)) for each in ended)
     for each in ended:
-        word = WORDS.get(each.state, each.state.upper())
+        word = WORDS.get(each.state, each.state.upper().replace("-", " "))
         ran = f"{each.run}  {duration(each.seconds)}" if each.run is not None else ""
         why = one_line(f"{each.step or ''}  {(each.problem or {}).get('message', '')}")
         lines.append(f"  {word:<11}  {each.file!s:<{wide}}  {ran}  {why}".rstrip())
@@ -200,6 +201,8 @@ def summary(ended: Sequence[outcomes.Outcome]) -> list[str]:
         lines.append(f"  look   runops show {to_go_on.run}")
         if to_go_on.state in ("failed", "interrupted"):
             lines.append(f"  again  runops resume {to_go_on.run}")
+        elif to_go_on.state == "out-of-budget":
+            lines.append(f"  again  {costs.resume_command(to_go_on.run, to_go_on.problem)}")
         elif to_go_on.state == "paused":
             question = to_go_on.problem or {}
             lines.append(f"  answer {answers.how(to_go_on.run, str(question.get('reason')), question.get('evidence'))}")

@@ -23,6 +23,7 @@ from nodes.values import Json
 from runtime import answers, events, outcomes, running, settings, store
 from runtime.browser import surviving
 from runtime.cli import console, signals
+from runtime.display import costs
 from runtime.display.base import Display, choose
 from runtime.display.text import duration, harmless, one_line
 
@@ -118,7 +119,7 @@ class Run:
     def tell(self, ended: events.RunEnded | None, *, quiet: bool) -> None:
         """Say how the run ended, and what to type next; where all is well and ``quiet``, nothing."""
         if ended is None or ended.status == "interrupted":
-            console.say(self._interrupted())
+            console.say("\n".join([self._interrupted(), *_cost(ended)]))
         elif ended.status != "passed" or not quiet:
             console.say(closing(ended, self._again))
 
@@ -199,15 +200,20 @@ def end_children() -> None:
     psutil.wait_procs(children, timeout=2)
 
 
+def _cost(ended: events.RunEnded | None) -> list[str]:
+    """A line with what models cost, where one was asked."""
+    return [f"  cost  {costs.told(ended.costs)}"] if ended is not None and ended.costs is not None else []
+
+
 def closing(ended: events.RunEnded, again: str | None = None) -> str:
     """The last words about a run: how it ended, and what to type next; ``again`` where it is not to be resumed."""
     if ended.status == "passed":
         tolerated = f"  {ended.tolerated} tolerated" if ended.tolerated else ""
-        return f"{console.paint('passed', console.BOLD, 32)}  {duration(ended.seconds)}{tolerated}  run {ended.run}"
+        passed = f"{console.paint('passed', console.BOLD, 32)}  {duration(ended.seconds)}{tolerated}  run {ended.run}"
+        return "\n".join([passed, *_cost(ended)])
     error = ended.question or ended.error or {}
-    word = console.paint(
-        ended.status.upper(), console.BOLD, console.YELLOW if ended.status in ("paused", "replaced") else console.RED
-    )
+    colour = console.YELLOW if ended.status in ("paused", "out-of-budget", "replaced") else console.RED
+    word = console.paint(ended.status.upper().replace("-", " "), console.BOLD, colour)
     lines = [f"{word} {one_line(ended.path or '')}   {harmless(str(error.get('message', '')))}".rstrip()]
     evidence = error.get("evidence")
     seen: dict[str, Any] = evidence if isinstance(evidence, dict) else {}
@@ -218,6 +224,8 @@ def closing(ended: events.RunEnded, again: str | None = None) -> str:
         more["at"] = one_line(ended.place)
     if mend := error.get("mend"):
         more["mend"] = one_line(str(mend))
+    if ended.costs is not None:
+        more["cost"] = costs.told(ended.costs)
     if ended.path:
         more["look"] = f"runops show {ended.run} --at {shlex.quote(ended.path)}"
     if again is not None:
@@ -226,6 +234,8 @@ def closing(ended: events.RunEnded, again: str | None = None) -> str:
         more["look"] = f"runops show {ended.run}"
     elif ended.status == "paused":
         more["answer"] = answers.how(ended.run, str(error.get("reason")), evidence)
+    elif ended.status == "out-of-budget":
+        more["again"] = costs.resume_command(ended.run, ended.error)
     else:
         more["again"] = f"runops resume {ended.run}"
     return "\n".join([*lines, *console.facts(seen, more)])

@@ -12,9 +12,10 @@ from nodes.values import Json
 from runtime import pythons
 from runtime.cli import console
 from runtime.cli.flags import JsonFlag
-from runtime.display.text import count
+from runtime.display.text import count, one_line
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
+from runtime.models import choosing
 
 
 def validate(
@@ -23,21 +24,24 @@ def validate(
 ) -> None:
     """Check workflow files, without a browser or the network.
 
-    Prints a line for each valid file on stdout, and every mistake, with its place, on stderr. Exit code 2 if there is one.
+    Prints a line for each valid file on stdout, below it the nodes that ask a model with what each may spend, and every mistake, with its
+    place, on stderr. Exit code 2 if there is one.
     """
     told: list[dict[str, Json]] = []
     for file in files:
         try:
-            pythons.check(workflow.load(file))
+            loaded = workflow.load(file)
+            pythons.check(loaded)
         except UsageError as error:
-            told.append({"file": str(file), "valid": False, "problems": problems_of(error, file)})
+            told.append({"file": str(file), "valid": False, "problems": problems_of(error, file), "models": []})
             if not as_json:
                 said = error.render() if isinstance(error, WorkflowInvalid) else console.failure(error)
                 console.say(f"{said}\n")
         else:
-            told.append({"file": str(file), "valid": True, "problems": []})
+            asking = [_asks(each) for each in choosing.asking(loaded)]
+            told.append({"file": str(file), "valid": True, "problems": [], "models": asking})
             if not as_json:
-                console.result(f"ok  {file}")
+                console.result("\n".join([f"ok  {file}", *_lines(asking, loaded)]))
     invalid = [each for each in told if not each["valid"]]
     if as_json:
         console.result(console.as_json(valid=not invalid, files=told))
@@ -55,4 +59,35 @@ def problems_of(error: UsageError, file: Path) -> list[Json]:
         return [each.as_json() for each in error.diagnostics]
     return [
         {"code": error.code, "message": error.message, "file": str(file), "help": [error.mend] if error.mend else []}
+    ]
+
+
+def _asks(each: choosing.Asking) -> dict[str, Json]:
+    """A node that asks a model, for programs; ``model`` is null where the settings choose it."""
+    return {
+        "node": each.node.id,
+        "type": each.node.type,
+        "place": each.place,
+        "model": each.model,
+        "budget": str(each.node.allowance),
+        "default": getattr(each.node, "budget", None) is None,
+    }
+
+
+def _lines(asking: list[dict[str, Json]], loaded: workflow.Loaded) -> list[str]:
+    """The same for people; of a node in a file that this one uses, where it stands."""
+    return [
+        "  ".join(
+            filter(
+                None,
+                [
+                    f"    {each['node']}",
+                    each["type"],
+                    f"model {one_line(each['model'])}" if each["model"] is not None else "",
+                    f"budget {each['budget']}{' (default)' if each['default'] else ''}",
+                    "" if each["place"].startswith(f"{loaded.path}:") else each["place"],
+                ],
+            )
+        )
+        for each in asking
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nodes import registry
+from nodes import budgets, registry
 from tests.command import Project
 
 ROOT = Path(__file__).parents[2]
@@ -115,6 +115,46 @@ print("exit", exit_code, "loaded", loaded, file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True, timeout=60)
     assert done.stderr.splitlines()[-1] == "exit 0 loaded []"
+
+
+ASKING = """\
+version: 1
+nodes:
+  - {id: open, type: cognition, instruction: Sort it., output: string, model: "our-\\e[31mmodel"}
+  - {id: bound, type: cognition, instruction: Sort it., output: string, budget: {calls: 3, money: $0.5}}
+  - {id: far, type: group, use: lib/used.yaml}
+"""
+USED = """\
+version: 1
+nodes:
+  - {id: inner, type: cognition, instruction: Sort it., output: string}
+"""
+
+
+def test_nodes_that_ask_a_model_stand_below_their_file_with_what_they_may_spend(project: Project) -> None:
+    """Also those of files that are used; a default is said to be one; no key, no model and no browser is needed for it."""
+    project.environment["RUNOPS_BROWSER"] = "/nowhere"
+    (project.folder / "lib").mkdir()
+    project.write("lib/used.yaml", USED)
+    project.write("asking.yaml", ASKING)
+    done = project.runops("validate", "asking.yaml", str(EXAMPLE))
+    assert (done.returncode, done.stderr) == (0, "")
+    default = str(budgets.DEFAULT)
+    assert done.stdout.splitlines() == [
+        "ok  asking.yaml",
+        f"    open  cognition  model our-\N{REPLACEMENT CHARACTER}[31mmodel  budget {default} (default)",
+        "    bound  cognition  budget money=0.50usd,calls=3",
+        f"    inner  cognition  budget {default} (default)  lib/used.yaml:3:5",
+        f"ok  {EXAMPLE}",
+    ]
+    asking, example = json.loads(project.runops("validate", "asking.yaml", str(EXAMPLE), "--json").stdout)["files"]
+    told = [(each["node"], each["budget"], each["default"], each["place"]) for each in asking["models"]]
+    assert told == [
+        ("open", default, True, "asking.yaml:3:5"),
+        ("bound", "money=0.50usd,calls=3", False, "asking.yaml:4:5"),
+        ("inner", default, True, "lib/used.yaml:3:5"),
+    ]
+    assert example["models"] == []
 
 
 def test_the_schema_is_written_where_it_is_wanted(project: Project) -> None:

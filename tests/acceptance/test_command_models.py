@@ -1,0 +1,121 @@
+"""What people see of models on the command line: while one is asked, at the end, and where a budget is used up."""
+
+import json
+import re
+import shlex
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.testing import responses, scripted
+from tests.command import Project
+
+TWO = """
+version: 1
+nodes:
+  - {id: first, type: cognition, instruction: Sort it., input: tea, output: string}
+  - {id: second, type: cognition, instruction: Sort it., input: milk, output: string}
+output: "{{ second }}"
+"""
+ONE = "".join(line for line in TWO.splitlines(keepends=True) if "second" not in line)
+SAID = scripted.text({"value": "drink"}).using(input=1234, output=210)
+PRICES = json.dumps({"test-model": {"input": 0.5, "output": 2.0}})
+
+
+class Models:
+    """A project whose models are those of a fake server."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.servers: list[responses.Server] = []
+
+    def ask(self, *said: scripted.Scripted, **settings: str) -> Project:
+        """The project, where the model says this."""
+        server = responses.Server(scripted.Model(said))
+        self.servers.append(server)
+        project = Project(
+            self.folder,
+            RUNOPS_MODEL="test-model",
+            RUNOPS_MODEL_BASE_URL=server.url,
+            RUNOPS_MODEL_KEY=server.key,
+            RUNOPS_MODEL_PROFILE="openai",
+            RUNOPS_PRICES=PRICES,
+            **settings,
+        )
+        project.write("two.yaml", TWO)
+        project.write("one.yaml", ONE)
+        return project
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Iterator[Models]:
+    """Models for a project."""
+    made = Models(tmp_path)
+    yield made
+    for server in made.servers:
+        server.close()
+
+
+def test_the_end_of_a_run_says_what_models_cost(models: Models) -> None:
+    """One line, where one was asked and nobody wants silence; programs have it as `costs`."""
+    project = models.ask(SAID, SAID, SAID, SAID)
+    done = project.runops("run", "two.yaml")
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1] == "  cost  2 requests  2,468 tokens in  420 out  $0.0021"
+    assert project.runops("run", "two.yaml", "--quiet").stderr == ""
+    project.write("none.yaml", 'version: 1\nnodes: [{id: a, type: transform, expr: "{{ 1 }}"}]\n')
+    assert "cost" not in project.runops("run", "none.yaml").stderr
+    first, _second, none = project.runs()
+    assert project.show(first["id"])["costs"]["dollars"] == "0.002074"
+    assert project.show(none["id"])["costs"] is None
+
+
+def test_a_run_that_fails_says_what_it_cost_all_the_same(models: Models) -> None:
+    """What was paid before the failure is told with it."""
+    done = models.ask(SAID, scripted.refusal().using(input=1000, output=0)).runops("run", "two.yaml")
+    assert done.returncode == 1
+    assert "FAILED second" in done.stderr
+    assert re.search(r"^  cost +2 requests  2,234 tokens in  210 out  \$0\.0015$", done.stderr, re.MULTILINE)
+
+
+def test_a_run_out_of_budget_goes_on_with_the_command_that_it_prints(models: Models) -> None:
+    """Exit 5, which budget it was and what was spent; the last line is a command, and it carries the run to its end, paying nothing twice."""
+    project = models.ask(SAID, SAID)
+    stopped = project.runops("run", "two.yaml", "--budget", "calls=1")
+    assert stopped.returncode == 5
+    assert "OUT OF BUDGET second" in stopped.stderr
+    assert "1 request  1,234 tokens in" in stopped.stderr
+    last = stopped.stderr.splitlines()[-1]
+    assert last.split()[:3] == ["again", "runops", "resume"]
+    assert project.show()["state"] == "out-of-budget"
+    assert project.runops("show", "last").stdout.splitlines()[-1].split() == last.split()
+    done = project.runops(*shlex.split(last)[2:])
+    assert (done.returncode, done.stdout) == (0, "drink\n")
+    assert len(models.servers[0].asked) == 2
+
+
+def test_the_summary_of_several_runs_says_which_is_out_of_budget(models: Models) -> None:
+    """Its word, and the command that goes on with it."""
+    done = models.ask(SAID, SAID).runops("run", "two.yaml", "one.yaml", "--budget", "calls=1", "--junit", "report.xml")
+    assert done.returncode == 5
+    assert re.search(r"^  OUT OF BUDGET  two\.yaml ", done.stderr, re.MULTILINE)
+    assert re.search(r"^  again +runops resume \w+ --budget calls=\d", done.stderr.splitlines()[-1])
+    assert 'type="budget-reached"' in (models.folder / "report.xml").read_text()
+
+
+def test_while_a_model_is_asked_a_terminal_says_so(models: Models) -> None:
+    """Below the step and its clock: that it waits for the model, then how many characters have come; an interruption says what was spent."""
+    gate = threading.Event()
+    misfit = scripted.text("no JSON").using(input=1234, output=210)
+    project = models.ask(misfit.held(gate), scripted.stall("x" * 900))
+    with project.terminal("run", "one.yaml", columns=100) as terminal:
+        terminal.wait_for(lambda: "waiting: the model to answer" in terminal.text)
+        gate.set()
+        terminal.wait_for(lambda: bool(re.search(r"waiting: the rest .*\(\d+ characters so far\)", terminal.text)))
+        assert re.search(r"^>>  first  ask: Sort it\. +\d.* s$", terminal.text, re.MULTILINE)
+        assert terminal.screen.wrapped == []
+        terminal.press("\x03")
+        assert terminal.wait() == 130
+        assert "cost  2 requests  1,234 tokens in  210 out  $0.001 at least" in terminal.text
