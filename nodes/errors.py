@@ -2,7 +2,8 @@
 
 RunOpsError
 ├── AuthorError      the author of the workflow file
-│   └── AssertFailed     nobody: the workflow's finding
+│   ├── AssertFailed     nobody: the workflow's finding
+│   └── CassetteMiss     a request to a model that is not the recorded one
 ├── SetupError       whoever installed or configured this machine
 ├── UsageError       whoever typed the command
 ├── SiteError        the site (or the author, where the site has changed)
@@ -83,6 +84,10 @@ class AssertFailed(AuthorError):
     who = "finding"
 
 
+class CassetteMiss(AuthorError):
+    """A step asks its model what the cassette does not have. Never caught by ``handle``: a replay that goes on past it proves nothing."""
+
+
 class SetupError(RunOpsError):
     """This machine lacks something: a browser, a key, a secret, a free port."""
 
@@ -127,7 +132,9 @@ class BudgetReached(RunOpsError):
 
 def can_be_passed(error: RunOpsError) -> bool:
     """Whether the author may let the run go on after it (``on_error``, ``each_error``, ``handle``)."""
-    return isinstance(error, AuthorError | SiteError | ModelError) and not isinstance(error, OriginRefused)
+    return isinstance(error, AuthorError | SiteError | ModelError) and not isinstance(
+        error, OriginRefused | CassetteMiss
+    )
 
 
 class LogError(RunOpsError):

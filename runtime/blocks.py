@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from nodes.base import Container, Node
-from nodes.errors import AuthorError, RunOpsError, SetupError, SiteError, can_be_passed
+from nodes.errors import AuthorError, ModelError, RunOpsError, SetupError, SiteError, can_be_passed
 from nodes.part import Part
 from nodes.ports import Ended, Item, Turn, escaped
 from nodes.values import Json
@@ -211,7 +211,7 @@ class Blocks:
                 error = rounds.rebuilt(state.failed.error or {})
                 return Ended(error=error, again=again is not None and again(error) and not self._in_the_way(number))
             value = await self._opened(nodes, frame, path, name)
-        except (AuthorError, SiteError) as error:
+        except (AuthorError, SiteError, ModelError) as error:
             error.path = error.path or path
             may = again is not None and again(error)
             if may and (deeds := self._in_the_way(number)):
@@ -242,7 +242,7 @@ class Blocks:
             return engine.history.failed_at > state.failed.seq
         try:
             await self._opened(nodes, self._frame, path, name)
-        except (AuthorError, SiteError) as error:
+        except (AuthorError, SiteError, ModelError) as error:
             if outcome is not None:
                 error.evidence = {**error.evidence, "first": rounds.as_bound(outcome.as_json(), outcome.path)}
             raise

@@ -11,7 +11,16 @@ import re
 from typing import TYPE_CHECKING
 
 from nodes.base import Leaf
-from nodes.errors import AssertFailed, AuthorError, OriginRefused, Paused, RunOpsError, SiteError
+from nodes.errors import (
+    AssertFailed,
+    AuthorError,
+    CassetteMiss,
+    ModelError,
+    OriginRefused,
+    Paused,
+    RunOpsError,
+    SiteError,
+)
 from nodes.values import Json
 from runtime import attempt, events, frames, history, judge, log
 
@@ -24,7 +33,10 @@ PART = re.compile(r"/(try|catch|finally)(?:\[(\d+)\])?(?=/)")
 NUMBER = re.compile(r"\[\d+\]")
 """A position in a step path: the turn of a loop without keys, the try of a handle."""
 
-CLASSES: tuple[type[RunOpsError], ...] = (AssertFailed, AuthorError, SiteError)
+CLASSES: tuple[type[RunOpsError], ...] = (AssertFailed, AuthorError, SiteError, ModelError)
+
+UNCAUGHT: dict[str, type[RunOpsError]] = {"origin-refused": OriginRefused, "cassette-miss": CassetteMiss}
+"""Errors of a class of their own, which nothing may catch, by code."""
 
 
 def part_path(handle: str, name: str, number: int) -> str:
@@ -41,8 +53,7 @@ def as_bound(error: dict[str, Json], step: str | None) -> dict[str, Json]:
 def rebuilt(error: dict[str, Json]) -> RunOpsError:
     """The error that an entry holds, as it was raised."""
     kind = next(each for each in CLASSES if each.who == error["who"])
-    if error["code"] == "origin-refused":
-        kind = OriginRefused
+    kind = UNCAUGHT.get(error["code"], kind)
     made = kind(
         error["code"], error["message"], mend=error.get("mend"), phase=error["phase"], evidence=error.get("evidence")
     )

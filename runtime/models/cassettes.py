@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from nodes.errors import AuthorError, UsageError
+from nodes.errors import CassetteMiss, UsageError
 from nodes.values import Json, normalise
 from runtime import durable, secrets
 from runtime.models import differences, normal, texts
@@ -232,7 +232,7 @@ class Player:
         return self._exchanges[min(number, len(self._exchanges) - 1)].request.model if self._exchanges else ""
 
     def answer(self, number: int, step: str, request: Request) -> Answer:
-        """The answer to exchange ``number`` of the run, counted from 0. Raises AuthorError ``cassette-miss``, which says what is asked otherwise."""
+        """The answer to exchange ``number`` of the run, counted from 0. Raises CassetteMiss ``cassette-miss``, which says what is asked otherwise."""
         asked = normal.normal(request, self._secrets)
         kept = self._exchanges[number] if number < len(self._exchanges) else None
         if kept is not None and kept.step == step and normal.same(kept.asked(), asked.request):
@@ -247,7 +247,7 @@ class Player:
         have = "exchange that the run did not have" if more == 1 else "exchanges that the run did not have"
         return f"the cassette has {more} more {have}, the first of step {self._exchanges[count].step}; record it again: {how_to_record(self._workflow)}"
 
-    def _miss(self, number: int, step: str, asked: dict[str, Json], kept: Exchange | None) -> AuthorError:
+    def _miss(self, number: int, step: str, asked: dict[str, Json], kept: Exchange | None) -> CassetteMiss:
         found = differences.Difference(("end",), f"the cassette has only {len(self._exchanges)} exchanges")
         if kept is not None:
             found = differences.between(kept.step, kept.asked(), step, asked)
@@ -264,7 +264,7 @@ class Player:
         ]
         if places:
             evidence["order"] = f"the very same request is exchange {places[0]} of the cassette: the order has changed"
-        return AuthorError(
+        return CassetteMiss(
             "cassette-miss",
             f"step {step} asks its model what the cassette does not have: {found.summary}",
             mend=f"if it is meant to ask that, record the cassette again: {how_to_record(self._workflow)}",

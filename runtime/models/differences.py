@@ -46,9 +46,9 @@ def _parts(
 ) -> Iterator[tuple[str, list[str]]]:
     if kept_step != step:
         yield "step", _lines(kept_step, step)
-    for part in ("model", "instructions"):
+    for part, told in (("model", "model"), ("instructions", "instruction")):
         if kept[part] != asked[part]:
-            yield part, _lines(kept[part], asked[part])
+            yield told, _lines(kept[part], asked[part])
     yield from _messages(kept["messages"], asked["messages"])
     schemas = {
         path: _lines(_json(old), _json(new)) for path, old, new in _values(kept["schema"], asked["schema"], "schema")

@@ -126,7 +126,7 @@ def test_times_ids_and_secrets_of_another_run_hit(taped: Taped) -> None:
 MISSES: dict[str, tuple[dict[str, Any], str, list[str]]] = {
     "a word of the instruction": (
         {"instructions": INSTRUCTIONS.replace("Sort", "Judge")},
-        "instructions",
+        "instruction",
         ["- Sort the order.", "+ Judge the order."],
     ),
     "a choice of the schema": (
