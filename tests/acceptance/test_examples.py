@@ -10,16 +10,18 @@ import csv
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import one_browser
 from tests.command import Project
 from tests.shop_process import Shop
 
 ROOT = Path(__file__).parents[2]
+SECONDS = 180.0
 PAGE_SIZE = 5
 PAGES_OF_THE_LIST = 3
 
@@ -40,15 +42,34 @@ def project(tmp_path: Path) -> Project:
 
 def run(project: Project, name: str, shop: Shop, **inputs: str) -> Any:
     """What an example prints as its output."""
+    (output,) = run_files(project, [f"workflows/{name}.yaml"], shop, **inputs)
+    return output
+
+
+def run_files(project: Project, files: Sequence[str], shop: Shop, *options: str, **inputs: str) -> list[Any]:
+    """What these files print as their outputs, when one command runs them."""
     given = [f"--input={each}={value}" for each, value in {"base_url": shop.url, **inputs}.items()]
-    ended = project.runops("run", f"workflows/{name}.yaml", "--json", *given)
+    ended = project.runops("run", *files, "--json", *options, *given, seconds=SECONDS)
     assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout)["runs"][0]["output"]
+    return [each["output"] for each in json.loads(ended.stdout)["runs"]]
+
+
+def run_thrice(project: Project, name: str, shop: Shop) -> list[Any]:
+    """What an example prints when one command runs it three times in a row, each run in a browser context of its own."""
+    text = (project.folder / "workflows" / f"{name}.yaml").read_text()
+    files = [f"workflows/{name}_{number}.yaml" for number in range(3)]
+    for file in files:
+        project.write(file, text)
+    project.environment[one_browser.VARIABLE] = "yes"
+    try:
+        return run_files(project, files, shop, "--browser=shared")
+    finally:
+        del project.environment[one_browser.VARIABLE]
 
 
 def test_triage_orders(project: Project, shop: Shop) -> None:
     """Each order gets one decision: suspicious ones are escalated with a reason, large ones held, the rest approved; then none is left."""
-    first, *later = [run(project, "triage_orders", shop) for _ in range(3)]
+    first, *later = run_thrice(project, "triage_orders", shop)
     assert first == {
         "approved": ["100", "1001", "1006"],
         "held": ["1002", "1004", "1005", "1008", "1009", "1010"],
@@ -64,7 +85,7 @@ def test_triage_orders(project: Project, shop: Shop) -> None:
 
 def test_refund_order(project: Project, shop: Shop) -> None:
     """An order is refunded once, however often the example runs, and also where the shop's answer to the dialog is lost."""
-    outputs = [run(project, "refund_order", shop) for _ in range(3)]
+    outputs = run_thrice(project, "refund_order", shop)
     assert [each["given_back_now"] for each in outputs] == [True, False, False]
     assert outputs[0]["amount"] == 338.57
     assert [row["detail"] for row in shop.ledger("refund", "1003")] == [{"amount": "338.57", "reason": "Damaged"}]
@@ -107,7 +128,7 @@ def test_watch_prices(project: Project, shop: Shop) -> None:
 
 def test_file_papers(project: Project, shop: Shop) -> None:
     """The invoice and two papers are filed once, to the byte, and fetched whole each time."""
-    outputs = [run(project, "file_papers", shop) for _ in range(3)]
+    outputs = run_thrice(project, "file_papers", shop)
     names = ["invoice-1002.txt", "delivery_note.txt", "packing_list.csv"]
     assert outputs == [{"invoice": "invoice-1002.txt", "filed": names}] * 3
     filed = {row["detail"]["name"]: row["detail"]["sha256"] for row in shop.ledger("document", "1002")}
@@ -128,8 +149,7 @@ def test_remember_me_and_open_total(project: Project, shop: Shop) -> None:
     assert run(project, "remember_me", shop) == {"kept": "shop-admin"}
     still_open = [float(order["total"]) for order in shop.orders() if order["status"] == "unpaid"][:PAGE_SIZE]
     sums = {"open": len(still_open), "total": round(sum(still_open), 2)}
-    for _ in range(3):
-        assert run(project, "open_total", shop) == {"how": "remembered", **sums}
+    assert run_thrice(project, "open_total", shop) == [{"how": "remembered", **sums}] * 3
     assert signed_in() == before + 1
     shop.switch("logout", "/orders")
     assert run(project, "open_total", shop) == {"how": "signed in again, after verify-failed", **sums}
@@ -139,7 +159,7 @@ def test_remember_me_and_open_total(project: Project, shop: Shop) -> None:
 
 def test_book_delivery(project: Project, shop: Shop) -> None:
     """Each run books one delivery, with the address from the window and the account from the frame."""
-    outputs = [run(project, "book_delivery", shop) for _ in range(3)]
+    outputs = run_thrice(project, "book_delivery", shop)
     rows = shop.ledger("delivery")
     assert outputs == [{"delivery": str(row["id"]), "recipient": "Greta Lindqvist"} for row in rows]
     for row in rows:
@@ -149,8 +169,7 @@ def test_book_delivery(project: Project, shop: Shop) -> None:
 
 def test_export_orders(project: Project, shop: Shop) -> None:
     """The file has every order of the shop, from all pages, in the order of the list."""
-    for _ in range(3):
-        output = run(project, "export_orders", shop)
+    for output in run_thrice(project, "export_orders", shop):
         with Path(output["saved"]).open(newline="") as file:
             rows = list(csv.DictReader(file))
         wanted = [{**order, "total": float(order["total"])} for order in shop.orders()]
@@ -164,12 +183,10 @@ def test_export_orders(project: Project, shop: Shop) -> None:
 def test_print_label(project: Project, shop: Shop) -> None:
     """The gate is given back, whether the printer works or the shop answers with an error 500."""
     problem = "The label printer of gate A2 does not answer."
-    for count in range(1, 4):
-        assert run(project, "print_label", shop) == {"gate": "A2", "printed": False, "problem": problem}
-        assert [len(shop.ledger(kind, "A2")) for kind in ("gate_reserved", "label", "gate_released")] == [
-            count,
-            0,
-            count,
-        ]
+    assert run_thrice(project, "print_label", shop) == [{"gate": "A2", "printed": False, "problem": problem}] * 3
+    kinds = ("gate_reserved", "label", "gate_released")
+    assert [len(shop.ledger(kind, "A2")) for kind in kinds] == [3, 0, 3]
+    rows = [row["kind"] for row in shop.ledger(subject="A2")]
+    assert rows == ["gate_reserved", "gate_released"] * 3
     assert run(project, "print_label", shop, gate="A1") == {"gate": "A1", "printed": True, "problem": None}
-    assert [len(shop.ledger(kind, "A1")) for kind in ("gate_reserved", "label", "gate_released")] == [1, 1, 1]
+    assert [len(shop.ledger(kind, "A1")) for kind in kinds] == [1, 1, 1]

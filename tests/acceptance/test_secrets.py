@@ -7,7 +7,7 @@ import hashlib
 import json
 import signal
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ import psutil
 import pytest
 
 from runtime import running, secrets, settings
+from runtime.browser import find, shared
+from runtime.browser.options import BrowserOptions
 from tests import shop_flows
 from tests.command import Project
 from tests.shop_process import Shop
@@ -183,6 +185,15 @@ def test_no_way_out_of_a_page_shows_the_secret(project: Project, shop: Shop) -> 
     assert len(run["output"]["failures"]["each"]) == 2
 
 
+@pytest.fixture(scope="module")
+async def kept_browser() -> AsyncIterator[None]:
+    """A browser of mode *shared* that stays for all runs of this module that are made here."""
+    session = await shared.open_shared(find.find(), BrowserOptions(), origins=(), headed=False)
+    yield
+    await session.close()
+
+
+@pytest.mark.usefixtures("kept_browser")
 @pytest.mark.parametrize("place", PLACES)
 async def test_without_masking_the_scan_finds_it_in_each_place(
     place: str, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -193,7 +204,9 @@ async def test_without_masking_the_scan_finds_it_in_each_place(
     monkeypatch.setenv("SHOP_PASSWORD", SECRET)
     file = tmp_path / "flow.yaml"
     file.write_text(flow(place))
-    ended = await running.start(file, {"base_url": shop.url}, settings.load(home=tmp_path / "home"))
+    ended = await running.start(
+        file, {"base_url": shop.url}, settings.load(home=tmp_path / "home", browser_mode="shared")
+    )
     assert ended.error is not None
     assert (ended.status, ended.error["code"]) == ("failed", "secret-leaked")
 

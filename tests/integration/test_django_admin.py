@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.command import Project
 from tests.django_process import DjangoAdmin
 
 WORKFLOWS = Path(__file__).parent.parent / "django_admin"
-RUNOPS = Path(sys.executable).with_name("runops")
 RUN_TIMEOUT = 120
 
 ENTERED = """
@@ -73,16 +70,8 @@ def run(workflow: Path, admin: DjangoAdmin, folder: Path, **inputs: Any) -> Any:
     """The output of a workflow that the command has run as a process."""
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in inputs.items()}
     given = [f"--input={name}={value}" for name, value in {"base_url": admin.url, **texts}.items()]
-    ended = subprocess.run(
-        [RUNOPS, "run", workflow, "--json", *given],
-        cwd=folder,
-        env={**os.environ, "RUNOPS_HOME": str(folder / ".runops"), "DJANGO_PASSWORD": admin.password},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=RUN_TIMEOUT,
-        check=False,
-    )
+    project = Project(folder, RUNOPS_HOME=str(folder / ".runops"), DJANGO_PASSWORD=admin.password)
+    ended = project.runops("run", str(workflow), "--json", *given, seconds=RUN_TIMEOUT)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)["runs"][0]["output"]
 
