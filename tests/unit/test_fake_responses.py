@@ -53,12 +53,12 @@ def test_the_record_holds_every_byte_that_came() -> None:
 def test_a_repetition_is_the_same_to_the_byte() -> None:
     """Two servers with the same script answer the same requests with the same bytes: no id and no time is drawn."""
 
-    def recorded() -> list[bytes]:
+    def recorded() -> list[object]:
         script = [scripted.text("one"), scripted.thought("so") + scripted.call("look", {"name": "x"})]
         with responses.serve(script) as server:
-            first = ask(server)[2]
+            _status, headers, first = ask(server)
             ask(server, "again", previous_response_id=first["id"], tools=[LOOK])
-            return [each.sent for each in server.requests]
+            return [headers, *(each.sent for each in server.requests)]
 
     assert recorded() == recorded()
 

@@ -122,6 +122,8 @@ def test_the_order_of_events() -> None:
         ]
         assert len(pieces) > 1
         assert "".join(pieces) == whole
+    opened = [event["item"] for event in events if event["type"] == "response.output_item.added"]
+    assert [scripted.text_of(item) for item in opened] == ["", "", "look()"]
     ended = events[-1]["response"]
     assert ended["status"] == "completed"
     assert [item["type"] for item in ended["output"]] == [item["type"] for item in plain["output"]]
@@ -350,3 +352,14 @@ def test_waiting_for_requests_ends() -> None:
     """Waiting for a request that does not come raises, and says how many came."""
     with responses.serve([]) as server, pytest.raises(TimeoutError, match="0 of 1 requests came"):
         server.wait(1, timeout=0.01)
+
+
+def test_a_reset_drops_the_connection() -> None:
+    """A reset connection is dropped with no farewell, and nothing was sent."""
+    with responses.serve([scripted.reset()], strict=True) as server:
+        with pytest.raises(ConnectionResetError) as raised:
+            ask(server)
+        # http.client has a kind of its own for a connection that is closed in peace.
+        assert type(raised.value) is ConnectionResetError
+        (dropped,) = server.wait(1)
+        assert (dropped.status, dropped.sent, dropped.complete) == (None, b"", False)
