@@ -103,6 +103,12 @@ def deciding(attempts: list[Attempt]) -> Attempt:
     return last
 
 
+NOT_ASKED = frozenset({
+    "model-unreachable", "model-timeout", "model-rate-limited", "model-quota", "model-failed", "model-stream-broken", "model-chain-lost",
+    "model-key-refused", "model-key-missing", "model-unset", "model-unknown", "timeout",
+})  # fmt: skip
+"""Errors with which a model said nothing: what it had said before them still counts."""
+
 ENDED_BY_ERROR = frozenset({"item", "try", "catch", "finally"})
 """The scopes within a container that may end with an error that is kept."""
 
@@ -330,11 +336,18 @@ class History:
         attempts = self.attempts.get(path)
         return deciding(attempts) if attempts else None
 
-    def cut_short(self, path: str) -> list[str]:
-        """The threads, the latest first, in which attempts of the step asked a model and were ended by a crash, since one of them came to a result."""
+    def threads_that_count(self, path: str) -> list[str]:
+        """The threads, the latest first, in which attempts of the step had answers from a model that are as good as ever.
+
+        A crash ended the attempt, or put it behind the state that was restored, or the model could not be asked any further; an attempt that
+        came to a result, or to an answer of no use, is asked anew, and so is what came before it.
+        """
         threads: list[str] = []
         for attempt in reversed(self.attempts.get(path, [])):
-            if attempt.result is not None and attempt.result.status != "interrupted":
+            result = attempt.result
+            broke_off = result is None or result.status == "interrupted" or attempt.behind
+            unasked = result is not None and (result.error or {}).get("code") in NOT_ASKED
+            if not (broke_off or unasked):
                 break
             threads.append(log.model_thread(attempt.call.call))
         return threads

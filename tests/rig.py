@@ -41,6 +41,8 @@ class Rig:
     """Whether the browser stays open when the run ends."""
     chosen: settings.Settings | None = None
     """How models are asked, where a node asks one."""
+    models: supply.Supply | None = None
+    """The models that the run had last."""
     told: list[events.Event] = dataclasses.field(default_factory=list)
     id: str = dataclasses.field(default_factory=store.new_id)
 
@@ -70,7 +72,7 @@ class Rig:
 
     async def start(self) -> events.RunEnded:
         """Begin the run."""
-        pen = journal.Journal(self.kept.create(self.id), history.History(), self.masker, self.kept)
+        pen = self.open_pen = journal.Journal(self.kept.create(self.id), history.History(), self.masker, self.kept)
         run.write_header(pen, self.loaded, self.inputs)
         return await self._run(pen).begin()
 
@@ -105,10 +107,10 @@ class Rig:
         )
 
     def _models(self, pen: journal.Journal) -> supply.Supply | None:
-        if self.chosen is None:
-            return None
-        plan = supplies.plan(self.loaded, self.chosen, pen.history.budget)
-        return plan.supply(self.kept.private(self.id), self.secrets)
+        if self.chosen is not None:
+            plan = supplies.plan(self.loaded, self.chosen, pen.history.budget)
+            self.models = plan.supply(self.kept.private(self.id), self.secrets)
+        return self.models
 
     def die(self, *, browser_survives: bool = False) -> None:
         """What the kernel does for a killed process: its lock is given up. The browser may live on."""

@@ -129,7 +129,7 @@ class Conversation:
         self._refuse_secrets(request)
         ledger = self._pen.history.ledger
         key = normal.key(request, self._asker.secrets)
-        earlier = self._pen.history.cut_short(self._path)
+        earlier = self._pen.history.threads_that_count(self._path)
         if (known := ledger.answer(earlier, key)) is not None:
             answer = self._recorded(known)
             self._write(answer, key, "log", usage=known.usage)

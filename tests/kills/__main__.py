@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests import warm
-from tests.kills import plan, trial
+from tests.kills import asked, plan, trial
 from tests.shop_process import Shop
 
 TELL_EVERY = 20.0
@@ -77,10 +77,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
             controls = carry_out(bench, plan.CONTROLS, chosen.jobs)
         finally:
             server.close()
+    models_fine = chosen.only is not None or chosen.mode is not None or chosen.point is not None or ask(chosen.seed)
     if chosen.only is None and any(missed.values()):
         say(f"never come to: {', '.join(f'{mode} {each}' for (mode, _how), some in missed.items() for each in some)}")
         return conclude(reports, controls) or 1
-    return conclude(reports, controls)
+    return conclude(reports, controls) or int(not models_fine)
+
+
+def ask(seed: int) -> bool:
+    """Kill runs that ask a model, at every crash point in every way; a line for each way, and whether all was well."""
+    fine = True
+    for way in asked.WAYS:
+        with tempfile.TemporaryDirectory(prefix="runops-asked-") as folder:
+            reports = asked.examine(way, None, random.Random(seed), Path(folder))
+        print(f"{f'model {way}':<17} {asked.summary(reports)}")
+        for each in reports:
+            if each.wrong:
+                fine = False
+                say(asked.as_json(each))
+    return fine
 
 
 def left_alone(bench: Bench) -> list[tuple[str, str, int]]:

@@ -1,0 +1,234 @@
+"""Kill a run that asks a model at every moment that has a name; the page is faked, the model's server and the client are not.
+
+A run that goes on must come to the same output, ask nothing with an open call, do each deed once, and pay no answer twice that the log has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import dataclasses
+import json
+import random
+from collections.abc import Generator, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes.values import Json
+from runtime import crashes, events, history, log, store
+from runtime.crashes import CrashPoint
+from runtime.testing import responses, scripted
+from tests import models
+from tests.fakes import FakeSite
+from tests.rig import Killed, Rig
+
+WAYS: dict[str, dict[str, Any]] = {
+    "live": {},
+    "chained": {"model_store": True},
+    "background": {"model_background": True},
+}
+"""How the model is asked: each by its settings."""
+
+FLOW = """
+version: 1
+name: Sort notes
+inputs:
+  notes: {type: list}
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "http://shop.test/"}
+  - id: each
+    type: iterate
+    over: "{{ inputs.notes }}"
+    as: note
+    key: "{{ note.number }}"
+    nodes:
+      - id: kind
+        type: cognition
+        instruction: Say what the customer wants.
+        input: "{{ note }}"
+        output: {wish: [refund, delivery, other]}
+      - {id: mark, type: browser_action, action: click, effect: idempotent, target: {css: "{{ note.number }}-{{ kind.wish }}"}}
+  - id: sum
+    type: cognition
+    instruction: Count the wishes.
+    input: "{{ each }}"
+    output: integer
+output: {marks: "{{ each }}", sum: "{{ sum }}"}
+"""
+
+NOTES = [{"number": 1, "text": "money back"}, {"number": 2, "text": "mumbling"}, {"number": 3, "text": "rush hour"}]
+
+NOTHING_SENT = frozenset({CrashPoint.REQUESTED, CrashPoint.REQUEST_SYNCED})
+"""Right after these a request is announced, and nothing is sent."""
+
+
+@dataclasses.dataclass
+class Report:
+    """What came of one run."""
+
+    way: str
+    kill: str
+    resumed: int = 0
+    wrong: list[str] = dataclasses.field(default_factory=list)
+
+
+class Voice:
+    """The model. Its first answer to the second note does not fit; the third note comes in a rush hour, and is refused once in each run."""
+
+    def __init__(self) -> None:
+        self.refused = False
+
+    def __call__(self, asked: scripted.Asked) -> scripted.Scripted:
+        """What it says to a request."""
+        question = scripted.text_of(asked.items[0])
+        if "rush hour" in question and not self.refused:
+            self.refused = True
+            return scripted.rate_limited(milliseconds=1)
+        if "mumbling" in question and len(asked.items) == 1:
+            return (scripted.thought("Hm.") + scripted.text("Hm.")).in_background(polls=0)
+        if "text" not in question:
+            return scripted.text({"value": 3}).in_background(polls=0)
+        answer = scripted.thought("Let me see.") + scripted.text({"wish": "refund"})
+        return answer.in_background(polls=int("money" in question))
+
+
+class Run:
+    """One run of the flow, which dies as it is told and is gone on with to its end."""
+
+    def __init__(self, way: str, folder: Path, server: responses.Server, patch: pytest.MonkeyPatch) -> None:
+        self.site = FakeSite()
+        chosen = models.asked_at(server, patch, **WAYS[way])
+        self.rig = Rig(folder, FLOW, site=self.site, inputs={"notes": NOTES}, chosen=chosen)
+        self.passed: list[CrashPoint] = []
+        """The crash points, in order, over all lives."""
+        self.output: Json = None
+
+    def live(self, deadly: int = 0) -> bool:
+        """Begin, or go on; whether it came to its end. It dies at this crash point of this life, from 1; 0 for none."""
+        ended: Any = None
+        with self._dying(deadly), contextlib.suppress(Killed):
+            # A loop of its own: what a dead process was about to do beside is not done.
+            ended = asyncio.run(self._begin_or_go_on())
+        if ended is None:
+            self.rig.die()
+            return False
+        assert ended.status == "passed", ended
+        self.output = ended.output
+        return True
+
+    async def _begin_or_go_on(self) -> events.RunEnded:
+        try:
+            if self.rig.id in self.rig.store.ids() and self.rig.store.read(self.rig.id).entries:
+                return await self.rig.resume()
+            # It died before its first entry: nothing has begun.
+            self.rig.id = store.new_id()
+            return await self.rig.start()
+        finally:
+            # The kernel ends a dead process's connections.
+            if self.rig.models is not None:
+                await self.rig.models.close()
+
+    @property
+    def waits(self) -> bool:
+        """Whether the log has a request of which nothing has come."""
+        return any(row.status == "open" for row in self.rig.history.ledger.rows)
+
+    @contextlib.contextmanager
+    def _dying(self, deadly: int) -> Generator[None]:
+        count = 0
+
+        def hook(point: CrashPoint) -> None:
+            nonlocal count
+            count += 1
+            self.passed.append(point)
+            if count == deadly:
+                raise Killed
+
+        crashes.hook = hook
+        try:
+            yield
+        finally:
+            crashes.hook = None
+
+
+def asked(server: responses.Server) -> int:
+    """How many answers the model has given."""
+    return sum(each.status == 200 for each in server.asked)
+
+
+def examine(way: str, numbers: Sequence[int] | None, chance: random.Random, folder: Path) -> list[Report]:
+    """Kill a run at each of its crash points, or only at those of these numbers; who goes on dies once too."""
+    with pytest.MonkeyPatch.context() as patch:
+        alone, paid = _one(way, [], folder / "alone", patch)
+        assert not alone.wrong, alone
+        count = alone.resumed
+        chosen = range(1, count + 1) if numbers is None else [1 + (each - 1) % count for each in numbers]
+        return [_one(way, [each, chance.randint(1, 12)], folder / f"{way}-{each}", patch, paid)[0] for each in chosen]
+
+
+def _one(
+    way: str, deaths: Sequence[int], folder: Path, patch: pytest.MonkeyPatch, paid: int | None = None
+) -> tuple[Report, int]:
+    """One run, killed at these crash points of its lives; with how many answers the model gave. ``resumed`` of one that nobody kills is its crash points."""
+    with responses.serve(Voice()) as server:
+        run = Run(way, folder, server, patch)
+        lives, on_the_way, killed = 0, 0, list[CrashPoint]()
+        for deadly in (*deaths, 0):
+            over = run.live(deadly)
+            if over:
+                break
+            killed.append(run.passed[-1])
+            on_the_way += run.waits and run.passed[-1] not in NOTHING_SENT
+            lives += 1
+        report = Report(way, " ".join(killed), lives if deaths else len(run.passed))
+        answered = asked(server)
+        report.wrong = [*_wrong(run, server)]
+        if paid is not None:
+            # An answer that was on its way is asked for again; in the background it is fetched.
+            twice = 0 if way == "background" else on_the_way
+            if not paid <= answered <= paid + twice:
+                report.wrong.append(f"{answered} answers were given, and {paid} without a crash")
+    return report, answered
+
+
+def _wrong(run: Run, server: responses.Server) -> Iterable[str]:
+    """What is not as it should be at the end."""
+    if run.output != {"marks": [None] * 3, "sum": 3} and not _same(run.output):
+        yield f"the output is {run.output}"
+    yield from server.problems
+    if sorted(set(run.site.deeds)) != ["css=1-refund", "css=2-refund", "css=3-refund"]:
+        yield f"the deeds are {run.site.deeds}"
+    entries = run.rig.store.read(run.rig.id).entries
+    past = history.History(entries)
+    yield from (f"the call {each.call.call} is open" for each in past.open_calls())
+    yield from _broken_threads(entries)
+    responded = [row.response for row in past.ledger.rows if row.status == "ok" and row.source == "model"]
+    yield from (f"{each} was paid {n} times" for each, n in collections.Counter(responded).items() if n > 1)
+
+
+def _same(output: Json) -> bool:
+    return isinstance(output, dict) and output["sum"] == 3 and len(output["marks"]) == 3
+
+
+def _broken_threads(entries: Sequence[log.AnyEntry]) -> Iterable[str]:
+    """A thread with a model alternates: whatever is asked comes before whatever is answered, and no answer follows an answer."""
+    last: dict[str, str] = {}
+    for entry in entries:
+        if isinstance(entry, log.User | log.Assistant):
+            if last.get(entry.thread, "assistant") == entry.kind:
+                yield f"{entry.thread}: two entries of kind {entry.kind} in a row"
+            last[entry.thread] = entry.kind
+
+
+def summary(reports: Sequence[Report]) -> str:
+    """What came of them, in one line."""
+    wrong = sum(bool(each.wrong) for each in reports)
+    return f"{sum(each.resumed for each in reports)} kill points, {wrong} not as they should be"
+
+
+def as_json(report: Report) -> str:
+    """A report for a person who looks for what went wrong."""
+    return json.dumps(dataclasses.asdict(report))
