@@ -279,7 +279,7 @@ class Conversation:
             model=answer.model,
             response=answer.id or None,
             usage=usage,
-            dollars=self._models.dollars(answer.usage, answer.model) if source == "model" else None,
+            dollars=self._models.dollars(answer.usage, self._asked, answer.model) if source == "model" else None,
             seconds=round(seconds, 4) if seconds is not None else None,
         )
         pen.said(entry, answer.text, self._path)

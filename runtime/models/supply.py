@@ -94,9 +94,15 @@ class Supply:
         """Seconds that the budgets of the run and of the step leave for a request. Raises BudgetReached, UsageError ``price-unknown``."""
         return budgets.afford(ledger, self._budget, asked, request, estimate, self._chosen.prices, self._provider)
 
-    def dollars(self, usage: Usage | None, model: str) -> str | None:
-        """What it cost, as the log holds it; None where nobody knows."""
-        cost = prices.dollars(usage, model, self._chosen.prices, self._provider) if usage is not None else None
+    def dollars(self, usage: Usage | None, *names: str) -> str | None:
+        """What it cost, as the log holds it, by the first of the model's names that has a price; None where nobody knows.
+
+        A model may be asked for by the name of a deployment, and answer by its own.
+        """
+        if usage is None:
+            return None
+        costs = (prices.dollars(usage, name, self._chosen.prices, self._provider) for name in names)
+        cost = next((each for each in costs if each is not None), None)
         return plain(cost) if cost is not None else None
 
     def finish(self, exchanges: int) -> str | None:
