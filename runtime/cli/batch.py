@@ -17,6 +17,7 @@ from runtime.display import costs
 from runtime.display.base import choose
 from runtime.display.text import count, duration, one_line
 from runtime.language import diagnostics
+from runtime.models import supplies
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,7 +62,9 @@ class Batch:
         for outcome in fit:
             assert outcome.loaded is not None
             try:
-                self._prepared[outcome.file] = preparing.prepare(outcome.loaded, inputs.of(outcome.loaded))
+                prepared = preparing.prepare(outcome.loaded, inputs.of(outcome.loaded))
+                supplies.plan(outcome.loaded, self._manner.chosen)
+                self._prepared[outcome.file] = prepared
             except RunOpsError as error:
                 outcome.refuse(error)
         return len(self._prepared) == len(self.outcomes)
