@@ -59,6 +59,16 @@ def calls(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
             yield name, [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
 
 
+def handed_on(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Who must act and the code, where a function is given the class of an error and its code, to make the error."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(args=[ast.Name(id=name), ast.Constant(value=str(code)), *_]) if name in CLASSES:
+                yield CLASSES[name], code
+            case _:
+                pass
+
+
 def returned(tree: ast.AST) -> Iterator[str]:
     """Texts at the head of what a function returns: a code and its sentence."""
     for node in ast.walk(tree):
@@ -75,6 +85,7 @@ def raised() -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for file in [*ROOT.glob("nodes/**/*.py"), *ROOT.glob("runtime/**/*.py")]:
         tree = ast.parse(file.read_text(encoding="utf-8"))
+        found |= {each for each in handed_on(tree) if CODE.fullmatch(each[1])}
         for name, texts in calls(tree):
             who = {**CLASSES, **OWN}.get(name)
             if who is not None:
