@@ -82,13 +82,28 @@ class Client:
         """The answer of a background response; None while the server is still at it. Raises Failed."""
         async with self._failing(seconds, _Heard()):
             found = _response(await self._client.responses.retrieve(response))
-            return None if found.status in ("queued", "in_progress") else _answer(found)
+            if found.status in ("queued", "in_progress"):
+                return None
+            try:
+                return _answer(found)
+            except Failed as failed:
+                failed.over = True
+                raise
 
     async def cancel(self, response: str) -> None:
         """Have the server give up a background response. Never raises: there is nobody left to mind."""
         with contextlib.suppress(openai.OpenAIError, TimeoutError):
             async with asyncio.timeout(CANCEL_SECONDS):
                 await self._client.responses.cancel(response)
+
+    async def models(self, seconds: float) -> list[str]:
+        """The names of the models that the server has, sorted. Raises Failed, also where it lists none."""
+        async with self._failing(seconds, _Heard()):
+            listed: Any = await self._client.models.list()
+            names = [getattr(each, "id", None) for each in getattr(listed, "data", None) or ()]
+            if not names or not all(isinstance(name, str) for name in names):
+                _nonsense(listed)
+            return sorted(map(str, names))
 
     async def close(self) -> None:
         """End the connections."""

@@ -39,6 +39,7 @@ OWN = (
     Command("schema", "Print the JSON Schema of workflow files, for your editor", "runtime.cli.schema:schema"),
     Command("try", "Run one node of a workflow by itself", "runtime.cli.try_node:try_node"),
     Command("nodes", "List the node types, or show all about one", "runtime.cli.nodes:nodes"),
+    Command("doctor", "Say whether this machine is fit for runs, and its models", "runtime.cli.doctor:doctor"),
     Command("install", "Install a browser for RunOps to drive", "runtime.cli.install:install"),
 )
 """The commands of this package, in the order of ``runops --help``."""
