@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -210,7 +211,12 @@ def time(seconds: Decimal | float) -> str:
     return f"{exact:f}s"
 
 
-DEFAULT = Budget(calls=20, tokens=100_000, time=Decimal(600))
-"""What a model node may spend that says nothing itself. An answer and the two that mend it, each tried six times because the
-server is busy, are 18 requests; 100,000 tokens are ten times what such a node needs, and less than a dollar of most models; ten
-minutes are ten requests that time out. It has no money, because nobody knows what a model costs that has no known price."""
+@functools.cache
+def default() -> Budget:
+    """What a model node may spend that says nothing itself: ``tokens=100k,calls=20,time=10m``.
+
+    An answer and the two that mend it, each sent five times because the server is busy, are 15 requests; 100,000 tokens are ten times what
+    such a node needs, and less than a dollar of most models; ten minutes are ten requests that time out. It has no money, because nobody
+    knows what a model costs that has no known price.
+    """
+    return Budget(calls=20, tokens=100_000, time=Decimal(600))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 from typing_extensions import override
 
+from nodes import budgets
 from nodes.base import EffectClass, Leaf
-from nodes.budgets import DEFAULT, Budget
+from nodes.budgets import Budget
 from nodes.outputs import OutputField
 from nodes.template import JsonValue, Text
 from nodes.values import Json
@@ -54,7 +55,7 @@ class Cognition(Leaf):
     @override
     def allowance(self) -> Budget:
         """What the step may spend."""
-        return self.budget or DEFAULT
+        return self.budget or budgets.default()
 
     def summary(self) -> str:
         """The beginning of the instruction."""

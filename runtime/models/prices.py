@@ -42,7 +42,7 @@ class BadPrice(ValueError):
 class Price(BaseModel):
     """US dollars for a million tokens."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
 
     input: Decimal
     cached: Decimal

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from nodes import budgets as written
-from nodes.budgets import DEFAULT, BadBudget, Budget
+from nodes.budgets import BadBudget, Budget, default
 from nodes.errors import BudgetReached, UsageError, can_be_passed
 from nodes.part import Part
 from runtime import log, settings
@@ -123,7 +123,7 @@ def test_a_node_takes_no_other_budget(given_: Any) -> None:
 
 def test_the_default_has_no_money() -> None:
     """A model node that says nothing is limited in tokens, requests and time, which need no price."""
-    assert str(DEFAULT) == "tokens=100k,calls=20,time=10m"
+    assert str(default()) == "tokens=100k,calls=20,time=10m"
 
 
 @pytest.fixture
