@@ -11,7 +11,7 @@ JOBS ?= 3
 
 CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-docs
 
-.PHONY: help setup browser demo demo-resume test bench crash check $(CHECKS) lock clean
+.PHONY: help setup browser demo demo-resume test bench crash check $(CHECKS) cassettes lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -63,6 +63,9 @@ check-tree: setup
 check-docs: setup
 	@$(BIN)/python scripts/command_docs.py --check
 	@$(BIN)/python scripts/node_docs.py --check
+
+cassettes: setup browser ## record the cassettes of the examples again
+	@$(BIN)/python scripts/record_cassettes.py $(ARGS)
 
 lock: setup ## make requirements.lock again (ARGS=--upgrade: with the newest versions)
 	@$(BIN)/uv pip compile pyproject.toml --extra dev --output-file requirements.lock --quiet \

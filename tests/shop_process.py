@@ -97,8 +97,8 @@ class Shop:
     def ledger(self, kind: str | None = None, subject: str | None = None) -> list[dict[str, Any]]:
         """The rows of a kind and subject, oldest first: id, time, request_id, kind, subject, detail.
 
-        Kinds: payment, note, decision, refund, document, invoice, price, delivery_draft, delivery, gate_reserved,
-        gate_released, label, cart, checkout, receipt, form, registration_draft, registration, sign_in, sign_out.
+        Kinds: payment, note, decision, assignment, refund, document, invoice, price, delivery_draft, delivery,
+        gate_reserved, gate_released, label, cart, checkout, receipt, form, registration_draft, registration, sign_in, sign_out.
         """
         return self.api("GET", "/_ledger" + _query(kind=kind, subject=subject))
 

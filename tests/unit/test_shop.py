@@ -325,12 +325,27 @@ class TestDesk:
         with pytest.raises(RuntimeError, match="`article` is one of BREAD-1"):
             shop.set_price("TEA-9", "9.90")
 
+    def test_messages(self, visitor: Visitor) -> None:
+        """A message that was given to a queue leaves the inbox, its page says to whom it was given last, and the ledger has both times."""
+        assert re.findall(r'class="no"><a href="/messages/(\d+)"', visitor.get("/messages").text) == ["1001"]
+        assert visitor.get("/messages/1001").test_id("given-to") == "nobody"
+        given = {"queue": "Refunds", "note": " Two <jars>\n"}
+        assert visitor.get("/messages/1001", {**given, "urgent": "yes"}).test_id("note") == "Two <jars>"
+        assert visitor.get("/messages/1001", given | {"queue": "General"}).test_id("given-to") == "General"
+        assert [row["detail"] for row in visitor.shop.ledger("assignment", "1001")] == [
+            {"queue": "Refunds", "urgent": True, "note": "Two <jars>"},
+            {"queue": "General", "urgent": False, "note": "Two <jars>"},
+        ]
+        assert "Every message was given to somebody." in visitor.get("/messages").text
+
     def test_refusals(self, visitor: Visitor) -> None:
         """What makes no sense is refused and leaves no row: a refund of an unpaid order, an escalation without a word, a form without a file."""
         for path, fields, status in (
             ("/orders/1001/refund", {"amount": "1.00", "reason": "Late"}, 409),
             ("/triage/1001", {"decision": "escalate", "note": " "}, 400),
             ("/triage/1001", {"decision": "forget"}, 400),
+            ("/messages/1001", {"queue": "Nobody"}, 400),
+            ("/messages/1002", {"queue": "General"}, 404),
             ("/orders/1001/documents", {}, 400),
             ("/delivery", {"recipient": "Ada"}, 400),
             ("/delivery/terms", {"draft": "7", "account": "1"}, 404),

@@ -74,6 +74,7 @@ ul.notes { white-space: pre-line; margin: 0 0 1rem; padding-left: 1.2rem; }
 MENU = {
     "/orders": "Orders",
     "/triage": "Triage",
+    "/messages": "Messages",
     "/delivery": "Delivery",
     "/dock": "Dock",
     "/prices": "Prices",

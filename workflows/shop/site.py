@@ -12,6 +12,7 @@ from workflows.shop import (
     documents,
     form,
     layout,
+    messages,
     mirror,
     orders,
     prices,
@@ -23,8 +24,8 @@ from workflows.shop import (
 from workflows.shop.web import RefusedError, Request, Response, Route, Shop, json_response, redirect
 
 ROUTES: tuple[Route, ...] = (
-    *sign_in.ROUTES, *orders.ROUTES, *refunds.ROUTES, *documents.ROUTES, *triage.ROUTES, *delivery.ROUTES, *dock.ROUTES,
-    *prices.ROUTES, *checkout.ROUTES, *form.ROUTES, *register.ROUTES, *mirror.ROUTES, *api.ROUTES,
+    *sign_in.ROUTES, *orders.ROUTES, *refunds.ROUTES, *documents.ROUTES, *triage.ROUTES, *messages.ROUTES, *delivery.ROUTES,
+    *dock.ROUTES, *prices.ROUTES, *checkout.ROUTES, *form.ROUTES, *register.ROUTES, *mirror.ROUTES, *api.ROUTES,
 )  # fmt: skip
 
 

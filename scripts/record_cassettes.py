@@ -1,0 +1,141 @@
+"""Records the cassettes of the example workflows: each runs against the demo shop and asks a made-up model, behind a server that speaks the Responses API.
+
+``make cassettes`` writes them. With ``--check`` they are recorded beside, and it ends with 1 where one would have other bytes than the one that is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from runtime.testing import responses, scripted  # noqa: E402 — the root comes first
+
+WORKFLOWS = ROOT / "workflows"
+PASSWORD = "correct-horse"  # noqa: S105 — the made-up shop's made-up password
+MODEL = "example-model"
+SECONDS = 180
+
+
+def wish(category: str, reason: str, *, urgent: bool = False) -> scripted.Scripted:
+    """What the model says a customer wants."""
+    return scripted.text({"category": category, "urgent": urgent, "reason": reason})
+
+
+SORT_MESSAGES = {
+    "Say what the customer wants": {
+        "birthday": wish("delivery", "The parcel is two weeks late and is a present for Saturday.", urgent=True),
+        "jars of honey": wish("refund", "Two of six jars of honey arrived broken."),
+        "ordered twice": wish("refund", "The order was placed twice, and the second parcel goes back unopened."),
+        "Merci": wish("other", "A thank-you, written in French: everything arrived well and the coffee is liked."),
+        "bookkeeper": wish("invoice", "The bookkeeper needs the invoice again, with the customer's VAT number."),
+    },
+    "How much money": {
+        "jars of honey": scripted.text({"value": 24.8}),
+        "ordered twice": scripted.text({"value": None}),
+    },
+    "Tell the team": {
+        "": scripted.text(
+            {
+                "value": "Order 1001 must be found before Saturday, it is a birthday present. "
+                "Besides that there are two refunds (1003, 1004), one invoice to send again (1008), and a thank-you from France (1006)."
+            }
+        )
+    },
+}
+"""By the words of the instruction, then by words of the input: what the model says."""
+
+SCRIPTS = {"sort_messages": SORT_MESSAGES}
+"""Each workflow that has a cassette."""
+
+
+def script(answers: Mapping[str, Mapping[str, scripted.Scripted]]) -> scripted.Script:
+    """The model: it knows these instructions and inputs, and fails with any other."""
+
+    def said(asked: scripted.Asked) -> scripted.Scripted:
+        ((_, known),) = [each for each in answers.items() if each[0] in asked.instructions]
+        ((_, answer),) = [each for each in known.items() if each[0] in asked.newest]
+        return answer
+
+    return said
+
+
+@contextlib.contextmanager
+def shop(folder: Path) -> Generator[str]:
+    """A new shop on a free port, by its address. It ends with this process, however that ends."""
+    arguments = ["--port", "0", "--db", str(folder / "shop.db"), "--password", PASSWORD, "--quiet", "--until-eof"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "workflows.shop", *arguments],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().split()[2].rstrip("/")
+        finally:
+            process.terminate()
+
+
+def record(name: str, folder: Path) -> bytes:
+    """The cassette of a workflow, recorded in this empty folder. Ends this process where the run fails."""
+    shutil.copytree(
+        WORKFLOWS, folder / "workflows", ignore=shutil.ignore_patterns("*.py", "__pycache__", "cassettes", "shop")
+    )
+    with shop(folder) as address, responses.serve(script(SCRIPTS[name]), strict=True) as server:
+        settings = {
+            "SHOP_PASSWORD": PASSWORD,
+            "RUNOPS_MODEL": MODEL,
+            "RUNOPS_MODEL_BASE_URL": server.url,
+            "RUNOPS_MODEL_KEY": server.key,
+            "RUNOPS_MODEL_PROFILE": "openai",
+        }
+        known = {each: value for each, value in os.environ.items() if not each.startswith(("RUNOPS_MODEL", "OPENAI_"))}
+        command = ["run", f"workflows/{name}.yaml", "--model-calls", "record", "--quiet", "-i", f"base_url={address}"]
+        done = subprocess.run(
+            [str(Path(sys.executable).parent / "runops"), *command],
+            cwd=folder,
+            env=known | settings,
+            stdout=subprocess.DEVNULL,
+            timeout=SECONDS,
+            check=False,
+        )
+        if done.returncode:
+            raise SystemExit(done.returncode)
+    return (folder / "workflows" / "cassettes" / f"{name}.json").read_bytes()
+
+
+def main() -> int:
+    """Write the cassettes, or check them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; say which would have other bytes")
+    checking = parser.parse_args().check
+    wrong = 0
+    for name in SCRIPTS:
+        there = WORKFLOWS / "cassettes" / f"{name}.json"
+        with tempfile.TemporaryDirectory() as folder:
+            recorded = record(name, Path(folder))
+        if there.is_file() and there.read_bytes() == recorded:
+            continue
+        wrong += 1
+        if checking:
+            print(f"{there.relative_to(ROOT)} is not what is recorded; mend:  make cassettes", file=sys.stderr)
+        else:
+            there.parent.mkdir(exist_ok=True)
+            there.write_bytes(recorded)
+            print(f"recorded {there.relative_to(ROOT)}")
+    return 1 if checking and wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
