@@ -80,7 +80,7 @@ def home(folder: Path) -> Check:
         mend = "make the folder writable for you, or set RUNOPS_HOME to one that is"
         return Check("home", "wrong", f"{folder} cannot be used: {place}: {error.strerror}", mend)
     kind = file_system(place)
-    told = f"{folder}  {kind}" if folder.exists() else f"{folder}  {kind}, made by the first run"
+    told = f"{folder}  {kind}" if place == folder else f"{folder}  {kind}, made by the first run"
     if not locked:
         mend = "set RUNOPS_HOME to a folder on a disk of this machine"
         return Check(
@@ -95,7 +95,14 @@ def home(folder: Path) -> Check:
 
 
 def _existing(folder: Path) -> Path:
-    return next(each for each in (folder, *folder.parents) if each.exists())
+    return next(each for each in (folder, *folder.parents) if _is_there(each))
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # above it is a folder that we may not look into
+        return False
 
 
 def _locks(file: Path) -> bool:

@@ -191,7 +191,7 @@ WORDS = {"error": "NOT RUN", "not-begun": "not begun", "passed": "passed"}
 def summary(ended: Sequence[outcomes.Outcome]) -> list[str]:
     """A line that counts, one for each run, and the next command to type."""
     tally = Counter(each.state for each in ended)
-    words = [f"{tally[state]} {WORDS.get(state, state).lower()}" for state in STATES if tally[state]]
+    words = [f"{tally[state]} {WORDS.get(state, state).lower().replace('-', ' ')}" for state in STATES if tally[state]]
     lines = [f"{', '.join(words)}  {duration(sum(each.seconds for each in ended))}"]
     wide = max(len(str(each.file)) for each in ended)
     for each in ended:
@@ -199,6 +199,9 @@ def summary(ended: Sequence[outcomes.Outcome]) -> list[str]:
         ran = f"{each.run}  {duration(each.seconds)}" if each.run is not None else ""
         why = one_line(f"{each.step or ''}  {(each.problem or {}).get('message', '')}")
         lines.append(f"  {word:<11}  {each.file!s:<{wide}}  {ran}  {why}".rstrip())
+    spent = [each.ended.costs for each in ended if each.ended is not None and each.ended.costs is not None]
+    if spent:
+        lines.append(f"  cost   {costs.told(costs.together(spent))}")
     to_go_on = next((each for each in ended if each.run is not None and each.state != "passed"), None)
     if to_go_on is not None and to_go_on.run is not None:
         lines.append(f"  look   runops show {to_go_on.run}")

@@ -34,7 +34,7 @@ def prune(
         typer.Option(
             "--state",
             metavar="STATE",
-            help="Whole runs that passed, failed, paused, interrupted or died; once for each state. By default passed.",
+            help="Whole runs that are passed, failed, paused, interrupted, out-of-budget or died; once for each state. By default passed.",
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Take nothing away, and say what would go.")] = False,
@@ -43,7 +43,7 @@ def prune(
     """Take away what nobody needs: what runs left behind that are over, and what belongs to no run.
 
     Whole runs go only where an option asks for them; several options together mean runs that fit all of them. A run that a process holds is never
-    touched, and one that can go on (failed, paused, interrupted, died) goes only where `--state` names it.
+    touched, and one that can go on (failed, paused, interrupted, out of budget, died) goes only where `--state` names it.
     """
     wanted = pruning.Wanted(
         older_than=pruning.span(older_than) if older_than is not None else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 from nodes.values import Json
@@ -43,6 +43,15 @@ def told(totals: Totals) -> str:
     """The whole of it on one line: ``3 requests  1,234 tokens in  210 out  $0.0012``."""
     used = tokens(totals["input_tokens"], totals["output_tokens"])
     return "  ".join(filter(None, [count(totals["requests"], "request"), used, price(totals)]))
+
+
+def together(spent: Sequence[Totals]) -> Totals:
+    """The sum of several, of which there is at least one."""
+    money = {name: [each[name] for each in spent] for name in ("dollars", "known_dollars")}
+    return {
+        **{name: sum(each[name] for each in spent) for name in spent[0] if name not in money},
+        **{name: None if None in each else str(sum(map(Decimal, each))) for name, each in money.items()},
+    }
 
 
 def brief(totals: Totals) -> str:

@@ -112,9 +112,11 @@ def test_a_step_out_of_its_own_budget_goes_on_with_a_file_that_gives_it_more(mod
 
 
 def test_the_summary_of_several_runs_says_which_is_out_of_budget(models: Models) -> None:
-    """Its word, and the command that goes on with it."""
+    """Its word, what all of them cost, and the command that goes on with it."""
     done = models.ask(SAID, SAID).runops("run", "two.yaml", "one.yaml", "--budget", "calls=1", "--junit", "report.xml")
     assert done.returncode == 5
+    assert "1 passed, 1 out of budget" in done.stderr
+    assert "\n  cost   2 requests  2,468 tokens in  420 out  $0.0021\n" in done.stderr
     assert re.search(r"^  OUT OF BUDGET  two\.yaml ", done.stderr, re.MULTILINE)
     assert re.search(r"^  again +runops resume \w+ --budget calls=\d", done.stderr.splitlines()[-1])
     assert 'type="budget-reached"' in (models.folder / "report.xml").read_text()

@@ -141,3 +141,19 @@ def test_the_profile_that_fits_says_nothing_that_the_server_lacks(used: profiles
         assert fits(best, found)
         assert worth(best) == max(worth(each) for each in profiles.PROFILES.values() if fits(each, found))
         assert best == used or not (fits(used, found) and worth(used) == worth(best))
+
+
+def test_a_folder_below_one_that_nobody_may_look_into_is_no_bug(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it is there cannot be told: the folder above is looked at."""
+    asked = tmp_path / "closed" / "runs"
+    there = Path.exists
+
+    def refuses(path: Path) -> bool:
+        if path == asked:
+            raise PermissionError(errno.EACCES, "permission denied")
+        return there(path)
+
+    monkeypatch.setattr(Path, "exists", refuses)
+    assert fitness.home(asked).state == "ok"

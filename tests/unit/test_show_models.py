@@ -163,6 +163,24 @@ def test_a_run_that_is_out_of_budget_says_how_it_goes_on(
     assert row == {"state": "out-of-budget", "exit": 5, "error": "budget-reached"}
 
 
+def test_the_costs_of_several_runs_are_one_sum() -> None:
+    """Exact, and unknown as a whole where the price of any part is: then at least what the others cost."""
+    known = {
+        "requests": 2,
+        "paid": 2,
+        "input_tokens": 1000,
+        "output_tokens": 5,
+        "dollars": "0.1",
+        "known_dollars": "0.1",
+    }
+    partly = {**known, "paid": 1, "dollars": None, "known_dollars": "0.2"}
+    both = costs.together([known, known])
+    assert both == {**known, "requests": 4, "paid": 4, "input_tokens": 2000, "output_tokens": 10} | dict.fromkeys(
+        ("dollars", "known_dollars"), "0.2"
+    )
+    assert costs.told(costs.together([known, partly])) == "4 requests  2,000 tokens in  10 out  $0.30 at least"
+
+
 @pytest.mark.parametrize(
     ("dollars", "text"),
     [
