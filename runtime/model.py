@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, NoReturn, cast
 
 import openai
+import pydantic
 from openai.types import responses
 
 from nodes.errors import ModelError, RunOpsError, SetupError
@@ -99,11 +100,10 @@ class Client:
     async def models(self, seconds: float) -> list[str]:
         """The names of the models that the server has, sorted. Raises Failed, also where it lists none."""
         async with self._failing(seconds, _Heard()):
-            listed: Any = await self._client.models.list()
-            names = [getattr(each, "id", None) for each in getattr(listed, "data", None) or ()]
-            if not names or not all(isinstance(name, str) for name in names):
-                _nonsense(listed)
-            return sorted(map(str, names))
+            # The client's own list ends in an AttributeError where the answer is no object.
+            raw = await self._client.models.with_raw_response.list()
+            text = raw.http_response.text
+            return sorted(_names(text) or _nonsense(text))
 
     async def close(self) -> None:
         """End the connections."""
@@ -275,6 +275,22 @@ def in_words(schema: Mapping[str, Json]) -> str:
     return (
         f"Answer with JSON that fits this JSON Schema, and with nothing else:\n{json.dumps(schema, ensure_ascii=False)}"
     )
+
+
+class _Named(pydantic.BaseModel):
+    id: str
+
+
+class _Listed(pydantic.BaseModel):
+    data: list[_Named]
+
+
+def _names(text: str) -> list[str]:
+    """The names in a list of models; none where it is no such list."""
+    try:
+        return [each.id for each in _Listed.model_validate_json(text).data]
+    except pydantic.ValidationError:
+        return []
 
 
 def _response(found: object) -> responses.Response:
