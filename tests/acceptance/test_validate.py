@@ -139,7 +139,7 @@ def test_nodes_that_ask_a_model_stand_below_their_file_with_what_they_may_spend(
     project.write("asking.yaml", ASKING)
     done = project.runops("validate", "asking.yaml", str(EXAMPLE))
     assert (done.returncode, done.stderr) == (0, "")
-    default = str(budgets.DEFAULT)
+    default = str(budgets.default())
     assert done.stdout.splitlines() == [
         "ok  asking.yaml",
         f"    open  cognition  model our-\N{REPLACEMENT CHARACTER}[31mmodel  budget {default} (default)",
