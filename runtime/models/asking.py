@@ -185,7 +185,8 @@ class Conversation:
         from runtime import model
 
         estimate = self._models.estimate(request)
-        seconds = min(self._models.seconds, self._asker.left(), self._afford(estimate, request))
+        affordable = self._afford(estimate, request)
+        seconds = min(self._models.seconds, self._asker.left(), affordable)
         self._asked = request.model
         self._pen.noted(
             "requested",
@@ -204,7 +205,7 @@ class Conversation:
             self._pen.noted("submitted", {"key": key, "response": response}, self._thread)
             self._pen.barrier()
             crash_point(CrashPoint.SUBMISSION_SYNCED)
-            answer = await self._polled(client, response)
+            answer = await self._polled(client, response, affordable)
         self._models.calibrate(request, answer)
         return answer
 
@@ -216,15 +217,22 @@ class Conversation:
         self._begun, self._asked = time.monotonic(), request.model
         self._asker.tell("the answer that was asked for before the crash")
         try:
-            answer = await self._polled(self._models.client(), response)
+            answer = await self._polled(self._models.client(), response, self._affordable())
         except Failed as failed:
+            gone = failed.over or failed.error.code == "model-unknown"
+            if not gone and self._affordable() > time.monotonic() - self._begun:
+                # It may be there all the same: whoever goes on asks for it again, and pays nothing twice.
+                raise failed.error from None
             self._note_failure(failed, 0.0)
             return None
         self._take(answer, key, number, request)
         return answer
 
-    async def _polled(self, client: model.Client, response: str) -> Answer:
-        """Ask for a background response until it is there. It is cancelled where nobody will want it any more; not where we are killed."""
+    async def _polled(self, client: model.Client, response: str, affordable: float) -> Answer:
+        """Ask for a background response until it is there, for as many seconds as the budgets leave; it is asked for once at least.
+
+        It is cancelled where nobody will want it any more; not where we are killed. Raises Failed.
+        """
         delay = POLL_SECONDS
         try:
             while True:
@@ -234,19 +242,28 @@ class Conversation:
                         return answer
                 except Failed as failed:
                     # What cannot be fetched this time is not lost: to ask anew would be to pay twice.
-                    if not failed.again or self._asker.left() <= delay:
+                    if failed.over or not failed.again or self._asker.left() <= delay:
                         raise
                 if self._asker.left() <= delay:
                     raise Failed(_too_late())
-                await asyncio.sleep(delay)
+                left = affordable - (time.monotonic() - self._begun)
+                if left <= 0:
+                    # Another try is refused, by the budget and in its words.
+                    raise Failed(_too_late(), again=True)
+                await asyncio.sleep(min(delay, left))
                 delay = min(delay * 1.5, SLOWEST_POLL)
-        except (Failed, asyncio.CancelledError):
-            await client.cancel(response)
+        except (Failed, asyncio.CancelledError) as ended:
+            if not (isinstance(ended, Failed) and ended.over):
+                await client.cancel(response)
             raise
 
     def _afford(self, estimate: int, request: Request) -> float:
         """Seconds that the budgets leave for it. Raises BudgetReached."""
         return self._models.afford(self._pen.history.ledger, budgets.Asked(self._path, self._budget), request, estimate)
+
+    def _affordable(self) -> float:
+        """Seconds that the budgets leave for what was asked for already."""
+        return self._models.left_seconds(self._pen.history.ledger, budgets.Asked(self._path, self._budget))
 
     # What becomes of it.
 

@@ -169,6 +169,11 @@ def accounts(ledger: Ledger, run: Budget | None, asked: Asked, price: Price) -> 
     return [own] if run is None else [own, Account(run, spent(ledger.of(), price))]
 
 
+def left_seconds(ledger: Ledger, run: Budget | None, asked: Asked) -> float:
+    """Seconds that the budgets of the run and of the step leave to wait for models; infinite without a limit, never below 0."""
+    return min(each.left_seconds for each in accounts(ledger, run, asked, lambda _usage, _model: None))
+
+
 def afford(
     ledger: Ledger,
     run: Budget | None,

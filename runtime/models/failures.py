@@ -27,6 +27,8 @@ class Failed(Exception):
     """What it cost all the same, where the server says so."""
     sent: bool = True
     """Whether the server may have worked on it, and charge for it."""
+    over: bool = False
+    """Whether the response in the background itself has ended like this: whoever asks for it once more is told the same."""
 
     def __str__(self) -> str:
         """The error's message."""

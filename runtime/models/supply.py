@@ -94,6 +94,10 @@ class Supply:
         """Seconds that the budgets of the run and of the step leave for a request. Raises BudgetReached, UsageError ``price-unknown``."""
         return budgets.afford(ledger, self._budget, asked, request, estimate, self._chosen.prices, self._provider)
 
+    def left_seconds(self, ledger: Ledger, asked: budgets.Asked) -> float:
+        """Seconds that the budgets of the run and of the step leave to wait for an answer; infinite without a limit."""
+        return budgets.left_seconds(ledger, self._budget, asked)
+
     def dollars(self, usage: Usage | None, *names: str) -> str | None:
         """What it cost, as the log holds it, by the first of the model's names that has a price; None where nobody knows.
 

@@ -1,0 +1,269 @@
+"""Budgets of whole runs: where they stop one, what may go on then, and that what was really used never goes beyond them."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime import events, settings
+from runtime.models import tokens
+from runtime.testing import responses, scripted
+from tests import models
+from tests.rig import Rig
+
+NOTES = ["one", "two", "three", "four", "five"]
+
+LOOP = """
+version: 1
+name: Sort
+inputs:
+  notes: {type: list}
+nodes:
+  - id: each
+    type: iterate
+    over: "{{ inputs.notes }}"
+    as: note
+    key: "{{ note }}"
+    collect: "{{ kind }}"
+    nodes:
+      - {id: kind, type: cognition, instruction: Sort it., input: "{{ note }}", output: [a, b], max_output: 200}
+output: "{{ each }}"
+"""
+
+ONE = """
+version: 1
+name: One
+nodes:
+  - {id: kind, type: cognition, instruction: Sort it., input: tea, output: [a, b], max_output: 200MORE}
+output: "{{ kind }}"
+"""
+
+PRICES = {"test-model": {"input": 1, "output": 1}}
+FIT = scripted.text({"value": "a"}).using(input=100, output=150)
+UNFIT = scripted.text("Hm.").using(input=100, output=150)
+
+
+def budgeted(server: responses.Server, patch: pytest.MonkeyPatch, budget: str | None, **more: Any) -> settings.Settings:
+    """The settings of a run that asks the server, at a dollar for a million tokens."""
+    return models.asked_at(server, patch, budget=budget, prices=PRICES, **more)
+
+
+def paid(rig: Rig) -> int:
+    """How many requests brought an answer."""
+    return sum(row.status == "ok" and row.source == "model" for row in rig.history.ledger.rows)
+
+
+def reached(ended: events.RunEnded) -> dict[str, Any]:
+    """The evidence of a run that is out of budget."""
+    assert (ended.status, ended.exit) == ("out-of-budget", 5)
+    assert ended.error is not None
+    assert ended.error["code"] == "budget-reached"
+    return ended.error["evidence"]
+
+
+@pytest.mark.parametrize(
+    ("few", "stopped_after", "more"),
+    [("calls=2", 2, "calls=10"), ("tokens=900", 3, "tokens=10k"), ("money=0.0009usd", 3, "money=1usd")],
+    ids=["calls", "tokens", "money"],
+)
+async def test_a_run_stops_before_it_spends_too_much_and_goes_on_with_more(
+    few: str, stopped_after: int, more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step is named, what was paid is told; with a larger budget the rest is asked, and nothing a second time."""
+    with responses.serve([FIT] * 5, strict=True) as server:
+        rig = Rig(tmp_path, LOOP, inputs={"notes": NOTES}, chosen=budgeted(server, monkeypatch, few))
+        ended = await rig.start()
+        evidence = reached(ended)
+        assert (evidence["of"], f"{evidence['part']}={evidence['limit']}") == ("run", few)
+        assert ended.path is not None
+        assert ended.path.startswith("each[")
+        assert ended.path.endswith("/kind")
+        assert (len(server.asked), paid(rig)) == (stopped_after, stopped_after)
+        rig.chosen = budgeted(server, monkeypatch, more)
+        ended = await rig.resume()
+        assert (ended.status, ended.output) == ("passed", ["a"] * 5)
+        assert (len(server.asked), paid(rig)) == (5, 5)
+
+
+async def test_time_is_that_of_waiting_for_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that has waited for as long as it may asks no more, and goes on with more time; no answer is paid twice."""
+
+    def slow(asked: scripted.Asked) -> scripted.Scripted:
+        time.sleep(0.2)
+        return FIT
+
+    with responses.serve(slow) as server:
+        rig = Rig(tmp_path, LOOP, inputs={"notes": NOTES}, chosen=budgeted(server, monkeypatch, "time=0.5s"))
+        assert reached(await rig.start())["part"] == "time"
+        first = paid(rig)
+        assert first < 5
+        assert sum(row.seconds for row in rig.history.ledger.rows) >= 0.499
+        rig.chosen = budgeted(server, monkeypatch, "time=10m")
+        assert (await rig.resume()).output == ["a"] * 5
+        assert paid(rig) == 5
+        assert server.problems == []
+
+
+async def test_a_background_answer_is_waited_for_no_longer_than_the_budget_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time limits the polling too: the response is cancelled at the server, and the run is out of budget."""
+    with responses.serve([FIT.in_background(seconds=3600)], strict=True) as server:
+        rig = Rig(
+            tmp_path, ONE.replace("MORE", ""), chosen=budgeted(server, monkeypatch, "time=0.3s", model_background=True)
+        )
+        assert reached(await rig.start())["part"] == "time"
+        assert [each.path.rpartition("/")[2] for each in server.requests if each.method == "POST"] == [
+            "responses",
+            "cancel",
+        ]
+
+
+async def test_a_step_has_a_budget_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stops the step however much the run has left, and says that it is the step's."""
+    text = ONE.replace("MORE", ", budget: {calls: 2}")
+    with responses.serve([UNFIT, UNFIT, FIT], strict=True) as server:
+        rig = Rig(tmp_path, text, chosen=budgeted(server, monkeypatch, "calls=1000"))
+        evidence = reached(await rig.start())
+        assert (evidence["of"], evidence["part"], evidence["limit"]) == ("step", "calls", "2")
+        assert reached(await rig.resume())["of"] == "step"
+        assert len(server.asked) == 2
+        ended = await rig.resume_changed(text.replace("calls: 2", "calls: 3"))
+        assert ended.output == "a"
+        assert len(server.asked) == 3
+
+
+async def test_a_step_without_a_budget_has_the_default_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attempts and tries without end come to an end: twenty requests."""
+    text = ONE.replace("MORE", ", retry: {attempts: 10, delay: 0}")
+    with responses.serve(lambda _: scripted.rate_limited(milliseconds=0)) as server:
+        rig = Rig(tmp_path, text, chosen=budgeted(server, monkeypatch, None))
+        evidence = reached(await rig.start())
+        assert (evidence["of"], evidence["budget"]) == ("step", "tokens=100k,calls=20,time=10m")
+        assert len(server.asked) == 20
+
+
+CATCHING = {
+    "on_error": ONE.replace("MORE", ", on_error: continue, retry: {attempts: 2, delay: 0}").partition('output: "')[0],
+    "each_error": LOOP.replace('key: "{{ note }}"', 'key: "{{ note }}"\n    each_error: continue'),
+    "handle": """
+version: 1
+name: Caught
+nodes:
+  - id: guarded
+    type: handle
+    try:
+      - {id: kind, type: cognition, instruction: Sort it., input: tea, output: [a, b]}
+    catch:
+      - {id: told, type: transform, expr: "{{ error.code }}"}
+""",
+}
+
+
+@pytest.mark.parametrize("name", CATCHING)
+async def test_nothing_catches_a_budget(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was granted is not to be had by another way: the run stops, whatever its author provides for."""
+    with responses.serve([]) as server:
+        rig = Rig(tmp_path, CATCHING[name], inputs={"notes": NOTES}, chosen=budgeted(server, monkeypatch, "tokens=100"))
+        reached(await rig.start())
+        assert server.asked == []
+    assert "guarded/catch/told" not in rig.history.attempts
+
+
+async def test_retry_makes_attempts_with_conversations_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An attempt that the model failed is followed by another one, with another thread; the budget goes on from the first."""
+    text = ONE.replace("MORE", ", budget: {calls: 4}, retry: {attempts: 2, delay: 0}")
+    with responses.serve([UNFIT] * 3 + [FIT], strict=True) as server:
+        rig = Rig(tmp_path, text, chosen=budgeted(server, monkeypatch, None))
+        assert (await rig.start()).output == "a"
+        assert [len(each.items) for each in server.asked] == [1, 3, 5, 1]
+    assert rig.calls("kind") == ["error", "ok"]
+    assert len({row.thread for row in rig.history.ledger.rows}) == 2
+
+
+LATE = {
+    "hang": (scripted.hang(), {}),
+    "wait that is asked for": (scripted.rate_limited(30), {}),
+    "background": (FIT.in_background(seconds=3600), {"model_background": True}),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+async def test_the_timeout_of_a_node_bounds_everything(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waiting, polling and the time between tries: none goes on when the attempt's time is over, and the run says why it failed."""
+    answer, more = LATE[name]
+    with responses.serve(lambda _: answer) as server:
+        rig = Rig(tmp_path, ONE.replace("MORE", ", timeout: 1"), chosen=budgeted(server, monkeypatch, None, **more))
+        begun = time.monotonic()
+        ended = await rig.start()
+        assert time.monotonic() - begun < 25
+        assert server.problems == []
+    assert ended.status == "failed"
+    assert ended.error is not None
+    assert ended.error["code"] in ("model-timeout", "model-rate-limited")
+
+
+# What was really used.
+
+ERROR = 0.05
+"""By how much of a request's input its estimate may be too low."""
+
+
+def counted(factor: float) -> Callable[[str], int]:
+    """A server that counts ``factor`` times as many tokens as we do."""
+    return lambda text: int(tokens.count(text) * factor)
+
+
+def really_used(server: responses.Server) -> int:
+    """The tokens of all responses that came to their end, by what the server sent."""
+    total = 0
+    for each in server.asked:
+        events_sent = [line[6:] for line in each.sent.decode().splitlines() if line.startswith("data: ")]
+        ends = [json.loads(text) for text in events_sent if '"usage"' in text]
+        usages = [end["response"]["usage"] for end in ends if end.get("response", {}).get("usage")]
+        total += sum(usage["total_tokens"] for usage in usages[-1:])
+    return total
+
+
+def drawn(chance: random.Random) -> scripted.Scripted:
+    """An answer of any length that is allowed, or a fault."""
+    said = scripted.text({"value": chance.choice("ab")})
+    ramble = scripted.thought("so " * chance.randint(1, 25)) + said
+    again = scripted.rate_limited(milliseconds=0)
+    return chance.choice([said, ramble, ramble, scripted.text("no " * chance.randint(1, 30)), again, scripted.cut("{")])
+
+
+async def bounded(chance: random.Random, folder: Path, patch: pytest.MonkeyPatch) -> tuple[int, int, int, int]:
+    """A run with a budget: what it might use, what it used, the error that is allowed, and how many requests there were."""
+    factor, limit = chance.choice([0.3, 1.0, 1 + ERROR, 1 + ERROR]), chance.randint(400, 3000)
+    notes = [" ".join(chance.choices(NOTES, k=chance.randint(1, 400))) + str(number) for number in range(6)]
+    script = [drawn(chance) for _ in range(200)]
+    with responses.serve(script, tokens=counted(factor)) as server:
+        # Short answers: what they leave of their limit must not hide what an input had too much.
+        text = LOOP.replace("max_output: 200", "max_output: 40")
+        rig = Rig(folder, text, inputs={"notes": notes}, chosen=budgeted(server, patch, f"tokens={limit}"))
+        ended = await rig.start()
+        assert ended.status == "out-of-budget" or really_used(server) <= limit, ended
+        assert server.problems == []
+        largest = max((row.estimate for row in rig.history.ledger.rows), default=0)
+        return limit, really_used(server), int(largest * ERROR) + 1, len(server.asked)
+
+
+async def test_what_is_really_used_never_exceeds_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever models say, at whatever length, by servers that count up to 5 % more than we do: no more than that error of one request's input."""
+    seed = random.randrange(10**6)
+    chance = random.Random(seed)
+    runs = [await bounded(chance, tmp_path / str(number), monkeypatch) for number in range(12)]
+    assert [each for each in runs if each[1] > each[0] + each[2]] == [], f"seed {seed}"
+    # A budget that lets nobody through holds as well, and proves nothing.
+    assert sum(each[3] for each in runs) > 12, f"seed {seed}"
