@@ -250,7 +250,13 @@ def _import_all() -> None:
 
     for command in table.OWN:
         command.load()
-    for module in ("runtime.browser.launching", "runtime.language.workflow", "runtime.running", "playwright.async_api"):
+    for module in (
+        "runtime.browser.launching",
+        "runtime.language.workflow",
+        "runtime.model",
+        "runtime.running",
+        "playwright.async_api",
+    ):
         importlib.import_module(module)
 
 
