@@ -54,15 +54,17 @@ def run_files(project: Project, files: Sequence[str], shop: Shop, *options: str,
     return [each["output"] for each in json.loads(ended.stdout)["runs"]]
 
 
-def run_thrice(project: Project, name: str, shop: Shop) -> list[Any]:
+def run_thrice(project: Project, name: str, shop: Shop, *options: str) -> list[Any]:
     """What an example prints when one command runs it three times in a row, each run in a browser context of its own."""
     text = (project.folder / "workflows" / f"{name}.yaml").read_text()
     files = [f"workflows/{name}_{number}.yaml" for number in range(3)]
-    for file in files:
+    for number, file in enumerate(files):
         project.write(file, text)
+        if (cassette := project.folder / "workflows" / "cassettes" / f"{name}.json").is_file():
+            shutil.copy(cassette, cassette.with_name(f"{name}_{number}.json"))
     project.environment[one_browser.VARIABLE] = "yes"
     try:
-        return run_files(project, files, shop, "--browser=shared")
+        return run_files(project, files, shop, "--browser=shared", *options)
     finally:
         del project.environment[one_browser.VARIABLE]
 
@@ -81,6 +83,16 @@ def test_triage_orders(project: Project, shop: Shop) -> None:
     said = {"approve": "approved", "hold": "held", "escalate": "escalated"}
     assert all(number in first[said[detail["decision"]]] for number, detail in decisions.items())
     assert decisions["1003"]["note"] == "Ships to Portugal, the card is from Sweden."
+
+
+def test_sort_messages(project: Project, shop: Shop) -> None:
+    """Each message is given to one queue, as the cassette has it; then none is left, and no model is wanted."""
+    first, *later = run_thrice(project, "sort_messages", shop, "--model-calls=replay")
+    assert (first["queues"], first["urgent"]) == (["Delivery", "General", "Invoices", "Refunds"], ["1001"])
+    assert first["report"].startswith("Order 1001 must be found before Saturday")
+    assert later == [{"queues": [], "urgent": [], "sorted": [], "report": "Nothing came in."}] * 2
+    given = [{"order": row["subject"], **row["detail"]} for row in shop.ledger("assignment")]
+    assert [{name: each[name] for name in first["sorted"][0]} for each in given] == first["sorted"]
 
 
 def test_refund_order(project: Project, shop: Shop) -> None:

@@ -1,0 +1,318 @@
+"""Cassettes with the command: the example's, recorded again to its bytes and played with no way to a model; and what misses, what does not, what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.testing import responses, scripted
+from tests.command import Project
+from tests.shop_process import Shop
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 180.0
+TOKEN = "sesame-open-1"
+
+FLOW = """
+version: 1
+inputs:
+  rows: {type: list, default: [{number: "1", note: tea}, {number: "2", note: milk}]}
+  seen: {type: string, default: "2026-03-01T10:15:00Z"}
+  ticket: {type: string, default: 0b8f7c1e-3d0a-4a5e-9d2b-6f1a2b3c4d5e}
+secrets: [TOKEN]
+nodes:
+  - id: each
+    type: iterate
+    over: "{{ inputs.rows }}"
+    as: row
+    key: "{{ row.number }}"
+    nodes:
+      - id: kind
+        type: cognition
+        instruction: Sort it.
+        input: {row: "{{ row }}", seen: "{{ inputs.seen }}", ticket: "{{ inputs.ticket }}"}
+        output: {kind: [drink, food], why: string}
+output: "{{ each }}"
+"""
+
+
+def model(asked: scripted.Asked) -> scripted.Scripted:
+    """Says why in words of the row, and names the ticket."""
+    question = json.loads(asked.newest)
+    return scripted.text({"kind": "drink", "why": f"{question['row']['note']}, ticket {question['ticket']}"})
+
+
+def project_in(folder: Path, **settings: str) -> Project:
+    """A project with the workflow, and no way to a model."""
+    project = Project(folder, TOKEN=TOKEN, **settings)
+    project.write("sort.yaml", FLOW)
+    return project
+
+
+def asking(project: Project, server: responses.Server) -> Project:
+    """The project, with the server for its models."""
+    project.environment |= {
+        "RUNOPS_MODEL": "test-model",
+        "RUNOPS_MODEL_BASE_URL": server.url,
+        "RUNOPS_MODEL_KEY": server.key,
+        "RUNOPS_MODEL_PROFILE": "openai",
+    }
+    return project
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The workflow's cassette, by the command and the real client."""
+    folder = tmp_path_factory.mktemp("recorded")
+    with responses.serve(model, strict=True) as server:
+        done = asking(project_in(folder), server).runops("run", "sort.yaml", "--model-calls", "record")
+    assert done.returncode == 0, done.stderr
+    assert "recorded in cassettes/sort.json" in done.stderr
+    return (folder / "cassettes" / "sort.json").read_bytes()
+
+
+@pytest.fixture
+def project(tmp_path: Path, recorded: bytes) -> Project:
+    """A project with the workflow and its cassette, and no way to a model."""
+    (tmp_path / "cassettes").mkdir()
+    (tmp_path / "cassettes" / "sort.json").write_bytes(recorded)
+    return project_in(tmp_path)
+
+
+def replay(project: Project, *more: str) -> dict[str, Any]:
+    """How a run ended whose models are the cassette, as programs are told it."""
+    ended = project.runops("run", "sort.yaml", "--model-calls", "replay", "--json", *more)
+    (run,) = json.loads(ended.stdout)["runs"]
+    assert ended.returncode == run["exit"]
+    return run
+
+
+# The example
+
+
+def test_the_example_is_recorded_again_to_the_same_bytes() -> None:
+    """The script that has recorded it finds the same bytes: with the real command, browser, shop and client, another port, other ids and times."""
+    command = [sys.executable, str(ROOT / "scripts" / "record_cassettes.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+GUARD = """
+import os
+import sys
+
+GUARDED, REFUSED = os.environ["GUARD_FILE"], os.environ.get("GUARD_REFUSES")
+
+
+def tell(said):
+    with open(GUARDED, "a") as file:
+        print(said, file=file)
+
+
+def hook(event, args):
+    if event == "import" and args[0].partition(".")[0] == "openai":
+        said = "import openai"
+    elif event == "socket.connect" and isinstance(args[1], tuple):
+        said = f"connect {args[1][0]} {args[1][1]}"
+    elif event == "socket.getaddrinfo":
+        said = f"look up {args[0]}"
+    else:
+        return
+    tell(said)
+    if REFUSED is not None and (event != "socket.connect" or str(args[1][1]) == REFUSED or args[1][0] != "127.0.0.1"):
+        raise PermissionError(said)
+
+
+sys.addaudithook(hook)
+tell("guarded")
+"""
+"""Tells of every way out of a Python process, and closes all but those on this machine that are no model's."""
+
+
+def guard(project: Project, model_port: int | None) -> Path:
+    """Have the project's commands guarded, and closed but for loopback where the model's port is given; where the guard writes."""
+    folder = project.folder / "guard"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(GUARD)
+    # Python reads the guard as it starts, so no command may be forked from one that has started: LC_ALL prevents it.
+    project.environment |= {"PYTHONPATH": str(folder), "GUARD_FILE": str(folder / "told"), "LC_ALL": "C.UTF-8"}
+    if model_port is not None:
+        project.environment["GUARD_REFUSES"] = str(model_port)
+    return folder / "told"
+
+
+def test_the_example_is_played_with_no_way_to_a_model(tmp_path: Path) -> None:
+    """Without key or model, with sockets closed but for browser and shop: every message goes to its queue once, and nobody so much as loads the client."""
+    shutil.copytree(ROOT / "workflows", tmp_path / "workflows", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    project = Project(tmp_path, SHOP_PASSWORD="correct-horse")
+    with Shop.start(tmp_path) as shop, socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        told = guard(project, port)
+        project.environment |= dict.fromkeys(
+            ("OPENAI_BASE_URL", "RUNOPS_MODEL_BASE_URL"), f"http://127.0.0.1:{port}/v1"
+        )
+        done = project.runops(
+            "run",
+            "workflows/sort_messages.yaml",
+            "--model-calls",
+            "replay",
+            f"--input=base_url={shop.url}",
+            seconds=SECONDS,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "guarded" in told.read_text()
+        assert "8 requests" in done.stderr
+        assert "nothing paid" in done.stderr
+        given = {row["subject"]: row["detail"] for row in shop.ledger("assignment")}
+        assert len(given) == len(shop.ledger("assignment")) == 5
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+    queues = {"1001": "Delivery", "1003": "Refunds", "1004": "Refunds", "1006": "General", "1008": "Invoices"}
+    assert {number: detail["queue"] for number, detail in given.items()} == queues
+    assert [number for number, detail in given.items() if detail["urgent"]] == ["1001"]
+    assert given["1003"]["note"].endswith("The customer wants 24.8 of 338.57 back.")
+    lines = set(told.read_text().splitlines()) - {"guarded"}
+    assert [each for each in lines if not each.startswith("connect 127.0.0.1 ") or each.endswith(f" {port}")] == []
+
+
+def test_the_guard_sees_a_model_that_is_asked(tmp_path: Path) -> None:
+    """The control: of a run that does ask one, the guard tells the client and the connection."""
+    project = project_in(tmp_path)
+    told = guard(project, None)
+    with responses.serve(model, strict=True) as server:
+        done = asking(project, server).runops("run", "sort.yaml")
+        assert done.returncode == 0, done.stderr
+        port = server.url.split(":")[2].split("/")[0]
+    assert {"import openai", f"connect 127.0.0.1 {port}"} <= set(told.read_text().splitlines())
+
+
+def test_frozen_refuses_before_a_browser_starts(tmp_path: Path) -> None:
+    """Exit 2 with the node and its place; no browser was started, no run begun. The control starts the stand-in."""
+    shutil.copytree(ROOT / "workflows", tmp_path / "workflows", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    browser, started = tmp_path / "browser", tmp_path / "started"
+    browser.write_text(f"#!/bin/sh\n: > {started}\nexit 1\n")
+    browser.chmod(0o755)
+    project = Project(tmp_path, SHOP_PASSWORD="correct-horse")
+    project.environment["RUNOPS_BROWSER"] = str(browser)
+    line = (tmp_path / "workflows" / "sort_messages.yaml").read_text().split("\n").index("      - id: wish") + 1
+    done = project.runops("run", "workflows/sort_messages.yaml", "--frozen")
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        f"error[model-node-frozen]: workflows/sort_messages.yaml:{line}:9: the node `wish` (cognition) asks a model"
+    )
+    assert not started.exists()
+    assert project.runs() == []
+    control = project.runops("run", "workflows/sort_messages.yaml", "--model-calls", "replay")
+    assert control.returncode == 3
+    assert started.exists()
+
+
+# What misses, and what does not
+
+
+MISSES: dict[str, tuple[dict[str, str], str, str, list[str]]] = {
+    "a word of the instruction": (
+        {"Sort it.": "Judge it."},
+        "each[#1]/kind",
+        "instruction",
+        ["- Sort it.", "+ Judge it."],
+    ),
+    "a field of the schema": (
+        {"why: string": "reason: string"},
+        "each[#1]/kind",
+        "schema.properties.why, schema.properties.reason, schema.required[1]",
+        ['- "why"', '+ "reason"'],
+    ),
+    "an input row": ({"note: milk": "note: beer"}, "each[#2]/kind", "message 1", ['"note": "milk"', '"note": "beer"']),
+    "the model": (
+        {"input: {row": "model: other-model\n        input: {row"},
+        "each[#1]/kind",
+        "model",
+        ["- test-model", "+ other-model"],
+    ),
+    "the order of two requests": (
+        {'{number: "1", note: tea}, {number: "2", note: milk}': '{number: "2", note: milk}, {number: "1", note: tea}'},
+        "each[#2]/kind",
+        "step, message 1",
+        ["- each[#1]/kind", "+ each[#2]/kind"],
+    ),
+}
+"""What is changed in the file; the step that misses, the parts that differ, and lines of the difference."""
+
+
+@pytest.mark.parametrize("name", MISSES)
+def test_what_is_asked_otherwise_misses(project: Project, name: str) -> None:
+    """The run fails with exit 1 at the step that asks otherwise; the error names it, and shows what was recorded and what is asked."""
+    changed, step, parts, lines = MISSES[name]
+    text = FLOW
+    for old, new in changed.items():
+        assert old in text
+        text = text.replace(old, new)
+    project.write("sort.yaml", text)
+    run = replay(project)
+    error = run["error"]
+    assert (run["exit"], error["code"]) == (1, "cassette-miss")
+    assert error["message"].startswith(f"step {step} asks its model what the cassette does not have: ")
+    assert error["evidence"]["differs"] == parts
+    assert [each for each in lines if each not in error["evidence"]["difference"]] == []
+    assert error["mend"].endswith("runops run sort.yaml --model-calls record")
+
+
+def test_what_means_nothing_does_not_miss(project: Project) -> None:
+    """Another time stamp, another id, another secret: the same answers, and they speak of the id of this run."""
+    ours, theirs = "0b8f7c1e-3d0a-4a5e-9d2b-6f1a2b3c4d5e", "11111111-2222-4333-8444-555555555555"
+    assert [each["why"] for each in replay(project)["output"]] == [f"tea, ticket {ours}", f"milk, ticket {ours}"]
+    project.environment["TOKEN"] = "another-secret-2"
+    later = replay(project, "--input=seen=2031-12-24 18:00:00+01:00", f"--input=ticket={theirs}")
+    assert [each["why"] for each in later["output"]] == [f"tea, ticket {theirs}", f"milk, ticket {theirs}"]
+
+
+# What is refused, and what goes on
+
+
+def test_a_cassette_with_a_secret_in_it_is_not_written(project: Project, recorded: bytes) -> None:
+    """A model that says a secret: exit 2 names step and secret and not its value, and the cassette that was there has its bytes."""
+    with responses.serve([scripted.text({"kind": "food", "why": f"it says {TOKEN}"})] * 2, strict=True) as server:
+        done = asking(project, server).runops("run", "sort.yaml", "--model-calls", "record")
+    assert done.returncode == 2
+    assert "cassette-secret" in done.stderr
+    assert "the secret TOKEN stands in what step each[#1]/kind and its model said" in done.stderr
+    assert TOKEN not in done.stderr + done.stdout
+    assert [each.name for each in (project.folder / "cassettes").iterdir()] == ["sort.json"]
+    assert (project.folder / "cassettes" / "sort.json").read_bytes() == recorded
+
+
+def test_a_recording_that_was_killed_goes_on(tmp_path: Path, recorded: bytes) -> None:
+    """Killed (-9) while the second request is on its way and resumed with `--model-calls record`, the cassette has the bytes of one that nobody killed."""
+    came, gate = threading.Event(), threading.Event()
+
+    def says(asked: scripted.Asked) -> scripted.Scripted:
+        said = model(asked)
+        assert isinstance(said, scripted.Answer)
+        if asked.number != 2:
+            return said
+        came.set()
+        return said.held(gate)
+
+    with responses.serve(says) as server:
+        project = asking(project_in(tmp_path), server)
+        with project.start("run", "sort.yaml", "--model-calls", "record") as engine:
+            assert came.wait(SECONDS)
+            engine.send_signal(signal.SIGKILL)
+            engine.communicate()
+        gate.set()
+        assert not (tmp_path / "cassettes").exists()
+        resumed = project.runops("resume", "last", "--model-calls", "record")
+        assert resumed.returncode == 0, resumed.stderr
+        assert len(server.asked) == 3
+    assert (tmp_path / "cassettes" / "sort.json").read_bytes() == recorded
