@@ -97,13 +97,16 @@ class Client:
             async with asyncio.timeout(CANCEL_SECONDS):
                 await self._client.responses.cancel(response)
 
-    async def models(self, seconds: float) -> list[str]:
-        """The names of the models that the server has, sorted. Raises Failed, also where it lists none."""
+    async def models(self, seconds: float) -> dict[str, str | None]:
+        """The models that the server has, sorted by name, each with the date on which it is shut down, where the server says one.
+
+        Raises Failed, also where it lists none.
+        """
         async with self._failing(seconds, _Heard()):
             # The client's own list ends in an AttributeError where the answer is no object.
             raw = await self._client.models.with_raw_response.list()
             text = raw.http_response.text
-            return sorted(_names(text) or _nonsense(text))
+            return dict(sorted((_listed(text) or _nonsense(text)).items()))
 
     async def close(self) -> None:
         """End the connections."""
@@ -232,6 +235,7 @@ class Client:
                 )
             case _ if status == 404 or code == "model_not_found":
                 mend = "set `model` to one that the server has; `runops doctor --model` lists them"
+                mend += "" if code == "model_not_found" else ". Or mend `model_base_url`: it usually ends with /v1"
                 return Failed(
                     because(SetupError, "model-unknown", "the server does not know the model, or the address", mend),
                     sent=False,
@@ -279,18 +283,19 @@ def in_words(schema: Mapping[str, Json]) -> str:
 
 class _Named(pydantic.BaseModel):
     id: str
+    shutdown_date: str | None = None
 
 
 class _Listed(pydantic.BaseModel):
     data: list[_Named]
 
 
-def _names(text: str) -> list[str]:
-    """The names in a list of models; none where it is no such list."""
+def _listed(text: str) -> dict[str, str | None]:
+    """What stands in a list of models; nothing where it is no such list."""
     try:
-        return [each.id for each in _Listed.model_validate_json(text).data]
+        return {each.id: each.shutdown_date for each in _Listed.model_validate_json(text).data}
     except pydantic.ValidationError:
-        return []
+        return {}
 
 
 def _response(found: object) -> responses.Response:

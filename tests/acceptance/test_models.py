@@ -1,0 +1,303 @@
+"""Models in runs of the real command: interrupted while they are asked, set up wrongly, out of budget."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.testing import responses, scripted
+from tests.command import TIMEOUT, Project
+from tests.site import Site, serve
+
+ONE = """
+version: 1
+nodes:
+  - {id: kind, type: cognition, instruction: Sort it., input: tea, output: string}
+output: "{{ kind }}"
+"""
+TWO = """
+version: 1
+nodes:
+  - {id: first, type: cognition, instruction: Sort it., input: tea, output: string}
+  - {id: second, type: cognition, instruction: Sort it., input: milk, output: string}
+output: "{{ second }}"
+"""
+ASK = """
+version: 1
+nodes:
+  - {id: who, type: context, ask: {name: {question: "Who?"}}}
+"""
+SAID = scripted.text({"value": "drink"}).using(input=1000, output=200)
+PRICES = json.dumps({"test-model": {"input": 1, "output": 1}})
+KEY = "sk-a-key-that-nobody-may-ever-see-0123456789"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project with workflows that ask a model, and none to ask."""
+    project = Project(tmp_path)
+    for name, text in (("one", ONE), ("two", TWO), ("ask", ASK)):
+        project.write(f"{name}.yaml", text)
+    return project
+
+
+def ask_at(project: Project, server: responses.Server, **settings: str) -> None:
+    """Have the project ask the fake server."""
+    project.environment |= {
+        "RUNOPS_MODEL": "test-model",
+        "RUNOPS_MODEL_BASE_URL": server.url,
+        "RUNOPS_MODEL_KEY": server.key,
+        "RUNOPS_MODEL_PROFILE": "openai",
+        "RUNOPS_PRICES": PRICES,
+        **settings,
+    }
+
+
+def until(happened: Callable[[], object], what: str) -> None:
+    """Wait for what must come true."""
+    end = time.monotonic() + TIMEOUT
+    while not happened():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def polls(server: responses.Server) -> int:
+    """How often a background response was asked for."""
+    return sum(each.method == "GET" for each in server.requests)
+
+
+def costs(project: Project) -> list[dict[str, Any]]:
+    """The ledger, as SQL has it."""
+    return json.loads(project.runops("query", "select * from costs order by line", "--json").stdout)["rows"]
+
+
+def told_by(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """What ``--json`` tells of each run."""
+    told = json.loads(done.stdout)
+    return told.get("runs", [told])
+
+
+# Interrupted while a model is asked.
+
+
+def test_a_background_answer_outlives_the_command(project: Project) -> None:
+    """Killed while it polls; the run that goes on fetches the same response: one request to the model in all, paid once."""
+    gate = threading.Event()
+    with responses.serve([SAID.held(gate)], strict=True) as server:
+        ask_at(project, server, RUNOPS_MODEL_BACKGROUND="true")
+        with project.start("run", "one.yaml") as run:
+            until(lambda: polls(server), "it never polls")
+            run.kill()
+        gate.set()
+        done = project.runops("resume", "last")
+        assert (done.returncode, done.stdout) == (0, "drink\n")
+        assert len(server.asked) == 1
+    (row,) = costs(project)
+    assert (row["status"], row["response"], row["input_tokens"]) == ("ok", "resp_0001", 1000)
+
+
+def test_what_cannot_be_fetched_for_now_is_not_paid_again(project: Project) -> None:
+    """A resume with a key that is refused leaves the response where it is: the next one fetches it."""
+    gate = threading.Event()
+    with responses.serve([SAID.held(gate)], strict=True) as server:
+        ask_at(project, server, RUNOPS_MODEL_BACKGROUND="true")
+        with project.start("run", "one.yaml") as run:
+            until(lambda: polls(server), "it never polls")
+            run.kill()
+        gate.set()
+        project.environment["RUNOPS_MODEL_KEY"] = KEY
+        assert project.runops("resume", "last").returncode == 3
+        project.environment["RUNOPS_MODEL_KEY"] = server.key
+        assert project.runops("resume", "last").stdout == "drink\n"
+        assert len(server.asked) == 1
+    assert [each["status"] for each in costs(project)] == ["ok"]
+
+
+def test_ctrl_c_cancels_what_is_worked_on_in_the_background(project: Project) -> None:
+    """The server is told to stop, and whoever goes on asks anew."""
+    with responses.serve([SAID.held(threading.Event()), SAID], strict=True) as server:
+        ask_at(project, server, RUNOPS_MODEL_BACKGROUND="true")
+        with project.start("run", "one.yaml") as run:
+            until(lambda: polls(server), "it never polls")
+            run.send_signal(signal.SIGINT)
+            assert run.wait(TIMEOUT) == 130
+        assert [each.path.rpartition("/")[2] for each in server.requests if each.method == "POST"] == [
+            "responses",
+            "cancel",
+        ]
+        assert project.runops("resume", "last").stdout == "drink\n"
+        assert len(server.asked) == 2
+
+
+def test_ctrl_c_while_a_model_answers(project: Project) -> None:
+    """The run ends in good order; the ledger has the request as one of which nobody knows, and a resume asks again."""
+    with responses.serve([scripted.hang(), SAID], strict=True) as server:
+        ask_at(project, server)
+        with project.start("run", "one.yaml") as run:
+            server.wait(1, TIMEOUT)
+            run.send_signal(signal.SIGINT)
+            assert run.wait(TIMEOUT) == 130
+        assert [each["status"] for each in costs(project)] == ["open"]
+        assert project.runops("resume", "last").stdout == "drink\n"
+        assert len(server.asked) == 2
+    assert [each["status"] for each in costs(project)] == ["open", "ok"]
+
+
+# Out of budget.
+
+
+def test_a_run_out_of_budget_waits_for_more(project: Project) -> None:
+    """Without more, a resume does nothing and says the same; with more it goes on, and what was paid is not paid again."""
+    with responses.serve([SAID, SAID], strict=True) as server:
+        ask_at(project, server)
+        stopped = project.runops("run", "two.yaml", "--budget", "calls=1", "--json")
+        assert stopped.returncode == 5
+        (told,) = told_by(stopped)
+        assert (told["status"], told["path"], told["costs"]["paid"]) == ("out-of-budget", "second", 1)
+        (log,) = project.folder.glob(".runops/conversations/*.jsonl")
+        before = log.read_bytes()
+        for more in ((), ("--budget", "calls=1")):
+            again = project.runops("resume", "last", "--json", *more)
+            assert (again.returncode, told_by(again)[0]["status"]) == (5, "out-of-budget")
+        assert log.read_bytes() == before
+        done = project.runops("resume", "last", "--budget", "calls=10")
+        assert (done.returncode, done.stdout) == (0, "drink\n")
+        assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("budget", "prices", "code", "said"),
+    [
+        ("money=1usd", "{}", "price-unknown", "[tool.runops.prices]"),
+        ("money=1eur", PRICES, "bad-budget", "0.50usd"),
+        ("calls=2,beer=3", PRICES, "bad-budget", "money=0.50usd,tokens=200k,calls=40,time=5m"),
+    ],
+)
+def test_a_budget_that_cannot_be_kept_is_refused(
+    budget: str, prices: str, code: str, said: str, project: Project
+) -> None:
+    """Exit 2 before there is a run, with what to write in its place."""
+    with responses.serve([]) as server:
+        ask_at(project, server, RUNOPS_PRICES=prices, RUNOPS_MODEL_PROFILE="vllm")
+        done = project.runops("run", "one.yaml", "--budget", budget)
+        assert server.requests == []
+    assert done.returncode == 2
+    assert code in done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert project.runs() == []
+
+
+def test_several_files_end_with_the_worst_of_their_ends(project: Project) -> None:
+    """A budget that is used up is worse than a question; each run tells what it cost, and a failure is worse than both."""
+    with responses.serve([SAID, SAID, scripted.quota()]) as server:
+        ask_at(project, server)
+        done = project.runops("run", "ask.yaml", "two.yaml", "one.yaml", "--budget", "calls=1", "--json")
+        assert done.returncode == 5
+        runs = {Path(each["file"]).stem: each for each in told_by(done)}
+        assert {name: each["status"] for name, each in runs.items()} == {
+            "ask": "paused",
+            "two": "out-of-budget",
+            "one": "passed",
+        }
+        assert [runs[name]["costs"] and runs[name]["costs"]["dollars"] for name in ("ask", "two", "one")] == [
+            None,
+            "0.0012",
+            "0.0012",
+        ]
+        failing = project.runops("run", "one.yaml", "ask.yaml", "--fail-fast", "--json")
+        assert failing.returncode == 1
+        assert [each["status"] for each in told_by(failing)] == ["failed", "not-begun"]
+
+
+# Set up wrongly.
+
+
+@pytest.fixture
+def closed() -> Iterator[int]:
+    """A port at which nobody listens, and at which nobody else begins to."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+WRONG = {
+    "no model": ({"RUNOPS_MODEL": ""}, 3, "model-unset", "RUNOPS_MODEL"),
+    "no key": (
+        {"RUNOPS_MODEL_KEY": "", "RUNOPS_MODEL_BASE_URL": "http://models.test/v1"},
+        3,
+        "model-key-missing",
+        ".env",
+    ),
+    "wrong key": ({"RUNOPS_MODEL_KEY": KEY}, 3, "model-key-refused", "RUNOPS_MODEL_KEY"),
+    "key that no header holds": ({"RUNOPS_MODEL_KEY": f"{KEY}é"}, 3, "model-key-refused", "RUNOPS_MODEL_KEY"),
+    "unknown model": ({"RUNOPS_MODEL": "old-model"}, 3, "model-unknown", "doctor --model"),
+    "wrong address": ({"RUNOPS_MODEL_BASE_URL": "{origin}/v2"}, 3, "model-unknown", "/v1"),
+    "nobody there": (
+        {"RUNOPS_MODEL_BASE_URL": "http://127.0.0.1:{closed}/v1"},
+        1,
+        "model-unreachable",
+        "model_base_url",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_setting_says_what_to_set(name: str, closed: int, project: Project) -> None:
+    """Who must act, what is wrong and what to do, in a few lines; the key stands in nothing that is shown or kept."""
+    settings, code, error, mend = WRONG[name]
+    with responses.serve([], models=("test-model",)) as server:
+        ask_at(project, server)
+        origin = server.url.removesuffix("/v1")
+        filled = {each: text.format(origin=origin, closed=closed) for each, text in settings.items()}
+        project.environment |= filled
+        project.write("one.yaml", ONE.replace("output: string", "output: string, timeout: 30"))
+        done = project.runops("run", "one.yaml")
+        shown = [done.stdout, done.stderr, project.runops("show", "last", "--json").stdout]
+    assert done.returncode == code, done.stderr
+    assert error in done.stderr
+    assert mend in done.stderr
+    assert "Traceback" not in done.stderr
+    kept = [each.read_bytes().decode(errors="replace") for each in project.folder.rglob("*") if each.is_file()]
+    assert not any(KEY in text or server.key in text for text in (*shown, *kept))
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A site of one's own."""
+    with serve() as started:
+        yield started
+
+
+def test_the_key_in_a_page_is_shown_nowhere(site: Site, project: Project) -> None:
+    """A page that shows the model's key cannot bring it into the log, the output or a request."""
+    address = site.page("/", f"<p id=seen>the key is {KEY}</p>")
+    project.write(
+        "page.yaml",
+        f"""
+version: 1
+nodes:
+  - {{id: open, type: browser_action, action: goto, url: "{address}"}}
+  - {{id: seen, type: browser_query, query: text, target: {{css: "#seen"}}}}
+  - {{id: told, type: transform, expr: "{{{{ seen | upper | lower }}}}"}}
+  - {{id: kind, type: cognition, instruction: Sort it., input: "{{{{ seen }}}}", output: string, on_error: continue}}
+output: "{{{{ seen }}}}"
+""",
+    )
+    with responses.serve([], key=KEY, strict=True) as server:
+        ask_at(project, server)
+        done = project.runops("run", "page.yaml", "--json")
+        assert server.requests == []
+    assert "the key is" in done.stdout
+    kept = [each.read_bytes().decode(errors="replace") for each in project.folder.glob(".runops/**/*.json*")]
+    assert len(kept) > 0
+    assert not any(KEY in text for text in (done.stdout, done.stderr, *kept))
