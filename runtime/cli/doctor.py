@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -39,8 +39,8 @@ COLOURS: dict[fitness.State, tuple[int, ...]] = {
 class Server:
     """What asking a server for its models brought, for programs."""
 
-    listed: list[str] | None = None
-    """The models that it says it has; None where it does not list them."""
+    listed: dict[str, str | None] | None = None
+    """The models that it says it has, each with the date on which it is shut down, where it says one; None where it does not list them."""
     found: list[probing.Found] = dataclasses.field(default_factory=list[probing.Found])
     fits: str | None = None
     """The name of the profile that fits it best; None where that is not known."""
@@ -52,6 +52,7 @@ class Server:
             "url": server.base_url,
             "profile": server.profile.name,
             "listed": None if self.listed is None else list[Json](self.listed),
+            "shut_down": {name: date for name, date in (self.listed or {}).items() if date is not None},
             "found": {each.name: {"level": each.level, "why": each.why} for each in self.found},
             "fits": self.fits,
             "costs": self.costs,
@@ -125,6 +126,7 @@ async def _ask(chosen: settings.Settings, server: choosing.Server, told: Server)
             checks.append(Check("answer", "wrong", "no model is set, so none was asked", near))
         answers = [await _answer(prober, name, told.listed) for name in names]
         checks += answers
+        checks += [_ending(name, date) for name in names if (date := (told.listed or {}).get(name)) is not None]
         if answers and answers[0].state == "ok":
             told.found = await prober.probe(names[0])
             best = probing.fitting(told.found, server.profile)
@@ -149,12 +151,17 @@ async def _listed(prober: probing.Prober, told: Server) -> Check:
         told.listed = await prober.listed()
     except Failed as failed:
         return Check("list", "note", f"the server does not list its models: {failed.error.message}")
-    shown = ", ".join(told.listed[:MOST_LISTED])
+    shown = ", ".join([*told.listed][:MOST_LISTED])
     more = f" and {len(told.listed) - MOST_LISTED} more (--json has all)" if len(told.listed) > MOST_LISTED else ""
     return Check("list", "ok", f"the server has {shown}{more}")
 
 
-async def _answer(prober: probing.Prober, name: str, listed: Sequence[str] | None) -> Check:
+def _ending(name: str, date: str) -> Check:
+    """A model that its provider is about to shut down, or has."""
+    return Check("end", "note", f"{name} is shut down on {date}, says the server", "set another model before then")
+
+
+async def _answer(prober: probing.Prober, name: str, listed: Mapping[str, str | None] | None) -> Check:
     """Whether a model answers at all; a name that is near it where it does not."""
     try:
         named = await prober.answers(name)

@@ -134,8 +134,8 @@ class Prober:
         for client in self._clients.values():
             await client.close()
 
-    async def listed(self) -> list[str]:
-        """The models that the server says it has. Raises Failed."""
+    async def listed(self) -> dict[str, str | None]:
+        """The models that the server says it has, each with the date of its end, where it says one. Raises Failed."""
         return await self._client(PLAIN).models(self._seconds)
 
     async def answers(self, name: str) -> str:

@@ -194,3 +194,11 @@ def test_a_server_that_is_not_there_is_told_once(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert f"{url} does not answer" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_model_that_is_about_to_end_is_told(tmp_path: Path) -> None:
+    """Where the server says when it shuts down the model that is set, the doctor says so; that alone makes nothing unfit."""
+    with responses.serve(obliging, models=("test-model", "other"), ending={"test-model": "2026-12-11"}) as server:
+        told, checks = checks_of(project_of(tmp_path, server), "--model")
+    assert "2026-12-11" in checks["end"]["text"]
+    assert told["server"]["shut_down"] == {"test-model": "2026-12-11"}

@@ -33,10 +33,10 @@ async def answering(status: str, kind: str, body: bytes) -> AsyncGenerator[model
 
 
 async def test_the_models_of_a_server_are_listed_by_name() -> None:
-    """Sorted, whatever their order there."""
-    with responses.serve([scripted.text("unused")], models=("b", "a")) as server:
+    """Sorted, whatever their order there, each with the date of its end where it has one."""
+    with responses.serve([scripted.text("unused")], models=("b", "a"), ending={"a": "2026-12-11"}) as server:
         client = model.Client(server.url, server.key, probing.PLAIN)
-        assert await client.models(30) == ["a", "b"]
+        assert [*(await client.models(30)).items()] == [("a", "2026-12-11"), ("b", None)]
         await client.close()
 
 

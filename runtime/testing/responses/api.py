@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from nodes.values import Json
@@ -70,15 +70,17 @@ class Api:
         *,
         profile: Profile = OPENAI,
         models: tuple[str, ...] | None = None,
+        ending: Mapping[str, str] | None = None,
         tokens: shapes.Tokens = shapes.four_bytes,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``models`` are those it has, None for any; ``tokens`` counts; ``clock`` times responses in the background, in seconds."""
+        """``models`` are those it has, None for any; ``ending`` says when some of them are shut down; ``tokens`` counts; ``clock`` times responses in the background, in seconds."""
         self.problems = list[str]()
         """What no client should have sent, and what the script could not answer."""
         self._model = model
         self._profile = profile
         self._models = models
+        self._ending = ending or {}
         self._tokens = tokens
         self._clock = clock
         self._lock = threading.RLock()
@@ -216,7 +218,7 @@ class Api:
     def models(self) -> dict[str, Any]:
         """The list of models."""
         names = self._models if self._models is not None else ("scripted",)
-        return {"object": "list", "data": [shapes.model(name) for name in names]}
+        return {"object": "list", "data": [shapes.model(name, self._ending.get(name)) for name in names]}
 
     def _find(self, name: str) -> _Kept:
         if name not in self._kept:

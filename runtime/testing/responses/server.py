@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 
 from runtime.testing import scripted
 from runtime.testing.responses import shapes
@@ -27,15 +27,16 @@ class Server:
         *,
         key: str = KEY,
         models: tuple[str, ...] | None = None,
+        ending: Mapping[str, str] | None = None,
         profile: Profile = OPENAI,
         tokens: shapes.Tokens = shapes.four_bytes,
         clock: Callable[[], float] = time.monotonic,
         port: int = 0,
     ) -> None:
-        """``models`` are those it has, None for any; ``tokens`` counts a text; ``clock`` times responses in the background; ``port`` 0: a free one."""
+        """``models`` are those it has, None for any; ``ending`` says when some of them are shut down (a date); ``tokens`` counts a text; ``clock`` times responses in the background; ``port`` 0: a free one."""
         self.key = key
         self._record = Record()
-        self._api = Api(model, profile=profile, models=models, tokens=tokens, clock=clock)
+        self._api = Api(model, profile=profile, models=models, ending=ending, tokens=tokens, clock=clock)
         self._wire = Wire(port, self._api, key, self._record)
         self._thread = threading.Thread(target=self._wire.serve, name="fake-responses")
         self._thread.start()
@@ -85,6 +86,7 @@ def serve(
     strict: bool = False,
     key: str = KEY,
     models: tuple[str, ...] | None = None,
+    ending: Mapping[str, str] | None = None,
     profile: Profile = OPENAI,
     tokens: shapes.Tokens = shapes.four_bytes,
     clock: Callable[[], float] = time.monotonic,
@@ -92,7 +94,9 @@ def serve(
 ) -> Generator[Server]:
     """A server for the block. ``strict``: raises AssertionError at its end if there were problems. The rest is as for ``Server``."""
     script = model if isinstance(model, scripted.Model) else scripted.Model(model)
-    server = Server(script, key=key, models=models, profile=profile, tokens=tokens, clock=clock, port=port)
+    server = Server(
+        script, key=key, models=models, ending=ending, profile=profile, tokens=tokens, clock=clock, port=port
+    )
     try:
         yield server
     finally:

@@ -134,6 +134,6 @@ def _usage(answer: Answer, read: str, output: Sequence[Item], tokens: Tokens) ->
     }
 
 
-def model(name: str) -> dict[str, Any]:
+def model(name: str, ends: str | None) -> dict[str, Any]:
     """A row of the list of models."""
-    return {"id": name, "object": "model", "created": BEGINNING, "owned_by": "runops"}
+    return {"id": name, "object": "model", "created": BEGINNING, "owned_by": "runops", "shutdown_date": ends}
