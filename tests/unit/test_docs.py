@@ -25,7 +25,7 @@ COMMAND = re.compile(r"^(?:\$ |runops |make |pip |\. )", re.MULTILINE)
 
 STANDINS: dict[str, object] = {
     "orders": [{"number": "1001", "total": 12.5, "status": "unpaid"}],
-    "order": {"number": "1001", "total": 12.5, "status": "unpaid", "customer": "Ada"},
+    "order": {"number": "1001", "total": 12.5, "status": "unpaid", "customer": "Ada", "note": "It came broken."},
     "rows": [{"number": "1001"}],
     "prices": [{"article": "A1", "price": 9.9}],
     "page_count": 3,
