@@ -263,3 +263,17 @@ def test_the_key() -> None:
             assert connection.getresponse().status == wanted
             connection.close()
         assert server.problems == []
+
+
+def test_a_client_that_dies_while_it_sends_has_asked_nothing() -> None:
+    """Half a request is in the record, and neither answered nor a problem; the model's next answer is for the next request."""
+    with responses.serve([scripted.text("Hello.")], strict=True) as server:
+        url = urlsplit(server.url)
+        with socket.create_connection((str(url.hostname), url.port or 0), timeout=30) as dying:
+            dying.sendall(
+                b'POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"model": "m",'
+            )
+            dying.shutdown(socket.SHUT_WR)
+            assert dying.recv(1) == b""
+        assert [(each.status, each.gone.is_set()) for each in server.asked] == [(None, True)]
+        assert said_by(ask(server)[2]) == "Hello."

@@ -153,7 +153,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         assert isinstance(self.rfile, _Recorder)
-        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        length = int(self.headers.get("content-length") or 0)
+        body = self.rfile.read(length)
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.received = Received(0, self.command, self.path, headers, self.rfile.taken)
         parsed = True
@@ -163,6 +164,11 @@ class _Handler(BaseHTTPRequestHandler):
             except ValueError:
                 parsed = False
         self.server.record.came(self.received)
+        if len(body) < length:
+            # Whoever sent it died in the middle of it: there is nobody to answer, and nothing to blame.
+            self.received.gone.set()
+            self.close_connection = True
+            return
         try:
             if not parsed:
                 raise ApiError(400, "We could not parse the JSON body of your request.")
