@@ -49,7 +49,8 @@ class Cognition(Leaf):
     max_output: int = Field(default=8000, ge=SHORTEST_ANSWER, le=LONGEST_ANSWER)
     """Tokens that one answer may have, reasoning included."""
     budget: Budget | None = None
-    """What this step may spend at most, with all its attempts: ``{tokens: 20k, calls: 3}``, or ``tokens=20k,calls=3``. There is a default."""
+    """What one step may spend at most, with all its attempts: ``{tokens: 20k, calls: 3}``, or ``tokens=20k,calls=3``. There is a default. Each
+    turn of a loop is a step of its own; all of them together are bounded by the run's ``--budget``."""
 
     @property
     @override

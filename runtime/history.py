@@ -103,11 +103,13 @@ def deciding(attempts: list[Attempt]) -> Attempt:
     return last
 
 
-NOT_ASKED = frozenset({
-    "model-unreachable", "model-timeout", "model-rate-limited", "model-quota", "model-failed", "model-stream-broken", "model-chain-lost",
-    "model-key-refused", "model-key-missing", "model-unset", "model-unknown", "timeout",
-})  # fmt: skip
-"""Errors with which a model said nothing: what it had said before them still counts."""
+def _leaves_answers(result: log.Result) -> bool:
+    """Whether an attempt that failed so had answers from a model that are as good as ever: it failed for want of another one."""
+    error = result.error or {}
+    return error.get("code") == "timeout" or (
+        error.get("who") in ("model", "setup", "usage") and error.get("code") != "model-output-invalid"
+    )
+
 
 ENDED_BY_ERROR = frozenset({"item", "try", "catch", "finally"})
 """The scopes within a container that may end with an error that is kept."""
@@ -238,6 +240,7 @@ class History:
                 self.epoch = int(entry.data["epoch"])
                 self.ending = None
                 self.budget = entry.data.get("budget", self.budget)
+                self.ledger.stopped(entry.at)
             case "restoring":
                 self.restoring = True
             case "restored":
@@ -295,6 +298,7 @@ class History:
 
     def _ended(self, entry: log.Note) -> None:
         self.ending = Ending(entry.data["status"], int(entry.data["exit"]), entry.data, entry.at)
+        self.ledger.stopped(entry.at)
         if self.ending.status != "paused":
             self.question = None
         if self.ending.status == "failed":
@@ -346,8 +350,7 @@ class History:
         for attempt in reversed(self.attempts.get(path, [])):
             result = attempt.result
             broke_off = result is None or result.status == "interrupted" or attempt.behind
-            unasked = result is not None and (result.error or {}).get("code") in NOT_ASKED
-            if not (broke_off or unasked):
+            if not (broke_off or (result is not None and _leaves_answers(result))):
                 break
             threads.append(log.model_thread(attempt.call.call))
         return threads

@@ -97,6 +97,8 @@ class Journal:
         if not isinstance(entry, log.Reasoning | log.ModelError):
             value = self._value(text, path)
             fields = {"text": value.get("value"), "blob": value.get("blob")}
+            if isinstance(entry, log.Assistant):
+                fields["masked"] = value.get("masked")
         written = self._append(entry.model_copy(update=fields))
         crash_point(CrashPoint(written.kind.replace("_", "-")))
 

@@ -189,6 +189,8 @@ class Assistant(Entry):
     source: Source
     text: str | None = None
     blob: Blob | None = None
+    masked: Literal[True] | None = None
+    """A secret stood in it: the text is not what the model said."""
     model: str
     """As the server names it."""
     response: str | None = None
@@ -213,6 +215,8 @@ class ModelError(Entry):
     """Seconds after which it is sent again; null where it is not."""
     free: Literal[True] | None = None
     """The server did not work on it, so it cost nothing."""
+    pending: Literal[True] | None = None
+    """In the background: the server may be at it still, so that whoever goes on fetches the answer."""
 
 
 NoteName = Literal[

@@ -19,7 +19,7 @@ from nodes.outputs import Misfit, Output
 from nodes.values import Json
 from runtime import journal, log
 from runtime.crashes import CrashPoint, crash_point
-from runtime.models import budgets, choosing, normal, supply
+from runtime.models import budgets, choosing, supply
 from runtime.models.exchange import Answer, Message, Request, Usage
 from runtime.models.failures import Failed
 
@@ -128,7 +128,7 @@ class Conversation:
     async def _exchange(self, request: Request) -> Answer:
         self._refuse_secrets(request)
         ledger = self._pen.history.ledger
-        key = normal.key(request, self._asker.secrets)
+        key = request.key
         earlier = self._pen.history.threads_that_count(self._path)
         if (known := ledger.answer(earlier, key)) is not None:
             answer = self._recorded(known)
@@ -184,13 +184,21 @@ class Conversation:
         """Announce it, and send it. Raises BudgetReached before that, Failed after."""
         from runtime import model
 
-        estimate = self._models.estimate(request)
+        raw, estimate = self._models.estimate(request, self._pen.history.ledger)
         affordable = self._afford(estimate, request)
         seconds = min(self._models.seconds, self._asker.left(), affordable)
         self._asked = request.model
         self._pen.noted(
             "requested",
-            {"key": key, "model": request.model, "estimate": estimate, "limit": request.max_output, "try": tried},
+            {
+                "key": key,
+                "model": request.model,
+                "estimate": estimate,
+                "raw": raw,
+                "limit": request.max_output,
+                "seconds": round(seconds, 3),
+                "try": tried,
+            },
             self._thread,
         )
         self._pen.barrier()
@@ -199,15 +207,12 @@ class Conversation:
         self._asker.tell("the model to answer" if tried == 1 else f"the model to answer, at the {_th(tried)} try")
         manner = model.Manner(store=self._models.store, previous=self._previous)
         if not self._models.background:
-            answer = await client.ask(request, seconds, manner, self._told())
-        else:
-            response = await client.submit(request, seconds, manner)
-            self._pen.noted("submitted", {"key": key, "response": response}, self._thread)
-            self._pen.barrier()
-            crash_point(CrashPoint.SUBMISSION_SYNCED)
-            answer = await self._polled(client, response, affordable)
-        self._models.calibrate(request, answer)
-        return answer
+            return await client.ask(request, seconds, manner, self._told())
+        response = await client.submit(request, seconds, manner)
+        self._pen.noted("submitted", {"key": key, "response": response}, self._thread)
+        self._pen.barrier()
+        crash_point(CrashPoint.SUBMISSION_SYNCED)
+        return await self._polled(client, response, affordable)
 
     async def _waited_for(self, response: str | None, key: str, number: int, request: Request) -> Answer | None:
         """The answer that an earlier process asked for in the background and never had; None where it cannot be had any more."""
@@ -219,11 +224,9 @@ class Conversation:
         try:
             answer = await self._polled(self._models.client(), response, self._affordable())
         except Failed as failed:
-            gone = failed.over or failed.error.code == "model-unknown"
-            if not gone and self._affordable() > time.monotonic() - self._begun:
-                # It may be there all the same: whoever goes on asks for it again, and pays nothing twice.
+            self._note_failure(failed, None if failed.pending else 0.0)
+            if failed.pending:
                 raise failed.error from None
-            self._note_failure(failed, 0.0)
             return None
         self._take(answer, key, number, request)
         return answer
@@ -231,7 +234,7 @@ class Conversation:
     async def _polled(self, client: model.Client, response: str, affordable: float) -> Answer:
         """Ask for a background response until it is there, for as many seconds as the budgets leave; it is asked for once at least.
 
-        It is cancelled where nobody will want it any more; not where we are killed. Raises Failed.
+        It is cancelled where nobody will want it any more: not where we are killed, and not where it may be there all the same. Raises Failed.
         """
         delay = POLL_SECONDS
         try:
@@ -242,7 +245,10 @@ class Conversation:
                         return answer
                 except Failed as failed:
                     # What cannot be fetched this time is not lost: to ask anew would be to pay twice.
-                    if failed.over or not failed.again or self._asker.left() <= delay:
+                    if failed.over or failed.error.code == "model-unknown":
+                        raise
+                    if not failed.again or self._asker.left() <= delay:
+                        failed.pending, failed.again = True, False
                         raise
                 if self._asker.left() <= delay:
                     raise Failed(_too_late())
@@ -253,7 +259,7 @@ class Conversation:
                 await asyncio.sleep(min(delay, left))
                 delay = min(delay * 1.5, SLOWEST_POLL)
         except (Failed, asyncio.CancelledError) as ended:
-            if not (isinstance(ended, Failed) and ended.over):
+            if not (isinstance(ended, Failed) and (ended.over or ended.pending)):
                 await client.cancel(response)
             raise
 
@@ -329,7 +335,8 @@ class Conversation:
             dollars=self._models.dollars(failed.usage, self._asked),
             seconds=round(time.monotonic() - self._begun, 4),
             again=round(again, 4) if again is not None else None,
-            free=True if not failed.sent else None,
+            free=True if not failed.sent and not failed.pending else None,
+            pending=True if failed.pending else None,
         )
         self._pen.said(entry, failed.partial, self._path)
 

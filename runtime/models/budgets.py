@@ -109,7 +109,7 @@ class Account:
             f"{whose} has {_written(part, left)} left of its budget of {_written(part, limit)} ({part}){wants}",
             mend=f"go on with more: `runops resume last --budget {larger}`"
             if self.path is None
-            else f"give the step more (`budget: {larger}`) and go on: `runops resume last`",
+            else f"give the step more in its file (`budget: {larger}`) and go on: `runops resume last --allow-changed`",
             evidence=evidence,
         )
 
@@ -153,7 +153,8 @@ def _of(row: Spent, price: Price) -> Amount:
         return Amount(calls=1, seconds=row.seconds)
     usage = row.usage or Usage(row.estimate, 0, row.limit, 0)
     counted = Usage(usage.input, usage.cached, usage.output, usage.reasoning)
-    dollars = row.dollars if row.dollars is not None else price(counted, row.model)
+    # A server may call the model something else than whoever asked for it.
+    dollars = row.dollars if row.dollars is not None else price(counted, row.asked or row.model)
     return Amount(1, usage.input + usage.output, dollars, row.seconds)
 
 

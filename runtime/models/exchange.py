@@ -6,6 +6,8 @@ A *request* is one question with everything that belongs to it; an *exchange* is
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 from typing import Literal
 
 from nodes.values import Json
@@ -34,6 +36,12 @@ class Request:
     """Tokens that the answer may have, reasoning included. Always sent."""
     strict: bool = True
     """Whether the schema is in the strict form, so that a server can be made to keep to it."""
+
+    @property
+    def key(self) -> str:
+        """A SHA-256 of all of it, to the last character: what the log knows it by."""
+        text = json.dumps(dataclasses.asdict(self), ensure_ascii=True, sort_keys=False)
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

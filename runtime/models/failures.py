@@ -27,6 +27,8 @@ class Failed(Exception):
     """What it cost all the same, where the server says so."""
     sent: bool = True
     """Whether the server may have worked on it, and charge for it."""
+    pending: bool = False
+    """Whether the server may still be at it, in the background: the answer is fetched by whoever goes on."""
     over: bool = False
     """Whether the response in the background itself has ended like this: whoever asks for it once more is told the same."""
 
@@ -46,7 +48,7 @@ def retry_after(headers: Mapping[str, str], now: dt.datetime | None = None) -> f
             return seconds
     try:
         wanted = email.utils.parsedate_to_datetime(headers["retry-after"])
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, OverflowError):
         return None
     if wanted.tzinfo is None:
         wanted = wanted.replace(tzinfo=dt.UTC)

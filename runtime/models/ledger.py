@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import decimal
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -38,6 +39,12 @@ class Spent:
     response: str | None = None
     """The id of the response, once it is known."""
     key: str = ""
+    asked: str = ""
+    """The model as it was asked for."""
+    raw: int = 0
+    """Tokens of the input by the list alone, whatever was learnt of the model."""
+    allowed: float = 0.0
+    """Seconds that it might take."""
 
     @property
     def paid(self) -> bool:
@@ -70,6 +77,9 @@ class Ledger:
                     int(data["estimate"]),
                     int(data["limit"]),
                     key=str(data["key"]),
+                    asked=str(data["model"]),
+                    raw=int(data["raw"]),
+                    allowed=float(data["seconds"]),
                 )
                 self.rows.append(row)
                 self._open[entry.thread] = row
@@ -81,6 +91,9 @@ class Ledger:
                     row.response = response
             case log.Assistant():
                 self._answered(entry, path)
+            case log.ModelError(pending=True):
+                if (row := self._open.get(entry.thread)) is not None:
+                    row.error, row.seconds = str(entry.error.get("code")), entry.seconds or 0.0
             case log.ModelError():
                 row = self._open.pop(entry.thread, None)
                 if row is not None:
@@ -92,6 +105,13 @@ class Ledger:
             case _:
                 pass
 
+    def stopped(self, at: str) -> None:
+        """The process that asked is gone, at that time at the latest: what it waited for counts as waited for until then, or as long as it might take."""
+        for row in self._open.values():
+            if not row.seconds:
+                passed = dt.datetime.fromisoformat(at) - dt.datetime.fromisoformat(row.at)
+                row.seconds = max(0.0, min(passed.total_seconds(), row.allowed))
+
     def _adopted(self, thread: str, response: str) -> Spent | None:
         """The request of an earlier process, whose response this thread waits for now."""
         found = next((each for each, row in self._open.items() if row.response == response), None)
@@ -102,7 +122,9 @@ class Ledger:
         return row
 
     def _answered(self, entry: log.Assistant, path: str) -> None:
-        self._answers.setdefault(entry.thread, {})[entry.key] = entry
+        if not entry.masked:
+            # A mask is no answer.
+            self._answers.setdefault(entry.thread, {})[entry.key] = entry
         self._waiting.get(entry.thread, {}).pop(entry.key, None)
         row = self._open.pop(entry.thread, None)
         if entry.source != "log":

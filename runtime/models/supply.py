@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nodes.budgets import Budget
 from runtime import settings
 from runtime.models import budgets, choosing, estimates, prices
-from runtime.models.exchange import Answer, Request, Usage
+from runtime.models.exchange import Request, Usage
 from runtime.models.ledger import Ledger, plain
 
 if TYPE_CHECKING:
@@ -29,8 +29,11 @@ class Supply:
         file: Path,
         private: Path,
         secrets: Mapping[str, str],
+        masked: Mapping[str, str],
     ) -> None:
         """``server`` is None where only a cassette answers; ``budget`` is the run's; ``file`` is the workflow's, ``private`` the run's folder.
+
+        ``secrets`` are the run's by name, ``masked`` is what nothing may show besides.
 
         Raises UsageError ``cassette-missing``, ``cassette-damaged``.
         """
@@ -42,7 +45,7 @@ class Supply:
             if chosen.model_calls == "replay":
                 self.player = cassettes.Player.open(file, secrets)
             else:
-                self.recorder = cassettes.Recorder(file, private, secrets)
+                self.recorder = cassettes.Recorder(file, private, secrets, masked)
         self.seconds = chosen.model_timeout
         self._budget = budget
         self._chosen = chosen
@@ -50,6 +53,8 @@ class Supply:
         self._provider = server.profile.name if server is not None else ""
         self._client: model.Client | None = None
         self._estimator = estimates.Calibrated()
+        self._learnt = 0
+        """How many rows of the ledger the estimator knows."""
 
     @property
     def background(self) -> bool:
@@ -81,14 +86,15 @@ class Supply:
             self._client = model.Client(self._server.base_url, self._server.key, self._server.profile)
         return self._client
 
-    def estimate(self, request: Request) -> int:
-        """Tokens of the request's input, as far as anyone can tell before it is sent."""
-        return self._estimator.input(request)
-
-    def calibrate(self, request: Request, answer: Answer) -> None:
-        """Learn from what a request came to."""
-        if answer.usage is not None:
-            self._estimator.learn(request, answer.usage.input)
+    def estimate(self, request: Request, ledger: Ledger) -> tuple[int, int]:
+        """Tokens of the request's input before it is sent: by the list alone, and by all that the run has learnt of the model, before a crash too."""
+        for row in ledger.rows[self._learnt :]:
+            if row.source == "model" and row.usage is not None:
+                self._estimator.take(row.asked, row.raw, row.usage.input)
+        # The last one may still be on its way.
+        self._learnt = max(0, len(ledger.rows) - 1)
+        raw = estimates.tokens(request)
+        return raw, self._estimator.corrected(request.model, raw)
 
     def afford(self, ledger: Ledger, asked: budgets.Asked, request: Request, estimate: int) -> float:
         """Seconds that the budgets of the run and of the step leave for a request. Raises BudgetReached, UsageError ``price-unknown``."""

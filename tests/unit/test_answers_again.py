@@ -1,0 +1,157 @@
+"""What of a model's answers a run that goes on may use again, and what it must not: the log is asked by the very request, not by one that is like it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from runtime import crashes
+from runtime.crashes import CrashPoint
+from runtime.testing import responses, scripted
+from tests import models
+from tests.rig import Killed, Rig
+
+ASK = """
+version: 1
+name: Ask
+nodes:
+  - id: kind
+    type: cognition
+    instruction: Answer.
+    input: "{INPUT}"
+    output: string
+    timeout: 20
+output: "{{ kind }}"
+"""
+
+
+def said(text: object) -> scripted.Answer:
+    """An answer with this value."""
+    return scripted.text({"value": text})
+
+
+@contextlib.contextmanager
+def dying_at(point: CrashPoint) -> Generator[None]:
+    """The process dies the first time that it comes there."""
+
+    def hook(name: CrashPoint) -> None:
+        if name == point:
+            crashes.hook = None
+            raise Killed
+
+    crashes.hook = hook
+    try:
+        with pytest.raises(Killed):
+            yield
+    finally:
+        crashes.hook = None
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("Open at 2026-11-22T23:30?", "Open at 2026-11-22T10:30?"),
+        ("cancel 0b7a1c1e-0000-4000-8000-00000000000a", "cancel 0b7a1c1e-0000-4000-8000-00000000000b"),
+        ("order 1001", "order 1002"),
+    ],
+)
+async def test_an_answer_is_for_the_very_question(
+    before: str, now: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that goes on with another input asks anew, also where a cassette would take the two for the same."""
+    with responses.serve([said("first"), said("second")], strict=True) as server:
+        rig = Rig(tmp_path, ASK.replace("{INPUT}", before), chosen=models.asked_at(server, monkeypatch))
+        with dying_at(CrashPoint.EXCHANGE_SYNCED):
+            await rig.start()
+        rig.die()
+        ended = await rig.resume_changed(ASK.replace("{INPUT}", now))
+        assert (ended.output, len(server.asked)) == ("second", 2)
+
+
+async def test_a_masked_answer_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a secret stood in what the model said the log has a mask: whoever goes on asks again, and goes on as if nothing had died."""
+    echo = said("your code is hunter2hunter2")
+    with responses.serve([echo, echo], strict=True) as server:
+        text = ASK.replace("{INPUT}", "x").replace("nodes:", "secrets: [TOKEN]\nnodes:", 1)
+        chosen = models.asked_at(server, monkeypatch)
+        rig = Rig(tmp_path, text, chosen=chosen, secrets={"TOKEN": "hunter2hunter2"})
+        with dying_at(CrashPoint.EXCHANGE_SYNCED):
+            await rig.start()
+        rig.die()
+        await rig.resume()
+        assert len(server.asked) == 2
+    last = rig.history.attempts["kind"][-1]
+    assert last.result is not None
+    assert last.result.masked
+
+
+async def test_what_came_before_a_refused_request_still_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that failed because a later request was refused asks for what it lacks, and for nothing that it had."""
+    bad = scripted.server_error(400, "no such thing")
+    with responses.serve([said(1), bad, said("good")]) as server:
+        rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), chosen=models.asked_at(server, monkeypatch))
+        assert (await rig.start()).exit == 1
+        assert ((await rig.resume()).output, len(server.asked)) == ("good", 3)
+
+
+async def test_answers_that_never_fitted_are_not_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step whose answers could not be mended begins from the first question: the same answers would end the same way."""
+    with responses.serve([said(1), said(2), said(3), said("good")], strict=True) as server:
+        rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), chosen=models.asked_at(server, monkeypatch))
+        assert (await rig.start()).exit == 1
+        assert (await rig.resume()).output == "good"
+        assert len(server.asked[3].body["input"]) == 1
+
+
+async def test_a_response_that_cannot_be_fetched_for_now_is_neither_cancelled_nor_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Something between here and the server refuses one fetch after a crash: the run fails, the response stays, and the next resume has it."""
+    slow = said("one").in_background(polls=1, faults=[scripted.server_error(403, "not through here")])
+    with responses.serve([slow, said("two")]) as server:
+        chosen = models.asked_at(server, monkeypatch, model_background=True)
+        rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), chosen=chosen)
+        with dying_at(CrashPoint.SUBMISSION_SYNCED):
+            await rig.start()
+        rig.die()
+        assert (await rig.resume()).exit == 3
+        assert (await rig.resume()).output == "one"
+        assert len(server.asked) == 1
+        assert not [each for each in server.requests if each.path.endswith("/cancel")]
+    assert [(row.status, row.usage is not None) for row in rig.history.ledger.rows] == [("ok", True)]
+
+
+async def test_time_that_a_dead_process_waited_is_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request of which nothing came counts as waited for until somebody goes on, or as long as it might take."""
+    with responses.serve([said("x"), said("y")]) as server:
+        rig = Rig(
+            tmp_path, ASK.replace("{INPUT}", "x"), chosen=models.asked_at(server, monkeypatch, model_timeout=0.05)
+        )
+        with dying_at(CrashPoint.ANSWER_CAME):
+            await rig.start()
+        rig.die()
+        (row,) = rig.history.ledger.rows
+        assert row.seconds == 0
+        await rig.resume()
+    first, *_more = rig.history.ledger.rows
+    assert (first.status, 0 < first.seconds <= 0.05) == ("open", True)
+
+
+async def test_what_was_learnt_of_a_tokenizer_outlives_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that counts more tokens than were reckoned is believed for the rest of the run, also behind a crash."""
+    with responses.serve([said(1), said("x"), said("x")], tokens=lambda text: 50 + len(text)) as server:
+        long = "a word " * 400
+        rig = Rig(tmp_path, ASK.replace("{INPUT}", long), chosen=models.asked_at(server, monkeypatch))
+        with dying_at(CrashPoint.EXCHANGE_SYNCED):
+            await rig.start()
+        rig.die()
+        await rig.resume()
+    first, second = rig.history.ledger.rows
+    assert first.usage is not None
+    assert second.estimate > second.raw
+    assert second.estimate >= first.usage.input
