@@ -1,0 +1,163 @@
+"""Faults of a model that take more than one request to see: in the background, without streaming, and what is unknown of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes.values import Json
+from runtime import crashes, log
+from runtime.crashes import CrashPoint
+from runtime.testing import responses, scripted
+from tests import models
+from tests.rig import Killed, Rig
+
+ASK = """
+version: 1
+name: Ask
+nodes:
+  - {id: kind, type: cognition, instruction: Sort it., input: tea, output: [a, b], max_output: 300}
+output: "{{ kind }}"
+"""
+
+GOOD = scripted.text({"value": "a"}).in_background(polls=0)
+PART = '{"val'
+
+BACKGROUND: dict[str, tuple[list[scripted.Scripted], list[str], bool]] = {
+    "hang": ([scripted.hang(), GOOD], ["model-timeout"], True),
+    "reset": ([scripted.reset(), GOOD], ["model-unreachable"], True),
+    "500": ([scripted.server_error(), GOOD], ["model-failed"], True),
+    "quota": ([scripted.quota()], ["model-quota"], False),
+    "failed response": ([scripted.failed(said=PART).in_background(polls=1), GOOD], ["model-failed"], True),
+    "response that is final": (
+        [scripted.failed("invalid_prompt", said=PART).in_background(polls=0)],
+        ["model-failed"],
+        False,
+    ),
+    "refusal": ([scripted.refusal().in_background(polls=0)], ["model-refused"], False),
+    "incomplete": ([scripted.incomplete(PART).in_background(polls=0)], ["model-cut-short"], False),
+    "polls that fail": (
+        [GOOD.in_background(polls=0, faults=[scripted.server_error(), scripted.rate_limited()])],
+        [],
+        True,
+    ),
+    "polls that are no JSON": ([GOOD.in_background(polls=0, faults=[scripted.not_json(status=502)])], [], True),
+    "malformed, then mended": ([scripted.text(PART).in_background(polls=0), GOOD], [], True),
+}
+"""What the model does, the errors that the log has of it, and whether the step passes."""
+
+PLAIN: dict[str, tuple[list[scripted.Scripted], list[str], bool]] = {
+    "error event": ([scripted.error_event(PART), GOOD], ["model-failed"], True),
+    "a gateway's page": ([scripted.not_json(status=502), GOOD], ["model-failed"], True),
+    "a page in place of a response": ([scripted.not_json()], ["model-unknown"], False),
+    "reset in the middle": ([scripted.reset(PART), GOOD], ["model-unreachable"], True),
+    "hang": ([scripted.hang(), GOOD], ["model-timeout"], True),
+    "failed response": ([scripted.failed(), GOOD], ["model-failed"], True),
+    "refusal": ([scripted.refusal()], ["model-refused"], False),
+    "incomplete": ([scripted.incomplete(PART)], ["model-cut-short"], False),
+}
+"""The same of a server that is asked without streaming."""
+
+CASES = [
+    *(pytest.param(each, {"model_background": True}, id=f"background: {name}") for name, each in BACKGROUND.items()),
+    *(pytest.param(each, {"model_profile": "compatible"}, id=f"plain: {name}") for name, each in PLAIN.items()),
+]
+
+
+@pytest.mark.parametrize(("fault", "settings"), CASES)
+async def test_each_fault_is_met_as_with_a_stream(
+    fault: tuple[list[scripted.Scripted], list[str], bool],
+    settings: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What may go right another time is tried again and everything else ends the step; each request is asked once, and closed in the log."""
+    answers, codes, passes = fault
+    hangs = codes == ["model-timeout"]
+    with responses.serve(answers, strict=True) as server:
+        chosen = models.asked_at(server, monkeypatch, model_timeout=0.5 if hangs else 30, **settings)
+        rig = Rig(tmp_path, ASK, chosen=chosen)
+        ended = await rig.start()
+        assert len(server.asked) == len(answers)
+    errors = [each.error["code"] for each in rig.store.read(rig.id).entries if isinstance(each, log.ModelError)]
+    assert errors == codes
+    assert [row.status for row in rig.history.ledger.rows].count("open") == 0
+    assert (ended.status, ended.output) == ("passed", "a") if passes else ended.status == "failed"
+
+
+async def test_an_answer_without_usage_counts_with_its_estimate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that does not say what was used is reckoned with the most that it may have been: the budget holds all the same."""
+    text = ASK.replace("max_output: 300", "max_output: 300, budget: {tokens: 700}")
+    unfit = scripted.text("Hm.").without_usage()
+    with responses.serve([unfit, unfit]) as server:
+        rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch))
+        ended = await rig.start()
+        assert (ended.status, len(server.asked)) == ("out-of-budget", 1)
+    (row,) = rig.history.ledger.rows
+    assert (row.status, row.usage, row.limit) == ("ok", None, 300)
+
+
+def live(rig: Rig, deadly: CrashPoint | None = None) -> Json:
+    """Begin or go on, and die at a crash point; the output, None where it died."""
+
+    def hook(point: CrashPoint) -> None:
+        if point == deadly:
+            raise Killed
+
+    async def go() -> Json:
+        try:
+            ended = await (rig.resume() if rig.id in rig.store.ids() else rig.start())
+            return ended.output or (ended.error or {}).get("code")
+        finally:
+            if rig.models is not None:
+                await rig.models.close()
+
+    crashes.hook = hook
+    try:
+        with contextlib.suppress(Killed):
+            return asyncio.run(go())
+    finally:
+        crashes.hook = None
+    rig.die()
+    return None
+
+
+def test_a_response_that_the_server_lost_is_asked_for_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed while it polls, and the server has forgotten: the run goes on with a new request."""
+    with responses.serve([GOOD, GOOD]) as server:
+        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_background=True))
+        assert live(rig, CrashPoint.SUBMISSION_SYNCED) is None
+        server.forget()
+        assert live(rig) == "a"
+        assert len(server.asked) == 2
+
+
+def test_a_response_that_failed_meanwhile_is_asked_for_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed while it polls, and the response has failed: that is closed in the log, and the run goes on with a new request."""
+    with responses.serve([scripted.failed().in_background(polls=0), GOOD], strict=True) as server:
+        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_background=True))
+        assert live(rig, CrashPoint.SUBMISSION_SYNCED) is None
+        assert live(rig) == "a"
+        assert len(server.asked) == 2
+    assert [row.status for row in rig.history.ledger.rows] == ["error", "ok"]
+
+
+def test_a_response_that_takes_longer_than_the_budget_has_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed while it polls; the run that goes on waits no longer than its budget has left, and then is out of it."""
+    slow = GOOD.held(threading.Event())
+    with responses.serve([slow], strict=True) as server:
+        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_background=True))
+        assert live(rig, CrashPoint.SUBMISSION_SYNCED) is None
+        rig.chosen = models.asked_at(server, monkeypatch, model_background=True, budget="time=0.4s")
+        assert live(rig) == "budget-reached"
+        assert len(server.asked) == 1
+        assert server.requests[-1].path.endswith("/cancel")
