@@ -140,11 +140,17 @@ def written(exchanges: Sequence[Json]) -> bytes:
 class Recorder:
     """Keeps the exchanges of a run as they happen, and makes a cassette of them when the run has passed."""
 
-    def __init__(self, workflow: Path, private: Path, known: Mapping[str, str]) -> None:
-        """``private`` is the run's own folder, where a run that goes on finds what was recorded before; ``known`` are its secrets by name."""
+    def __init__(
+        self, workflow: Path, private: Path, known: Mapping[str, str], masked: Mapping[str, str] | None = None
+    ) -> None:
+        """``private`` is the run's own folder, where a run that goes on finds what was recorded before; ``known`` are its secrets by name.
+
+        ``masked`` is what nothing may show besides, by name. It is no part of a workflow, so it has no placeholder in a normal form.
+        """
         self._workflow = workflow
         self._folder = private / "cassette"
         self._secrets = known
+        self._masked = masked or {}
 
     def take(self, number: int, step: str, request: Request, answer: Answer) -> None:
         """Keep exchange ``number`` of the run, counted from 0; it is on the disk when this returns. Raises LogError where it cannot be written."""
@@ -203,7 +209,7 @@ class Recorder:
             json.dumps(kept, ensure_ascii=False),
             *texts.all_of(kept),
         ]
-        for name, value in self._secrets.items():
+        for name, value in (*self._secrets.items(), *self._masked.items()):
             masker = secrets.Masker({name: value})
             if any(masker.touches(each.encode()) for each in said):
                 raise UsageError(

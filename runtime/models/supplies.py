@@ -50,7 +50,7 @@ class Plan:
             return None
         from runtime.models import supply  # most runs ask none
 
-        return supply.Supply(self.chosen, self.server, self.budget, self.file, private, secrets)
+        return supply.Supply(self.chosen, self.server, self.budget, self.file, private, secrets, self.masked)
 
 
 def plan(loaded: workflow.Loaded, chosen: settings.Settings, begun_with: str | None = None) -> Plan:

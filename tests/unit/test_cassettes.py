@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.errors import AuthorError, LogError, UsageError
-from runtime import durable, secrets, store
-from runtime.models import cassettes, texts
+from runtime import durable, secrets, settings, store
+from runtime.models import cassettes, choosing, profiles, supplies, texts
 from runtime.models.cassettes import Player, Recorder
 from runtime.models.exchange import Answer, Message, Request, Usage
 
@@ -291,6 +291,25 @@ def test_a_secret_over_several_lines_is_refused(taped: Taped) -> None:
     recorder.take(0, step, request, dataclasses.replace(answer, text="it is first half\nsecond half"))
     with pytest.raises(UsageError, match="the secret KEY"):
         recorder.publish(1)
+
+
+def test_the_key_of_the_models_is_refused_too(taped: Taped) -> None:
+    """It is no secret of the workflow, and stands in no cassette all the same: nothing is written, and what is told does not show it."""
+    key = "sk-a-key-of-24-characters"
+    server = choosing.Server("http://127.0.0.1:9/v1", profiles.PROFILES["compatible"], key)
+    chosen = settings.Settings(model_calls="record")
+    plan = supplies.Plan(chosen, True, None, server, taped.workflow)
+    supply = plan.supply(taped.private / "keyed", {})
+    assert supply is not None
+    assert supply.recorder is not None
+    step, request, answer = taped.exchanges[0]
+    supply.recorder.take(0, step, request, dataclasses.replace(answer, text=f"it is {key}"))
+    before = taped.record().read_bytes()
+    with pytest.raises(UsageError, match="the secret RUNOPS_MODEL_KEY") as caught:
+        supply.finish(1)
+    assert caught.value.code == "cassette-secret"
+    assert key not in f"{caught.value} {caught.value.evidence}"
+    assert cassettes.path_of(taped.workflow).read_bytes() == before
 
 
 def damaged(whole: Any, *way: str | int, value: Any) -> Any:
