@@ -19,14 +19,16 @@ from runtime.models.exchange import Request
 
 ISO_TIME = r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]|[+-]\d\d(?::?\d\d)?)?"
 SHORT_TIME = r"\d{8}T\d{4}(?:\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?"
-HTTP_TIME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d\d:\d\d:\d\d GMT"
+HTTP_TIME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d? (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d\d:\d\d:\d\d (?:GMT|UTC|[+-]\d{4})"
 
 UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-ULID = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
-"""Ids of runs are such, too."""
-OF_SERVERS = r"(?:(?:resp|call|msg|rs|fc|req)_|(?:chat)?cmpl-)(?=[A-Za-z0-9]*\d)[A-Za-z0-9]{8,}"
-"""What model servers call their things."""
-HEX = r"(?:[0-9a-fA-F]{64}|[0-9a-fA-F]{40}|[0-9a-fA-F]{32})"
+ULID = r"(?=[0-9]*[A-Z])[0-7][0-9A-HJKMNP-TV-Z]{25}"
+"""Ids of runs are such, too. Digits alone are data: the number of an account, of a parcel."""
+OF_SERVERS = (
+    rf"(?:(?:resp|call|msg|rs|fc|req)_|(?:chat)?cmpl-)(?:{UUID}|(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{{8,}})"
+)
+"""What model servers call their things. Digits alone are data here, too, and so are letters alone."""
+HEX = r"(?=[0-9]*[a-fA-F])(?:[0-9a-fA-F]{64}|[0-9a-fA-F]{40}|[0-9a-fA-F]{32})"
 
 OURS = r"<(?P<more>_*)(?P<word>time \d+|id \d+|secret [A-Za-z_][A-Za-z0-9_]*)>"
 """A placeholder; with ``_`` before its word it is a text that only looked like one, and had one ``_`` less."""
@@ -34,8 +36,9 @@ OURS = r"<(?P<more>_*)(?P<word>time \d+|id \d+|secret [A-Za-z_][A-Za-z0-9_]*)>"
 MEANINGLESS = re.compile(
     rf"(?P<ours>{OURS})"
     rf"|(?<!\w)(?P<time>{ISO_TIME}|{SHORT_TIME}|{HTTP_TIME})(?!\w|[:.,]\d)"
-    rf"|(?<!\w)(?P<id>{UUID}|{ULID}|{OF_SERVERS}|{HEX})(?!\w)"
+    rf"|(?P<id>(?<!\w)(?:{OF_SERVERS}|{ULID}|{HEX})|(?<![^\W_]){UUID})(?!\w)"
 )
+"""An id stands by itself; only a UUID is known for one behind a name and ``_``, too (``order_…``)."""
 
 PLACEHOLDER = re.compile(OURS)
 

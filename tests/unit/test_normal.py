@@ -38,6 +38,8 @@ MOMENTS = [
     "2026-03-01T10:15:00-0500",
     "20260301T101500Z",
     "Sun, 01 Mar 2026 10:15:00 GMT",
+    "Sun, 01 Mar 2026 10:15:00 +0000",
+    "Sun, 1 Mar 2026 10:15:00 -0530",
 ]
 
 
@@ -54,6 +56,7 @@ IDS = [
     "resp_67c9fdcecf488190bdd9a0409de3a1ec",
     "call_12345xyz",
     "msg_0a1b2c3d4e",
+    "msg_3f2b8c1e-9d4a-4c6b-8f0e-1a2b3c4d5e6f",
     "chatcmpl-9aBcDeFgHiJkLmN",
     "d41d8cd98f00b204e9800998ecf8427e",
     "da39a3ee5e6b4b0d3255bfef95601890afd80709",
@@ -81,6 +84,14 @@ DATA = [
     "d41d8cd98f00b204e9800998ecf8427",
     "12026-03-01T10:15:00Z",
     "1 March 2026",
+    "61109010140000071219812874",
+    "12345678901234567890123456789012",
+    "1234567890123456789012345678901234567890",
+    "1234567890" * 6 + "1234",
+    "req_20261122",
+    "msg_12345678",
+    "call_12345678",
+    "1763805600000",
 ]
 
 
@@ -88,6 +99,12 @@ DATA = [
 def test_data_counts(text: str) -> None:
     """Plain dates, numbers of orders and names are what is asked about."""
     assert said(text) == text
+
+
+def test_a_uuid_behind_a_name_does_not_count() -> None:
+    """The name before it does, and what only looks like the end of a UUID is none."""
+    assert said(f"order_{IDS[0]}, {IDS[0]}") == "order_<id 1>, <id 1>"
+    assert said(f"x{IDS[0]}") == f"x{IDS[0]}"
 
 
 @given(st.lists(st.sampled_from([*MOMENTS, *IDS, "word", "2026-03-01"]), max_size=6))
