@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import openai
 import pydantic
@@ -19,8 +19,8 @@ from openai.types import responses
 
 from nodes.errors import ModelError, RunOpsError, SetupError
 from nodes.values import Json
-from runtime.models import profiles
-from runtime.models.exchange import Answer, Request, Usage
+from runtime.models import profiles, reading
+from runtime.models.exchange import Answer, Request
 from runtime.models.failures import Failed, retry_after
 from runtime.secrets import MASK, SHORTEST
 
@@ -29,12 +29,6 @@ Progress = Callable[[int], None]
 
 STALL_SECONDS = 60.0
 """How long an answer that comes in pieces may stand still."""
-
-TRANSIENT_CODES = frozenset({"server_error", "rate_limit_exceeded", "vector_store_timeout", "overloaded_error"})
-"""Codes with which a response fails that may go right another time."""
-
-QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded"})
-"""Codes of a 429 that no waiting mends."""
 
 CANCEL_SECONDS = 5.0
 """How long the cancellation of a background response may take."""
@@ -66,18 +60,18 @@ class Client:
         """The answer, within ``seconds``. Raises Failed."""
         manner = manner or Manner()
         heard = _Heard()
+        body = self._body(request, manner)
         async with self._failing(seconds, heard):
-            body = self._body(request, manner)
             if self._profile.streaming:
                 return await self._streamed(body, heard, progress)
-            return _answer(await self._client.responses.create(**body))
+            return reading.answer(_response(await self._client.responses.create(**body)))
 
     async def submit(self, request: Request, seconds: float, manner: Manner | None = None) -> str:
         """Have the server work on the request while nobody is connected; the id under which to ask for the answer. Raises Failed."""
-        manner = dataclasses.replace(manner or Manner(), store=True)
+        body = self._body(request, dataclasses.replace(manner or Manner(), store=True))
         async with self._failing(seconds, _Heard()):
-            response = _response(await self._client.responses.create(**self._body(request, manner), background=True))
-            return response.id
+            response = _response(await self._client.responses.create(**body, background=True))
+            return reading.name(response) or _nonsense(response)
 
     async def fetch(self, response: str, seconds: float) -> Answer | None:
         """The answer of a background response; None while the server is still at it. Raises Failed."""
@@ -86,7 +80,7 @@ class Client:
             if found.status in ("queued", "in_progress"):
                 return None
             try:
-                return _answer(found)
+                return reading.answer(found)
             except Failed as failed:
                 failed.over = True
                 raise
@@ -147,15 +141,15 @@ class Client:
                     raise _broken(f"the stream stood still for {STALL_SECONDS:g} s", heard) from None
                 match getattr(event, "type", None):
                     case "response.output_text.delta":
-                        heard.text += event.delta
+                        # It is shown while one waits; what counts is the response at the end.
+                        heard.text += event.delta if isinstance(event.delta, str) else ""
                         if progress is not None:
                             progress(len(heard.text))
                     case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled":
-                        return _answer(event.response, heard.text)
+                        return reading.answer(_response(event.response), heard.text)
                     case "error":
-                        raise _failed(
-                            getattr(event, "code", None), str(getattr(event, "message", "")), heard.text, None
-                        )
+                        message = self._plain(str(getattr(event, "message", None) or ""))
+                        raise reading.failed(getattr(event, "code", None), message, heard.text, None)
                     case _:
                         pass
 
@@ -182,7 +176,7 @@ class Client:
             raise self._unreached(error, heard) from None
         except openai.APIError as error:
             # An `error` event that the client itself noticed, or a body that is none of the API's.
-            raise _failed(error.code, self._plain(error.message), heard.text, None) from None
+            raise reading.failed(error.code, self._plain(error.message), heard.text, None) from None
         except openai.OpenAIError as error:
             raise self._unusable(self._plain(str(error))) from None
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -190,6 +184,8 @@ class Client:
             raise _broken(f"what the server sent is no JSON: {error}", heard) from None
         except UnicodeEncodeError:
             raise self._unusable("the key, or the address, has characters that no header can hold") from None
+        except reading.ODD as error:
+            raise reading.odd(error, heard.text) from None
 
     def _unusable(self, message: str) -> Failed:
         error = SetupError(
@@ -216,13 +212,13 @@ class Client:
 
     def _refused(self, error: openai.APIStatusError, heard: _Heard) -> Failed:
         """What a status that is no success means for whoever must act."""
-        status, code = error.status_code, error.code
+        status, code, kind = error.status_code, reading.word(error.code), reading.word(error.type)
         message = self._plain(error.message)
         headers: Mapping[str, str] = error.response.headers
         evidence: dict[str, Json] = {**self._where(), "status": status, **({"code": code} if code else {})}
 
-        def because(kind: type[RunOpsError], name: str, said: str, mend: str) -> RunOpsError:
-            return kind(name, f"{said}: {message}", mend=mend, evidence=evidence)
+        def because(of: type[RunOpsError], name: str, said: str, mend: str) -> RunOpsError:
+            return of(name, f"{said}: {message}", mend=mend, evidence=evidence)
 
         match status:
             case 401 | 403:
@@ -240,7 +236,7 @@ class Client:
                     because(SetupError, "model-unknown", "the server does not know the model, or the address", mend),
                     sent=False,
                 )
-            case 429 if code in QUOTA_CODES or getattr(error, "type", None) in QUOTA_CODES:
+            case 429 if code in reading.QUOTA_CODES or kind in reading.QUOTA_CODES:
                 mend = "look at the account's plan and bills: waiting does not mend this"
                 return Failed(because(ModelError, "model-quota", "the account has no quota left", mend), sent=False)
             case 429:
@@ -314,72 +310,6 @@ def _nonsense(found: object) -> NoReturn:
     raise Failed(error)
 
 
-def _answer(found: object, heard: str = "") -> Answer:
-    """What a terminal response says. Raises Failed where it is none that can be used."""
-    response = _response(found)
-    usage = _usage(response)
-    text = _text(response)
-    if (refusal := _refusal(response)) is not None:
-        error = ModelError(
-            "model-refused",
-            f"the model refuses to answer: {refusal}",
-            mend="change the instruction or the input; the same again is refused again",
-            evidence={"refusal": refusal},
-        )
-        raise Failed(error, partial=text or heard, usage=usage)
-    if response.status == "incomplete":
-        reason = (response.incomplete_details.reason if response.incomplete_details else None) or "unknown"
-        mend = "give the node a larger `max_output`" if reason == "max_output_tokens" else "change what is asked"
-        error = ModelError(
-            "model-cut-short",
-            f"the answer is not complete: {reason}",
-            mend=mend,
-            evidence={"reason": reason, "text": text or heard},
-        )
-        raise Failed(error, partial=text or heard, usage=usage)
-    if response.status in ("failed", "cancelled") or response.error is not None:
-        code = response.error.code if response.error else response.status
-        message = response.error.message if response.error else f"the response is {response.status}"
-        raise _failed(code, message, text or heard, usage)
-    reasoning = tuple(
-        summary.text for item in _output(response) if item.type == "reasoning" for summary in item.summary or ()
-    )
-    return Answer(text, usage, str(response.model), response.id or "", reasoning)
-
-
-def _output(response: responses.Response) -> list[Any]:
-    # A server that is only compatible may leave it out.
-    return [*(cast("list[Any] | None", response.output) or ())]
-
-
-def _parts(response: responses.Response, kind: str) -> list[Any]:
-    messages = [item for item in _output(response) if item.type == "message"]
-    return [part for item in messages for part in item.content or () if part.type == kind]
-
-
-def _text(response: responses.Response) -> str:
-    return "".join(part.text for part in _parts(response, "output_text"))
-
-
-def _refusal(response: responses.Response) -> str | None:
-    return next((part.refusal for part in _parts(response, "refusal")), None)
-
-
-def _usage(response: responses.Response) -> Usage | None:
-    told = response.usage
-    if told is None:
-        return None
-    # Servers that are only compatible may leave out the details.
-    inputs: Any = getattr(told, "input_tokens_details", None)
-    outputs: Any = getattr(told, "output_tokens_details", None)
-    return Usage(
-        input=told.input_tokens or 0,
-        cached=getattr(inputs, "cached_tokens", None) or 0,
-        output=told.output_tokens or 0,
-        reasoning=getattr(outputs, "reasoning_tokens", None) or 0,
-    )
-
-
 def _broken(message: str, heard: _Heard) -> Failed:
     error = ModelError(
         "model-stream-broken",
@@ -388,21 +318,3 @@ def _broken(message: str, heard: _Heard) -> Failed:
         evidence={"text": heard.text[-500:]} if heard.text else None,
     )
     return Failed(error, again=True, partial=heard.text)
-
-
-def _failed(code: str | None, message: str, partial: str, usage: Usage | None) -> Failed:
-    """A response, or a stream, that says itself that it failed."""
-    if code in QUOTA_CODES:
-        error = ModelError(
-            "model-quota",
-            f"the account has no quota left: {message}",
-            mend="look at the account's plan and bills: waiting does not mend this",
-        )
-        return Failed(error, partial=partial, usage=usage)
-    error = ModelError(
-        "model-rate-limited" if code == "rate_limit_exceeded" else "model-failed",
-        f"the server failed while it answered: {message}",
-        mend="try again later; the provider's status page may say more",
-        evidence={"code": code} if code else None,
-    )
-    return Failed(error, again=code is None or code in TRANSIENT_CODES, partial=partial, usage=usage)
