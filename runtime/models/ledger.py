@@ -43,6 +43,8 @@ class Spent:
     """The model as it was asked for."""
     raw: int = 0
     """Tokens of the input by the list alone, whatever was learnt of the model."""
+    waited: float = 0.0
+    """Seconds for which an earlier process waited for the same response in the background; part of ``seconds``."""
     allowed: float = 0.0
     """Seconds that it might take."""
 
@@ -93,12 +95,12 @@ class Ledger:
                 self._answered(entry, path)
             case log.ModelError(pending=True):
                 if (row := self._open.get(entry.thread)) is not None:
-                    row.error, row.seconds = str(entry.error.get("code")), entry.seconds or 0.0
+                    row.error, row.seconds = str(entry.error.get("code")), row.waited + (entry.seconds or 0.0)
             case log.ModelError():
                 row = self._open.pop(entry.thread, None)
                 if row is not None:
                     row.status, row.usage, row.free = "error", entry.usage, bool(entry.free)
-                    row.dollars, row.seconds = _decimal(entry.dollars), entry.seconds or 0.0
+                    row.dollars, row.seconds = _decimal(entry.dollars), row.waited + (entry.seconds or 0.0)
                     row.error = str(entry.error.get("code"))
                     # What was asked for in the background came to nothing: nobody asks for it again.
                     self._waiting.get(entry.thread, {}).pop(row.key, None)
@@ -119,6 +121,7 @@ class Ledger:
             return None
         self._waiting.pop(found, None)
         row = self._open[thread] = self._open.pop(found)
+        row.waited = row.seconds
         return row
 
     def _answered(self, entry: log.Assistant, path: str) -> None:
@@ -135,7 +138,7 @@ class Ledger:
             row = Spent(entry.seq, entry.at, path, entry.thread, entry.model, 0, 0, key=entry.key)
             self.rows.append(row)
         row.status, row.source, row.usage, row.model = "ok", entry.source, entry.usage, entry.model
-        row.dollars, row.seconds = _decimal(entry.dollars), entry.seconds or 0.0
+        row.dollars, row.seconds = _decimal(entry.dollars), row.waited + (entry.seconds or 0.0)
         row.response = entry.response
 
     def answer(self, threads: Iterable[str], key: str) -> log.Assistant | None:
