@@ -40,7 +40,15 @@ class Pen:
         thread = log.model_thread(call.call)
         if tried == 1:
             self.journal.said(log.User(thread=thread), said, call.path)
-        data: dict[str, Json] = {"key": key, "model": "asked-model", "estimate": 90, "limit": 500, "try": tried}
+        data: dict[str, Json] = {
+            "key": key,
+            "model": "asked-model",
+            "estimate": 90,
+            "raw": 90,
+            "limit": 500,
+            "seconds": 60.0,
+            "try": tried,
+        }
         self.journal.noted("requested", data, thread)
 
     def submit(self, call: log.Call, response: str, key: str = "k") -> None:
