@@ -6,14 +6,16 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from nodes import schemas
+from nodes import judging, schemas
 from nodes.strictly import VALUE
 from nodes.values import LARGEST_INTEGER, Json, NotJson, normalise
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
-FENCE = re.compile(r"\s*```[A-Za-z0-9]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*", re.DOTALL)
+FENCE = "```"
+OPENING = re.compile(r"```[A-Za-z0-9]*[ \t]*\r?\n")
+"""The line that opens a fenced block."""
 
 MOST = 20
 """Problems that are told at once."""
@@ -61,9 +63,13 @@ def read(text: str, meant: dict[str, Json], *, wrapped: bool, fill: bool) -> Jso
 
 
 def _parsed(text: str) -> Json:
-    fenced = FENCE.fullmatch(text)
     try:
-        return normalise(json.loads(fenced[1] if fenced else text, parse_constant=_no_number))
+        found = json.loads(
+            _unfenced(text), parse_constant=_no_number, parse_int=_integer, object_pairs_hook=_without_repeats
+        )
+        return normalise(found)
+    except Misfit:
+        raise
     except json.JSONDecodeError as error:
         problem = f"{error.msg} at line {error.lineno} column {error.colno}"
         raise Misfit((f"$: the answer is no JSON: {problem if text.strip() else 'it is empty'}",)) from None
@@ -79,6 +85,31 @@ def _no_number(word: str) -> None:
     raise ValueError(f"{word} is no number")
 
 
+def _unfenced(text: str) -> str:
+    """What stands in the fenced block that the text is, else the text."""
+    inner = text.strip()
+    opening = OPENING.match(inner)
+    if opening is None or not inner.endswith(FENCE) or len(inner) < opening.end() + len(FENCE):
+        return text
+    return inner[opening.end() : -len(FENCE)]
+
+
+def _integer(digits: str) -> int:
+    # No more digits than these are worth reading: what is larger would be another value when it is read again.
+    if len(digits) > len(str(-LARGEST_INTEGER)) or abs(int(digits)) > LARGEST_INTEGER:
+        raise Misfit((f"$: the number {_cut(digits, LONGEST)} is too large to be kept: write it as text, or smaller",))
+    return int(digits)
+
+
+def _without_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for name, value in pairs:
+        if name in found:
+            raise Misfit((f"$: the field {_short(name)} stands twice in one map, and only one of them can be meant",))
+        found[name] = value
+    return found
+
+
 class _Fit:
     """Fits values to one schema."""
 
@@ -86,18 +117,21 @@ class _Fit:
         self._defs: dict[str, Json] = schema.get("$defs", {})
         self._schema = schema
         self._fill = fill
-
-    def _validator(self, schema: Json) -> Any:
-        import jsonschema
-
-        whole = {**schema, "$defs": self._defs} if isinstance(schema, dict) else schema
-        return jsonschema.Draft202012Validator(whole, format_checker=schemas.checker())
-
-    def _takes(self, value: Json, schema: Json) -> bool:
-        return self._validator(schema).is_valid(value)
+        self._judge = judging.Judge(schema)
+        # Each entry holds its value and its schema, so that no others get their identity.
+        self._settled: dict[tuple[int, int], tuple[Json, Json, Json]] = {}
 
     def settled(self, value: Json, schema: Json) -> Json:
-        """The value with what the strict form made of it undone: a null for a missing field is taken out, and 3.0 is 3 where whole numbers are meant."""
+        """The value with what the strict form made of it undone: a null for a missing field is taken out, and 3.0 is 3 where whole numbers are meant.
+
+        Each part of the value is settled once by each part of the schema, however many forms lead to it.
+        """
+        key = id(value), id(schema)
+        if key not in self._settled:
+            self._settled[key] = value, schema, self._settle(value, schema)
+        return self._settled[key][2]
+
+    def _settle(self, value: Json, schema: Json) -> Json:
         if not isinstance(schema, dict):
             return value
         said: dict[str, Json] = schema
@@ -120,7 +154,7 @@ class _Fit:
     def _settled_as_one(self, value: Json, branches: list[Json]) -> Json:
         for each in branches:
             settled = self.settled(value, each)
-            if self._takes(settled, each):
+            if self._judge.takes(settled, each):
                 return settled
         return value
 
@@ -129,9 +163,9 @@ class _Fit:
         found: dict[str, Json] = {}
         for name, each in properties.items():
             if name not in value:
-                if self._fill and self._takes(None, each):
+                if self._fill and self._judge.takes(None, each):
                     found[name] = None
-            elif value[name] is not None or name in schema.get("required", ()) or self._takes(None, each):
+            elif value[name] is not None or name in schema.get("required", ()) or self._judge.takes(None, each):
                 found[name] = self.settled(value[name], each)
         other = schema.get("additionalProperties", True)
         return found | {name: self.settled(each, other) for name, each in value.items() if name not in properties}
@@ -139,7 +173,7 @@ class _Fit:
     def problems(self, value: Json, place: str) -> tuple[str, ...]:
         """What does not fit, one line each; ``place`` is where the value stands in the answer."""
         found: dict[str, None] = {}
-        for error in self._validator(self._schema).iter_errors(value):
+        for error in self._judge.errors(value, self._schema):
             found.update(dict.fromkeys(_lines(error, place)))
         lines = list(found)
         if len(lines) > MOST:
@@ -151,19 +185,19 @@ def _whole(value: Json, schema: dict[str, Json]) -> Json:
     types = schema.get("type", ())
     types = (types,) if isinstance(types, str) else types
     meant = "integer" in types and "number" not in types and isinstance(value, float)
-    return int(value) if meant and value.is_integer() and abs(value) <= LARGEST_INTEGER else value
+    return int(value) if meant and value.is_integer() and abs(value) < judging.EXACT else value
 
 
 def _lines(error: ValidationError, place: str) -> list[str]:
-    if error.validator == "anyOf":
-        return _lines(_nearest(error), place)
     here = place + "".join(_step(each) for each in error.absolute_path)
     wanted: Any = error.validator_value
     value: Any = error.instance
     match error.validator:
         case "type":
             kinds = " or ".join(KINDS[each] for each in ([wanted] if isinstance(wanted, str) else wanted))
-            return [f"{here}: is {_kind(value)}, and {kinds} is wanted"]
+            inexact = "integer" in wanted and isinstance(value, float) and value.is_integer()
+            digits = ", with all its digits" if inexact else ""
+            return [f"{here}: is {_kind(value)}, and {kinds} is wanted{digits}"]
         case "enum" | "const":
             choices = ", ".join(_short(each) for each in (wanted if error.validator == "enum" else [wanted]))
             return [f"{here}: is {_short(value)}, and one of these is wanted: {_cut(choices, LONGEST * 5)}"]
@@ -177,14 +211,6 @@ def _lines(error: ValidationError, place: str) -> list[str]:
             return [f"{here}{_step(each)}: is not asked for" for each in extra]
         case _:
             return [f"{here}: is {_short(value)}, which does not fit {error.validator}: {_short(wanted)}"]
-
-
-def _nearest(error: ValidationError) -> ValidationError:
-    """Of several forms that do not fit, what is wrong with the one that the value comes nearest to."""
-    from jsonschema import exceptions
-
-    found: ValidationError = cast("Any", exceptions).best_match([error])
-    return found
 
 
 def _step(step: str | int) -> str:

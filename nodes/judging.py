@@ -1,0 +1,110 @@
+"""Whether a value fits a JSON Schema, in a time that grows with the value and the schema and no faster.
+
+The library's own way is right but has no bound: where a definition stands for itself, each level of a value doubles what is checked for each form
+that it may have, and a list whose items must differ is compared item by item with all the others. Here what a definition says of a value
+is found out once, of several forms only the nearest is told of, and items are compared by what they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from nodes import schemas
+from nodes.values import Json
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
+EXACT = 2**53
+"""From here on a number with a fraction holds not every whole number: what was written may have been its neighbour."""
+
+
+class Judge:
+    """Checks values against one schema of an author's and its parts. A value that it has seen must not be changed."""
+
+    def __init__(self, schema: dict[str, Json]) -> None:
+        from jsonschema import Draft202012Validator, validators
+
+        base: Any = Draft202012Validator
+        self._defs: dict[str, Json] = schema.get("$defs", {})
+        self._kind: Any = cast("Any", validators).extend(
+            base,
+            {"$ref": self._reference, "anyOf": _any_of, "uniqueItems": _unique},
+            type_checker=base.TYPE_CHECKER.redefine("integer", _is_whole),
+        )
+        # Each entry holds its value, so that no other value gets its identity.
+        self._found: dict[tuple[str, int], tuple[Json, tuple[ValidationError, ...]]] = {}
+        self._taken: dict[tuple[int, int], tuple[Json, Json, bool]] = {}
+
+    def takes(self, value: Json, schema: Json) -> bool:
+        """Whether the value fits a part of the schema."""
+        key = id(value), id(schema)
+        if key not in self._taken:
+            self._taken[key] = value, schema, next(self.errors(value, schema), None) is None
+        return self._taken[key][2]
+
+    def errors(self, value: Json, schema: Json) -> Iterator[ValidationError]:
+        """What does not fit, each with its place in the value; of forms to choose from only what is wrong with the nearest."""
+        whole = {**schema, "$defs": self._defs} if isinstance(schema, dict) else schema
+        yield from self._kind(whole, format_checker=schemas.checker()).iter_errors(value)
+
+    def _reference(self, validator: Any, reference: str, value: Json, _schema: Json) -> Iterator[ValidationError]:
+        key = reference, id(value)
+        if key not in self._found:
+            found = validator.descend(value, self._defs[schemas.named(reference)])
+            self._found[key] = value, tuple(map(_alone, found))
+        # Whoever hands an error on writes its own place into it.
+        yield from map(_alone, self._found[key][1])
+
+
+def _alone(error: ValidationError) -> ValidationError:
+    """A copy that belongs to no other error."""
+    copy: Any = type(error).create_from(error)
+    copy.parent = None
+    return copy
+
+
+def _any_of(validator: Any, forms: list[Json], value: Json, _schema: Json) -> Iterable[ValidationError]:
+    from jsonschema import ValidationError
+
+    every: list[list[ValidationError]] = []
+    for form in forms:
+        found = list(validator.descend(value, form))
+        if not found:
+            return []
+        every.append(found)
+    every.sort(key=_distance)
+    if len(every) == 1 or _distance(every[0]) < _distance(every[1]):
+        return every[0]
+    return [ValidationError("it fits no form, and is as near to one as to another")]
+
+
+def _distance(errors: list[ValidationError]) -> tuple[bool, int, int]:
+    """How far a value is from a form: whether it is of another type, how many of its fields say that it is another form, and how much else is wrong."""
+    here = [each for each in errors if not each.path]
+    other = [each for each in errors if len(each.path) == 1 and each.validator in ("const", "enum")]
+    return any(each.validator in ("type", "const", "enum") for each in here), len(other), len(errors)
+
+
+def _unique(_validator: Any, wanted: bool, value: Json, _schema: Json) -> Iterable[ValidationError]:
+    from jsonschema import ValidationError
+
+    if wanted and isinstance(value, list) and len(set(map(_held, cast("list[Json]", value)))) < len(value):
+        return [ValidationError("two items are the same")]
+    return []
+
+
+def _held(value: Json) -> object:
+    """What two values share that are the same to JSON Schema, and no others do: 1 is 1.0, and true is not 1."""
+    if isinstance(value, list):
+        return "list", tuple(map(_held, cast("list[Json]", value)))
+    if isinstance(value, dict):
+        return "map", frozenset((name, _held(each)) for name, each in cast("dict[str, Json]", value).items())
+    return (isinstance(value, bool), value)
+
+
+def _is_whole(_checker: Any, value: Json) -> bool:
+    if isinstance(value, float):
+        return value.is_integer() and abs(value) < EXACT
+    return isinstance(value, int) and not isinstance(value, bool)
