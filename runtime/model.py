@@ -19,10 +19,10 @@ from openai.types import responses
 
 from nodes.errors import ModelError, RunOpsError, SetupError
 from nodes.values import Json
-from runtime.models import profiles, reading
+from runtime.models import addresses, profiles, reading
 from runtime.models.exchange import Answer, Request
 from runtime.models.failures import Failed, retry_after
-from runtime.secrets import MASK, SHORTEST
+from runtime.secrets import SHORTEST, Masker
 
 Progress = Callable[[int], None]
 """Told how many characters of the answer have come."""
@@ -48,9 +48,10 @@ class Client:
     """Requests to one server. ``close`` it at the end."""
 
     def __init__(self, base_url: str, key: str, profile: profiles.Profile) -> None:
-        """Nothing is sent yet. ``profile`` says what the server can do."""
-        self.base_url = base_url
+        """Nothing is sent yet. ``profile`` says what the server can do. Raises ``BadAddress`` for an address that no request can be sent to."""
+        self.base_url = addresses.checked(base_url)
         self._key = key
+        self._masker = Masker({"key": key} if len(key) >= SHORTEST else {})
         self._profile = profile
         self._client = openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0)
 
@@ -258,9 +259,8 @@ class Client:
         return {"server": self.base_url}
 
     def _plain(self, message: str) -> str:
-        """A message of the server, in one line, without the key."""
-        message = " ".join(message.split())
-        return message.replace(self._key, MASK) if len(self._key) >= SHORTEST else message
+        """A message of the server, in one line, without the key in any form that it may have there."""
+        return self._masker.text(" ".join(self._masker.text(message).split()))
 
 
 @dataclasses.dataclass(slots=True)

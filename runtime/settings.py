@@ -19,6 +19,7 @@ from typing_extensions import override
 from nodes import budgets
 from nodes.budgets import BadBudget, Budget
 from nodes.errors import SetupError, UsageError
+from runtime.models import addresses
 from runtime.models import prices as model_prices
 from runtime.secrets import SHORTEST
 
@@ -105,7 +106,7 @@ class Settings(BaseSettings):
     """The model of the Director, where it is another one."""
     model_summary: str | None = Field(default=None, min_length=1)
     """The model that sums up long conversations, where it is another one."""
-    model_base_url: str | None = Field(default=None, pattern=r"^https?://[^\s]+$")
+    model_base_url: Annotated[str, AfterValidator(addresses.checked)] | None = None
     """Where the provider's Responses API is, usually ending with ``/v1``; by default ``OPENAI_BASE_URL``, else OpenAI's own."""
     model_profile: Literal["openai", "azure", "openrouter", "vllm", "ollama", "compatible"] | None = None
     """What the provider can do (docs/models.md); by default what is known of the address."""
@@ -156,6 +157,8 @@ def load(**flags: Any) -> Settings:
         place, seen = _place_of(name, given)
         message = str(problem["msg"]).removeprefix("Value error, ")
         cause = problem.get("ctx", {}).get("error")
+        if isinstance(cause, addresses.BadAddress):
+            raise no_address(place, cause) from None
         if isinstance(cause, BadBudget):
             raise UsageError("bad-budget", f"{place} cannot be {seen!r}: {message}", mend=cause.mend) from None
         raise UsageError(
@@ -163,6 +166,11 @@ def load(**flags: Any) -> Settings:
             f"{place} cannot be {seen!r}: {message[0].lower()}{message[1:]}",
             mend=f"set it to what `{name}` takes (see docs/command.md), or take it away",
         ) from None
+
+
+def no_address(place: str, wrong: addresses.BadAddress) -> UsageError:
+    """What stands at ``place`` is no address of a server. It is not shown: it may hold a password."""
+    return UsageError("bad-setting", f"{place} is no address of a server: {wrong}", mend=wrong.mend)
 
 
 def _place_of(name: str, flags: dict[str, Any]) -> tuple[str, object]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import urllib.parse
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from nodes.errors import SetupError, UsageError
 from runtime import settings
-from runtime.models import profiles
+from runtime.models import addresses, profiles
 
 if TYPE_CHECKING:
     from nodes.base import Node
@@ -27,6 +28,9 @@ URL = "OPENAI_BASE_URL"
 
 MASKED_KEY = 16
 """Characters from which on a key is looked for in everything that is written: a shorter one may be a word like any other."""
+
+HEADER = re.compile(r"[!-~]+")
+"""What a key is made of. The client would show any other in its error."""
 
 NO_KEY = "none"
 """What is sent as the key to a server on this machine, which asks for none."""
@@ -102,8 +106,12 @@ def model_for(role: Role, chosen: settings.Settings, named: str | None = None) -
 
 
 def server(chosen: settings.Settings) -> Server:
-    """Where requests go. Raises SetupError ``model-key-missing`` where a server that is not on this machine is to be asked without a key."""
-    base_url = chosen.model_base_url or os.environ.get(URL) or profiles.OPENAI_URL
+    """Where requests go.
+
+    Raises UsageError ``bad-setting`` for an address that cannot be asked; SetupError ``model-key-missing`` where a server that is not on this machine
+    is to be asked without a key, ``model-key-refused`` for a key that no header can hold.
+    """
+    base_url = chosen.model_base_url or _address() or profiles.OPENAI_URL
     profile = profiles.PROFILES[chosen.model_profile] if chosen.model_profile is not None else profiles.of_url(base_url)
     key = next((value for value in settings.look_up(KEYS).values() if value), "")
     if not key:
@@ -114,7 +122,22 @@ def server(chosen: settings.Settings) -> Server:
                 mend=f"set {KEY} (or OPENAI_API_KEY) in the environment or in .env",
             )
         key = NO_KEY
+    if not HEADER.fullmatch(key):
+        raise SetupError(
+            "model-key-refused",
+            "the key holds blanks, ends of lines or letters beyond ASCII, and no header can hold it",
+            mend=f"set {KEY} (or OPENAI_API_KEY) to the key alone, as the provider shows it",
+        )
     return Server(base_url, profile, key)
+
+
+def _address() -> str | None:
+    """The address that the provider's own clients read, where it is set. ``model_base_url`` is found fit with the settings."""
+    address = os.environ.get(URL)
+    try:
+        return addresses.checked(address) if address else None
+    except addresses.BadAddress as wrong:
+        raise settings.no_address(URL, wrong) from None
 
 
 def models_of(nodes: Iterable[Asking], chosen: settings.Settings) -> dict[str, Asking]:

@@ -1,0 +1,63 @@
+"""Whether an address is one at which a server can be asked, found out before anything is sent; and without showing it, for it may hold a password."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import urllib.parse
+
+LONGEST = 2000
+"""Characters of an address."""
+
+LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+NUMBERS = re.compile(r"[0-9.]+")
+PRINTABLE = re.compile(r"[!-~]+")
+
+
+class BadAddress(ValueError):
+    """It cannot be asked; the message is what is wrong, and shows nothing of it."""
+
+    def __init__(self, wrong: str, mend: str) -> None:
+        super().__init__(wrong)
+        self.mend = mend
+
+
+def checked(address: str) -> str:
+    """The address itself: http or https, a host, perhaps a port and a path. Raises BadAddress."""
+    mend = "write it as `https://HOST/v1` or `http://HOST:PORT/v1`"
+    if not PRINTABLE.fullmatch(address) or len(address) > LONGEST:
+        raise BadAddress(
+            "it holds blanks, or characters that no address holds, or is empty or far too long",
+            f"{mend}; a host with letters beyond a to z in its form for machines, `xn--…`",
+        )
+    if "@" in address:
+        raise BadAddress(
+            "it holds a name or a password (`…@`), and would be shown with them",
+            "leave them out, and give the key in RUNOPS_MODEL_KEY",
+        )
+    if "?" in address or "#" in address:
+        raise BadAddress(
+            "it goes on behind a `?` or a `#`, where no path can be added to it",
+            "leave that out, and give the key in RUNOPS_MODEL_KEY",
+        )
+    try:
+        parts = urllib.parse.urlsplit(address)
+        scheme, host, _ = parts.scheme, parts.hostname, parts.port
+    except ValueError:
+        raise BadAddress("its host or its port is none", mend) from None
+    if scheme not in ("http", "https") or not address[len(scheme) :].startswith("://"):
+        raise BadAddress("it begins neither with http:// nor with https://", mend)
+    if not host or not _is_host(host, parts.netloc):
+        raise BadAddress("its host is none", mend)
+    return address
+
+
+def _is_host(host: str, place: str) -> bool:
+    if "[" in place or NUMBERS.fullmatch(host):
+        try:
+            number = ipaddress.ip_address(host)
+        except ValueError:
+            return False
+        return number.version == 4 or re.fullmatch(rf"\[{re.escape(host)}\](:[0-9]*)?", place.lower()) is not None
+    labels = host.removesuffix(".").split(".")
+    return len(host) <= 253 and all(LABEL.fullmatch(each) for each in labels)

@@ -1,0 +1,144 @@
+"""Which server is asked, and with which key: what cannot be used is refused before anything begins, and is not shown."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given
+from hypothesis import settings as checks
+from hypothesis import strategies as st
+
+from nodes.errors import RunOpsError, SetupError, UsageError
+from runtime import model, settings
+from runtime.models import addresses, choosing, profiles
+
+FITTING = [
+    "https://api.openai.com/v1",
+    "http://127.0.0.1:8000/v1",
+    "http://[::1]:11434/v1/",
+    "HTTP://LOCALHOST/v1",
+    "https://a_b.x-y.com./openai/v1",
+    "http://xn--mnchen-3ya.test/v1",
+    "http://models:/v1",
+    "http://[fe80::1%25eth0]/v1",
+]
+
+UNFIT = {
+    "nonsense": "begins neither",
+    "ftp://models.test/v1": "begins neither",
+    "http:models.test/v1": "begins neither",
+    "http://[::1": "host or its port",
+    "http://[::1]x/v1": "host is none",
+    "http://models.test:abc/v1": "host or its port",
+    "http://models.test:99999/v1": "host or its port",
+    "http:///v1": "host is none",
+    "http://models..test/v1": "host is none",
+    "http://-models.test/v1": "host is none",
+    f"http://{'a' * 64}.test/v1": "host is none",
+    "http://1.2.3.999/v1": "host is none",
+    "http://münchen.../v1": "characters that no address holds",
+    "http://models.test/v1\n": "blanks",
+    "http://models.test/v 1": "blanks",
+    f"http://models.test/{'a' * 2000}": "far too long",
+    "http://user:hunter2pass@models.test/v1": "password",
+    "http://user:12/hunter2pass@models.test/v1": "password",
+    "http://models.test/v1?api-key=hunter2pass": "behind a `?`",
+    "http://models.test/v1#hunter2pass": "behind a `?`",
+}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to stand in, a key, and no other setting."""
+    for name in ("RUNOPS_MODEL_BASE_URL", choosing.URL, *choosing.KEYS):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(choosing.KEY, "key-of-nobody-0123456789")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def server() -> choosing.Server:
+    """Where a command would send requests."""
+    return choosing.server(settings.load(model="m"))
+
+
+@pytest.mark.parametrize("source", ["RUNOPS_MODEL_BASE_URL", choosing.URL])
+@pytest.mark.parametrize("address", FITTING)
+def test_an_address_that_can_be_asked_is_taken_as_it_is(
+    source: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From both places."""
+    monkeypatch.setenv(source, address)
+    assert server().base_url == address
+
+
+@pytest.mark.parametrize("source", ["RUNOPS_MODEL_BASE_URL", choosing.URL, "pyproject.toml"])
+@pytest.mark.parametrize("address", UNFIT)
+def test_an_address_that_cannot_be_asked_is_refused_and_not_shown(
+    source: str, address: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From every place, by the name of the place, with what is wrong and a mend; nothing of the address is repeated, for it may hold a password."""
+    if source == "pyproject.toml":
+        escaped = address.replace("\n", "\\n")
+        (here / source).write_text(f'[tool.runops]\nmodel_base_url = "{escaped}"\n', encoding="utf-8")
+    else:
+        monkeypatch.setenv(source, address)
+    with pytest.raises(UsageError) as caught:
+        server()
+    error = caught.value
+    assert (error.code, error.exit) == ("bad-setting", 2)
+    assert source in error.message
+    assert UNFIT[address] in error.message
+    assert error.mend
+    told = str(error.as_json())
+    assert "hunter2pass" not in told
+    assert address not in told
+
+
+@given(st.text(alphabet="htps:/[]@.?#%-_abz019 \\\n|é", max_size=20).map(lambda each: f"http://{each}"))
+@example("http://a/b|c")
+@example("http://a/%")
+@checks(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_client_takes_every_address_that_is_found_fit(address: str) -> None:
+    """What passes does not fail in the client's hands, where the run has begun; and its profile can be looked up."""
+    with contextlib.suppress(addresses.BadAddress):
+        addresses.checked(address)
+        assert model.Client(address, "key", profiles.of_url(address)).base_url == address
+
+
+@pytest.mark.parametrize("name", choosing.KEYS)
+@pytest.mark.parametrize("key", ["sk-short\n1", "sk-short\n", "sk short 1", "sk-\x001234", "sk-1234é", "sk-1234\t"])
+def test_a_key_that_no_header_holds_is_refused_and_not_shown(
+    name: str, key: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is sent, also where it is too short to be masked elsewhere; no part of it stands in the error."""
+    monkeypatch.delenv(choosing.KEY)
+    # The null character can stand in no variable of the environment.
+    lines = key.replace("\n", "\\n").replace("\t", "\\t")
+    (here / ".env").write_text(f'{name}="{lines}"\n', encoding="utf-8")
+    with pytest.raises(SetupError) as caught:
+        server()
+    assert (caught.value.code, caught.value.exit) == ("model-key-refused", 3)
+    assert "sk" not in str(caught.value.as_json())
+
+
+def test_a_server_on_this_machine_needs_no_key_and_any_other_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands in for the key is sent, and passes as one."""
+    monkeypatch.delenv(choosing.KEY)
+    monkeypatch.setenv(choosing.URL, "http://[::1]:8000/v1")
+    assert server().key == choosing.NO_KEY
+    monkeypatch.setenv(choosing.URL, "http://models.test/v1")
+    with pytest.raises(RunOpsError) as caught:
+        server()
+    assert caught.value.code == "model-key-missing"
+
+
+@pytest.mark.parametrize("key", ["sk-quo'te\"0123", "sk-a+b/c=0123456"])
+def test_a_servers_message_shows_the_key_in_no_form(key: str) -> None:
+    """Quoted as Python quotes it, encoded as in an address, or as it is."""
+    client = model.Client("http://127.0.0.1:9/v1", key, profiles.PROFILES["compatible"])
+    for shown in (key, repr(key), f"{key.encode()!r}", key.replace("/", "%2F").replace("+", "%2B").replace("=", "%3D")):
+        plain = client._plain(f"Illegal value\n{shown}!")
+        assert plain.startswith("Illegal value ")
+        assert key not in plain
+        assert "0123" not in plain
