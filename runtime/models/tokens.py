@@ -29,6 +29,9 @@ BLANKS = {
 }
 """What Unicode calls white space; Python's own notion has four control characters more."""
 
+LONGEST = 2_000
+"""Bytes of a piece up to which its parts are joined; a longer one counts as its bytes, of which no token has less than one."""
+
 STAND_INS = {"Lu": "A", "Lt": "A", "Ll": "a", "Lm": "o", "Lo": "o", "M": "~", "N": "1"}
 """One character for each kind that the pattern tells apart: large, small and other letters, marks, digits."""
 
@@ -80,6 +83,8 @@ def count(text: str) -> int:
 @functools.lru_cache(maxsize=1 << 14)
 def _counted(piece: str) -> int:
     ranks, text = _ranks(), piece.encode("utf-8", "surrogatepass")
+    if len(text) > LONGEST:
+        return len(text)
     return 1 if text in ranks else joined(text, ranks)
 
 
@@ -106,7 +111,7 @@ def unpacked(data: bytes) -> list[bytes]:
 def joined(piece: bytes, ranks: Mapping[bytes, int]) -> int:
     """How many parts are left of ``piece`` when neighbours that are a token together are joined, the lowest rank first.
 
-    The time is that of a sort, so a megabyte without a blank takes seconds and not hours.
+    The time is that of a sort.
     """
     size = left = len(piece)
     ends = list(range(1, size + 1))  # where the part that starts here ends; 0 where none starts

@@ -85,6 +85,37 @@ def test_a_text_is_cut_where_the_tokenizer_cuts(text: str, wanted: list[str]) ->
     assert tokens.pieces(text) == wanted
 
 
+@pytest.mark.parametrize("text", [" " * 1_000_000 + "x", "a" * 1_000_000, "茶" * 300_000])
+def test_a_run_without_an_end_is_counted_without_joining(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody cuts would take seconds to join: its bytes are counted, of which there are never fewer than tokens."""
+    joined: list[int] = []
+
+    def counted(piece: bytes, ranks: dict[bytes, int]) -> int:
+        joined.append(len(piece))
+        return really(piece, ranks)
+
+    really = tokens.joined
+    monkeypatch.setattr(tokens, "joined", counted)
+    assert len(text) // 128 <= tokens.count(text) <= len(text.encode())
+    assert sum(joined) <= tokens.LONGEST
+
+
+def test_a_request_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it is tried, and when its answer tells the server's count; another one is counted anew."""
+    counts: list[str] = []
+
+    def counted(text: str) -> int:
+        counts.append(text)
+        return len(text)
+
+    monkeypatch.setattr(tokens, "count", counted)
+    calibrated, asked = estimates.Calibrated(), request("hello")
+    assert calibrated.input(asked) == calibrated.input(asked)
+    calibrated.learn(asked, 5)
+    assert counts == ["hello"]
+    assert calibrated.input(request("hello you")) > calibrated.input(asked)
+
+
 def parts_of(piece: bytes) -> set[bytes]:
     """Every run of bytes in it."""
     return {piece[start:end] for start in range(len(piece)) for end in range(start + 1, len(piece) + 1)}
