@@ -291,12 +291,7 @@ class Step:
                 raise _answer_lost(lost, {})
             return normalise(value)
         except TimeoutError:
-            raise SiteError(
-                "timeout",
-                f"the attempt took longer than {node.seconds:g} s",
-                mend="look at what the page was doing, or give the node a longer `timeout`",
-                phase="after",
-            ) from None
+            raise _too_long(node) from None
         except NotJson as error:
             raise AuthorError("value-type", f"the value cannot be kept: {error}", phase="after") from None
 
@@ -473,6 +468,14 @@ class Step:
     async def _holds_already(self) -> bool:
         """Whether every rule holds before the deed: then holding after a crash proves nothing."""
         return await judge.all_hold(self._resolve().verify, self.page)
+
+
+def _too_long(node: Leaf) -> RunOpsError:
+    took = f"the attempt took longer than {node.seconds:g} s"
+    if node.asks is not None:
+        return ModelError("model-timeout", took, mend="give the node a longer `timeout`", phase="after")
+    mend = "look at what the page was doing, or give the node a longer `timeout`"
+    return SiteError("timeout", took, mend=mend, phase="after")
 
 
 def _answer_lost(request: str, evidence: dict[str, Json]) -> SiteError:

@@ -178,6 +178,7 @@ async def resume_run(
 
     text.check(past)
     models = supplies.plan(text.loaded, chosen, past.budget)
+    models.refuse_late_recording(past.ledger.exchanges, kept.private(run_id))
     masker = secrets.Masker({**text.secrets, **models.masked})
     try:
         pen = runs.claim(kept, run_id, masker, may_go_on, take_over=take_over, budget=models.budget_text)

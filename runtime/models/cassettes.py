@@ -163,6 +163,12 @@ class Recorder:
         except OSError as error:
             raise durable.not_written("what is recorded for the cassette", path, error) from None
 
+    def demand(self, count: int) -> None:
+        """Raise UsageError ``cassette-incomplete`` where one of the first ``count`` exchanges of the run was not recorded."""
+        for number in range(count):
+            if not self._kept(number).is_file():
+                raise self._incomplete(number)
+
     def publish(self, count: int) -> Path:
         """Write the cassette of a run that has passed and had ``count`` exchanges, and say where.
 
@@ -189,16 +195,19 @@ class Recorder:
     def _kept(self, number: int) -> Path:
         return self._folder / f"{number:06}.json"
 
+    def _incomplete(self, number: int) -> UsageError:
+        return UsageError(
+            "cassette-incomplete",
+            f"exchange {number + 1} of the run was not recorded, so there is no cassette of it",
+            mend=f"record a whole run: {how_to_record(self._workflow)}",
+        )
+
     def _exchange(self, number: int) -> Json:
         path = self._kept(number)
         try:
             return json.loads(path.read_bytes())
         except FileNotFoundError:
-            raise UsageError(
-                "cassette-incomplete",
-                f"exchange {number + 1} of the run was not recorded, so there is no cassette of it",
-                mend=f"record a whole run: {how_to_record(self._workflow)}",
-            ) from None
+            raise self._incomplete(number) from None
         except OSError as error:
             raise durable.not_read("what was recorded for the cassette", path, error) from None
 

@@ -41,6 +41,13 @@ class Plan:
         key = self.server.key if self.server is not None else ""
         return {choosing.KEY: key} if len(key) >= choosing.MASKED_KEY else {}
 
+    def refuse_late_recording(self, exchanges: int, private: Path) -> None:
+        """Raise UsageError ``cassette-incomplete`` where a run is to be recorded that had exchanges before: better now than when they are paid."""
+        if self.asks and self.chosen.model_calls == "record":
+            from runtime.models import cassettes
+
+            cassettes.Recorder(self.file, private, {}, {}).demand(exchanges)
+
     def supply(self, private: Path, secrets: Mapping[str, str]) -> supply.Supply | None:
         """The models of the run whose private folder and secrets these are; None where no node asks one.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,9 @@ class Supply:
 
         Raises UsageError ``cassette-missing``, ``cassette-damaged``.
         """
+        if server is not None:
+            # Half a second, which no step that asks should have to count as its own.
+            importlib.import_module("runtime.model")
         self.player: cassettes.Player | None = None
         self.recorder: cassettes.Recorder | None = None
         if chosen.model_calls in ("replay", "record"):
@@ -80,7 +84,7 @@ class Supply:
     def client(self) -> model.Client:
         """The client, made when a model is first asked."""
         if self._client is None:
-            from runtime import model  # costs half a second
+            from runtime import model
 
             assert self._server is not None, "a run that asks a model has a server"
             self._client = model.Client(self._server.base_url, self._server.key, self._server.profile)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime import crashes
+from nodes.errors import UsageError
+from runtime import crashes, running
 from runtime.crashes import CrashPoint
 from runtime.testing import responses, scripted
 from tests import models
@@ -155,3 +156,27 @@ async def test_what_was_learnt_of_a_tokenizer_outlives_the_process(
     assert first.usage is not None
     assert second.estimate > second.raw
     assert second.estimate >= first.usage.input
+
+
+async def test_a_run_is_recorded_from_its_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that had answers before it is recorded is refused at once: the rest would be paid for a cassette that cannot be."""
+    file = tmp_path / "ask.yaml"
+    file.write_text(ASK.replace("{INPUT}", "x"), encoding="utf-8")
+    with responses.serve([said(1), scripted.quota(), said("good")]) as server:
+        chosen = models.asked_at(server, monkeypatch, home=tmp_path / ".runops")
+        ended = await running.start(file, {}, chosen)
+        assert ended.exit == 1
+        with pytest.raises(UsageError) as refused:
+            await running.resume_run(ended.run, chosen.model_copy(update={"model_calls": "record"}))
+        assert (refused.value.code, len(server.asked)) == ("cassette-incomplete", 2)
+        assert (await running.resume_run(ended.run, chosen)).output == "good"
+
+
+async def test_a_model_that_takes_too_long_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of an attempt ends a request too, and nothing is said of a page that no such step has."""
+    with responses.serve([scripted.hang()]) as server:
+        text = ASK.replace("{INPUT}", "x").replace("timeout: 20", "timeout: 0.3")
+        ended = await Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch)).start()
+    assert ended.error is not None
+    assert ended.error["code"] == "model-timeout"
+    assert "page" not in ended.error["mend"]
