@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from nodes import judging, schemas
+from nodes import judging, patterns, schemas
 from nodes.strictly import VALUE
 from nodes.values import LARGEST_INTEGER, Json, NotJson, normalise
 
@@ -205,10 +205,12 @@ def _lines(error: ValidationError, place: str) -> list[str]:
             return [f"{here}{_step(each)}: is missing" for each in wanted if each not in value]
         case "additionalProperties" if wanted is False:
             schema = cast("dict[str, Json]", error.schema)
-            patterns: dict[str, Json] = schema.get("patternProperties", {})
+            named: dict[str, Json] = schema.get("patternProperties", {})
             extra = [each for each in value if each not in schema.get("properties", {})]
-            extra = [each for each in extra if not any(re.search(pattern, each) for pattern in patterns)]
+            extra = [each for each in extra if not any(re.search(pattern, each) for pattern in named)]
             return [f"{here}{_step(each)}: is not asked for" for each in extra]
+        case "pattern" if len(value) > patterns.LONGEST:
+            return [f"{here}: has {len(value)} characters, and what must fit a pattern has at most {patterns.LONGEST}"]
         case _:
             return [f"{here}: is {_short(value)}, which does not fit {error.validator}: {_short(wanted)}"]
 

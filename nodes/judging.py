@@ -7,10 +7,11 @@ is found out once, of several forms only the nearest is told of, and items are c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from nodes import schemas
+from nodes import patterns, schemas
 from nodes.values import Json
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Judge:
         self._defs: dict[str, Json] = schema.get("$defs", {})
         self._kind: Any = cast("Any", validators).extend(
             base,
-            {"$ref": self._reference, "anyOf": _any_of, "uniqueItems": _unique},
+            {"$ref": self._reference, "anyOf": _any_of, "uniqueItems": _unique, "pattern": _pattern},
             type_checker=base.TYPE_CHECKER.redefine("integer", _is_whole),
         )
         # Each entry holds its value, so that no other value gets its identity.
@@ -93,6 +94,14 @@ def _unique(_validator: Any, wanted: bool, value: Json, _schema: Json) -> Iterab
     if wanted and isinstance(value, list) and len(set(map(_held, cast("list[Json]", value)))) < len(value):
         return [ValidationError("two items are the same")]
     return []
+
+
+def _pattern(_validator: Any, pattern: str, value: Json, _schema: Json) -> Iterable[ValidationError]:
+    from jsonschema import ValidationError
+
+    if not isinstance(value, str) or (len(value) <= patterns.LONGEST and re.search(pattern, value)):
+        return []
+    return [ValidationError("it does not fit the pattern")]
 
 
 def _held(value: Json) -> object:

@@ -15,6 +15,7 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+from nodes import patterns
 from nodes.values import Json
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def _problems(schema: Json, path: Path, defs: Json) -> Iterator[Problem]:
             known = ", ".join(sorted(checker().checkers))
             yield Problem(place, f"the format `{value}` is not checked: take one of {known}, or a `pattern`")
         else:
+            yield from _patterns(key, value, place)
             for inner, each in _inside(key, value):
                 yield from _problems(each, (*place, *inner), defs)
 
@@ -152,6 +154,15 @@ def _unknown(key: str, place: Path) -> Problem:
     close = near(key, sorted(KNOWN))
     mend = f"did you mean `{close}`?" if close else "take it out, or begin its name with `x-`"
     return Problem(place, f"`{key}` is no keyword of JSON Schema: {mend}")
+
+
+def _patterns(key: str, value: Json, place: Path) -> Iterator[Problem]:
+    found: list[tuple[Json, Path]] = [(value, place)] if key == "pattern" else []
+    if key == "patternProperties" and isinstance(value, dict):
+        found = [(name, (*place, name)) for name in cast("dict[str, Json]", value)]
+    for pattern, where in found:
+        if isinstance(pattern, str) and (text := patterns.problem(pattern)):
+            yield Problem(where, f"`{pattern}` cannot be used: {text}")
 
 
 def _types(value: Json, place: Path) -> Iterator[Problem]:
