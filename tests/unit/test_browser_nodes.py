@@ -13,7 +13,7 @@ from nodes.browser_query.page import bounded
 from nodes.browser_query.rows import headers
 from nodes.template import Unfit
 from runtime import events
-from runtime.cli import show
+from runtime.cli import show, threads
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
 from tests.rig import Rig
@@ -153,7 +153,7 @@ async def test_the_run_is_shown_with_its_files(tmp_path: Path) -> None:
     """``runops show`` names the files, for people and for programs."""
     one = rig(tmp_path, action("look", "screenshot"))
     ended = await one.start()
-    view = show.View(one.id, one.history, one.store, "passed")
+    view = show.View(one.id, one.history, one.store, "passed", threads.Threads([], one.history, one.store))
     assert view.as_json(view.top)["files"] == ended.files
     assert f"  file  {ended.files[0]['path']}  9 bytes" in view.text(None)
 
