@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import tenacity
 
@@ -19,13 +20,15 @@ from nodes.outputs import Misfit, Output
 from nodes.values import Json
 from runtime import journal, log
 from runtime.crashes import CrashPoint, crash_point
-from runtime.models import budgets, choosing, supply
+from runtime.models import budgets, choosing, estimates, supply
 from runtime.models.exchange import Answer, Message, Request, Usage
 from runtime.models.failures import Failed
 
 if TYPE_CHECKING:
     from nodes.budgets import Budget
     from runtime import model
+
+_Result = TypeVar("_Result")
 
 TRIES = 5
 """How often one request is sent, where it may go right another time."""
@@ -38,6 +41,9 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 
 POLL_SECONDS, SLOWEST_POLL = 0.5, 5.0
 """How often a response in the background is asked for: half as often again each time."""
+
+AT_ONCE = 20_000
+"""Characters of a request or an answer up to which it is counted and read in no time."""
 
 TOLD_EVERY = 200
 """Characters of an answer between two words about it."""
@@ -117,7 +123,7 @@ class Conversation:
             request = Request(wanted, instructions, tuple(messages), output.schema(), max_output, output.strict)
             answer = await self._exchange(request)
             try:
-                return output.read(answer.text)
+                return await _aside(len(answer.text), functools.partial(output.read, answer.text))
             except Misfit as misfit:
                 said = correction(misfit)
                 if turn == REPAIRS:
@@ -161,6 +167,8 @@ class Conversation:
 
     async def _ask(self, request: Request, key: str, number: int) -> Answer:
         client = self._models.client()
+        size = sum(len(each.text) for each in request.messages)
+        raw = await _aside(size, functools.partial(estimates.tokens, request))
         retrying = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(self._may_go_right),
             wait=_wait,
@@ -172,7 +180,7 @@ class Conversation:
         try:
             async for attempt in retrying:
                 with attempt:
-                    answer = await self._send(client, request, key, attempt.retry_state.attempt_number)
+                    answer = await self._send(client, request, raw, key, attempt.retry_state.attempt_number)
                     self._take(answer, key, number, request)
                     return answer
         except Failed as failed:
@@ -180,11 +188,11 @@ class Conversation:
             raise failed.error from None
         raise AssertionError("a request is answered or fails")
 
-    async def _send(self, client: model.Client, request: Request, key: str, tried: int) -> Answer:
+    async def _send(self, client: model.Client, request: Request, raw: int, key: str, tried: int) -> Answer:
         """Announce it, and send it. Raises BudgetReached before that, Failed after."""
         from runtime import model
 
-        raw, estimate = self._models.estimate(request, self._pen.history.ledger)
+        estimate = self._models.estimate(request, raw, self._pen.history.ledger)
         affordable = self._afford(estimate, request)
         seconds = min(self._models.seconds, self._asker.left(), affordable)
         self._asked = request.model
@@ -350,6 +358,11 @@ class Conversation:
                 self._asker.tell(f"the rest of the model's answer ({characters} characters so far)")
 
         return told
+
+
+async def _aside(size: int, work: Callable[[], _Result]) -> _Result:
+    """What ``work`` over so many characters gives; where they are many, the lease, the time-out and Ctrl-C do not wait for it."""
+    return work() if size <= AT_ONCE else await asyncio.to_thread(work)
 
 
 NOTHING = "(nothing)"

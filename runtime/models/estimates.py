@@ -48,21 +48,14 @@ class Calibrated:
     def __init__(self) -> None:
         self._seen: dict[str, list[tuple[int, int]]] = {}
         self._lines: dict[str, tuple[float, float]] = {}
-        self._last: tuple[Request, int] | None = None
-        """The request that was counted last: each of its tries, and what its answer tells, need the count again."""
 
     def input(self, request: Request) -> int:
         """Tokens of the input of ``request``, by all that is known of its model."""
-        return self.corrected(request.model, self._tokens(request))
+        return self.corrected(request.model, tokens(request))
 
     def learn(self, request: Request, counted: int) -> None:
         """Take note that the server counted ``counted`` tokens in the input of ``request``."""
-        self.take(request.model, self._tokens(request), counted)
-
-    def _tokens(self, request: Request) -> int:
-        if self._last is None or self._last[0] is not request:
-            self._last = request, tokens(request)
-        return self._last[1]
+        self.take(request.model, tokens(request), counted)
 
     def corrected(self, model: str, raw: int) -> int:
         """What ``raw`` tokens by ``tokens`` are for ``model``, rounded up."""

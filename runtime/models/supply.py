@@ -90,15 +90,14 @@ class Supply:
             self._client = model.Client(self._server.base_url, self._server.key, self._server.profile)
         return self._client
 
-    def estimate(self, request: Request, ledger: Ledger) -> tuple[int, int]:
-        """Tokens of the request's input before it is sent: by the list alone, and by all that the run has learnt of the model, before a crash too."""
+    def estimate(self, request: Request, raw: int, ledger: Ledger) -> int:
+        """Tokens of the request's input before it is sent, by all that the run has learnt of the model, before a crash too; ``raw`` are those by the list alone."""
         for row in ledger.rows[self._learnt :]:
             if row.source == "model" and row.usage is not None:
                 self._estimator.take(row.asked, row.raw, row.usage.input)
         # The last one may still be on its way.
         self._learnt = max(0, len(ledger.rows) - 1)
-        raw = estimates.tokens(request)
-        return raw, self._estimator.corrected(request.model, raw)
+        return self._estimator.corrected(request.model, raw)
 
     def afford(self, ledger: Ledger, asked: budgets.Asked, request: Request, estimate: int) -> float:
         """Seconds that the budgets of the run and of the step leave for a request. Raises BudgetReached, UsageError ``price-unknown``."""

@@ -100,22 +100,6 @@ def test_a_run_without_an_end_is_counted_without_joining(text: str, monkeypatch:
     assert sum(joined) <= tokens.LONGEST
 
 
-def test_a_request_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often it is tried, and when its answer tells the server's count; another one is counted anew."""
-    counts: list[str] = []
-
-    def counted(text: str) -> int:
-        counts.append(text)
-        return len(text)
-
-    monkeypatch.setattr(tokens, "count", counted)
-    calibrated, asked = estimates.Calibrated(), request("hello")
-    assert calibrated.input(asked) == calibrated.input(asked)
-    calibrated.learn(asked, 5)
-    assert counts == ["hello"]
-    assert calibrated.input(request("hello you")) > calibrated.input(asked)
-
-
 def parts_of(piece: bytes) -> set[bytes]:
     """Every run of bytes in it."""
     return {piece[start:end] for start in range(len(piece)) for end in range(start + 1, len(piece) + 1)}

@@ -1,0 +1,53 @@
+"""Long requests and answers: what takes its time holds up nothing else in the run."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes import fitting
+from runtime.models import estimates
+from runtime.testing import responses, scripted
+from tests import models
+from tests.rig import Rig
+
+ASK = """
+version: 1
+name: Ask
+nodes:
+  - id: kind
+    type: cognition
+    instruction: Repeat it.
+    input: "NOTE"
+    output: string
+output: "{{ kind }}"
+"""
+
+
+@pytest.mark.parametrize(("size", "aside"), [(10, False), (30_000, True)])
+async def test_a_long_text_is_counted_and_read_beside_the_run(
+    size: int, aside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run's own thread keeps the lease and hears Ctrl-C meanwhile; a short text is not worth another thread."""
+    threads: dict[str, list[bool]] = {}
+
+    def seen(module: Any, name: str) -> None:
+        really = getattr(module, name)
+
+        def call(*given: Any, **named: Any) -> Any:
+            threads.setdefault(name, []).append(threading.current_thread() is threading.main_thread())
+            return really(*given, **named)
+
+        monkeypatch.setattr(module, name, call)
+
+    seen(fitting, "read")
+    seen(estimates, "tokens")
+    text = "tea " * (size // 4)
+    with responses.serve([scripted.server_error(), scripted.text({"value": text})]) as server:
+        ended = await Rig(tmp_path, ASK.replace("NOTE", text), chosen=models.asked_at(server, monkeypatch)).start()
+    assert (ended.status, ended.output) == ("passed", text)
+    # Also where a request is sent twice it is counted once.
+    assert threads == {"read": [not aside], "tokens": [not aside]}
