@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
 
 from nodes.values import Json
@@ -74,11 +74,11 @@ class Rig:
         """Begin the run."""
         pen = self.open_pen = journal.Journal(self.kept.create(self.id), history.History(), self.masker, self.kept)
         run.write_header(pen, self.loaded, self.inputs)
-        return await self._run(pen).begin()
+        return await self._lived(self._run(pen).begin())
 
     async def resume(self) -> events.RunEnded:
         """Go on with it."""
-        return await self._run(runs.claim(self.kept, self.id, self.masker)).go_on()
+        return await self._lived(self._run(runs.claim(self.kept, self.id, self.masker)).go_on())
 
     async def resume_changed(self, text: str, texts: Mapping[str, str] | None = None) -> events.RunEnded:
         """Go on with it as ``--allow-changed`` does, its file being ``text`` now. Raises UsageError where that may not be."""
@@ -89,7 +89,15 @@ class Rig:
         pen = runs.claim(self.store, self.id, self.masker, taken.check)
         taken.take(pen)
         self.loaded, self.inputs = taken.loaded, taken.inputs
-        return await self._run(pen).go_on()
+        return await self._lived(self._run(pen).go_on())
+
+    async def _lived(self, life: Awaitable[events.RunEnded]) -> events.RunEnded:
+        try:
+            return await life
+        finally:
+            # The kernel ends a dead process's connections.
+            if self.models is not None:
+                await self.models.close()
 
     def _run(self, pen: journal.Journal) -> run.Run:
         self.told.clear()

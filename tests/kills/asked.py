@@ -120,16 +120,11 @@ class Run:
         return True
 
     async def _begin_or_go_on(self) -> events.RunEnded:
-        try:
-            if self.rig.id in self.rig.store.ids() and self.rig.store.read(self.rig.id).entries:
-                return await self.rig.resume()
-            # It died before its first entry: nothing has begun.
-            self.rig.id = store.new_id()
-            return await self.rig.start()
-        finally:
-            # The kernel ends a dead process's connections.
-            if self.rig.models is not None:
-                await self.rig.models.close()
+        if self.rig.id in self.rig.store.ids() and self.rig.store.read(self.rig.id).entries:
+            return await self.rig.resume()
+        # It died before its first entry: nothing has begun.
+        self.rig.id = store.new_id()
+        return await self.rig.start()
 
     @property
     def waits(self) -> bool:
