@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import dataclasses
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any, NoReturn
 
 import openai
@@ -29,6 +29,9 @@ Progress = Callable[[int], None]
 
 STALL_SECONDS = 60.0
 """How long an answer that comes in pieces may stand still."""
+
+END_SECONDS = 1.0
+"""How long a stream may take to end once it has said all."""
 
 CANCEL_SECONDS = 5.0
 """How long the cancellation of a background response may take."""
@@ -132,27 +135,16 @@ class Client:
         """Raises Failed where the stream ends before its response has: the client itself would say nothing."""
         async with await self._client.responses.create(**body, stream=True) as stream:
             events = aiter(stream)
-            while True:
-                try:
-                    async with asyncio.timeout(STALL_SECONDS):
-                        event: Any = await anext(events)
-                except StopAsyncIteration:
-                    raise _broken("the stream ended before the answer did", heard) from None
-                except TimeoutError:
-                    raise _broken(f"the stream stood still for {STALL_SECONDS:g} s", heard) from None
-                match getattr(event, "type", None):
-                    case "response.output_text.delta":
-                        # It is shown while one waits; what counts is the response at the end.
-                        heard.text += event.delta if isinstance(event.delta, str) else ""
-                        if progress is not None:
-                            progress(len(heard.text))
-                    case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled":
-                        return reading.answer(_response(event.response), heard.text)
-                    case "error":
-                        message = self._plain(str(getattr(event, "message", None) or ""))
-                        raise reading.failed(getattr(event, "code", None), message, heard.text, None)
-                    case _:
+            last = await _last(events, heard, progress)
+            with contextlib.suppress(TimeoutError, openai.OpenAIError):
+                async with asyncio.timeout(END_SECONDS):
+                    # Read to its end the stream ends by itself, and leaves nothing behind that somebody must close.
+                    async for _more in events:
                         pass
+        if last.type == "error":
+            message = self._plain(str(getattr(last, "message", None) or ""))
+            raise reading.failed(getattr(last, "code", None), message, heard.text, None)
+        return reading.answer(_response(last.response), heard.text)
 
     @contextlib.asynccontextmanager
     async def _failing(self, seconds: float, heard: _Heard) -> AsyncGenerator[None]:
@@ -268,6 +260,28 @@ class _Heard:
     """What has come of an answer."""
 
     text: str = ""
+
+
+async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | None) -> Any:
+    """The event with which the response ends, or the ``error`` that ends the stream. Raises Failed where none comes."""
+    while True:
+        try:
+            async with asyncio.timeout(STALL_SECONDS):
+                event: Any = await anext(events)
+        except StopAsyncIteration:
+            raise _broken("the stream ended before the answer did", heard) from None
+        except TimeoutError:
+            raise _broken(f"the stream stood still for {STALL_SECONDS:g} s", heard) from None
+        match getattr(event, "type", None):
+            case "response.output_text.delta":
+                # It is shown while one waits; what counts is the response at the end.
+                heard.text += event.delta if isinstance(event.delta, str) else ""
+                if progress is not None:
+                    progress(len(heard.text))
+            case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" | "error":
+                return event
+            case _:
+                pass
 
 
 def in_words(schema: Mapping[str, Json]) -> str:

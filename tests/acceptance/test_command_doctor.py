@@ -187,10 +187,12 @@ def test_a_failure_that_passes_is_no_finding(tmp_path: Path) -> None:
 
 def test_a_server_that_is_not_there_is_told_once(tmp_path: Path) -> None:
     """No traceback: its address, and what to look at."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with socket.socket() as taken:
+        # Nobody listens there, and nobody else gets the port meanwhile.
+        taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-    project = Project(tmp_path, RUNOPS_MODEL="test-model", RUNOPS_MODEL_BASE_URL=url)
-    done = project.runops("doctor", "--model")
+        project = Project(tmp_path, RUNOPS_MODEL="test-model", RUNOPS_MODEL_BASE_URL=url)
+        done = project.runops("doctor", "--model")
     assert done.returncode == 3
     assert f"{url} does not answer" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr

@@ -28,7 +28,7 @@ UNFIT = {
     "ftp://models.test/v1": "begins neither",
     "http:models.test/v1": "begins neither",
     "http://[::1": "host or its port",
-    "http://[::1]x/v1": "host is none",
+    "http://[::1]x/v1": "its host",
     "http://models.test:abc/v1": "host or its port",
     "http://models.test:99999/v1": "host or its port",
     "http:///v1": "host is none",
