@@ -147,7 +147,6 @@ class Step:
             self._engine.journal,
             self._call,
             role=self._node.asks or "cognition",
-            secrets=self._frame.program.secrets,
             left=lambda: self.left,
             tell=lambda what: self._engine.tell(events.StepWaiting(self._path, what)),
         )

@@ -10,7 +10,7 @@ import asyncio
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import tenacity
@@ -55,8 +55,6 @@ class Asker:
 
     call: log.Call
     role: choosing.Role
-    secrets: Mapping[str, str]
-    """What must not be sent, and does not count in a cassette, by name."""
     left: Callable[[], float]
     """Seconds that the attempt has left."""
     tell: Callable[[str], None]
@@ -73,13 +71,12 @@ class StepModel:
         call: log.Call,
         *,
         role: choosing.Role,
-        secrets: Mapping[str, str],
         left: Callable[[], float],
         tell: Callable[[str], None],
     ) -> None:
         """``call`` is written."""
         self._models, self._pen = models, pen
-        self._asker = Asker(call, role, secrets, left, tell)
+        self._asker = Asker(call, role, left, tell)
 
     async def answer(
         self, instructions: str, question: str, output: Output, *, model: str | None, max_output: int, budget: Budget

@@ -49,14 +49,6 @@ class Calibrated:
         self._seen: dict[str, list[tuple[int, int]]] = {}
         self._lines: dict[str, tuple[float, float]] = {}
 
-    def input(self, request: Request) -> int:
-        """Tokens of the input of ``request``, by all that is known of its model."""
-        return self.corrected(request.model, tokens(request))
-
-    def learn(self, request: Request, counted: int) -> None:
-        """Take note that the server counted ``counted`` tokens in the input of ``request``."""
-        self.take(request.model, tokens(request), counted)
-
     def corrected(self, model: str, raw: int) -> int:
         """What ``raw`` tokens by ``tokens`` are for ``model``, rounded up."""
         ratio, more = self._lines.get(model, (1.0, 0.0))

@@ -7,7 +7,6 @@ same number. Everything else counts, to the last word; plain dates are data. Two
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -65,11 +64,6 @@ class Normal:
 
         return PLACEHOLDER.sub(put, text)
 
-    @property
-    def key(self) -> str:
-        """A SHA-256 of the normal form."""
-        return hashlib.sha256(_text(self.request).encode(errors="surrogatepass")).hexdigest()
-
 
 def normal(request: Request, secrets: Mapping[str, str]) -> Normal:
     """The normal form of a request; ``secrets`` are values by name."""
@@ -83,16 +77,6 @@ def normal(request: Request, secrets: Mapping[str, str]) -> Normal:
         "strict": request.strict,
     }
     return Normal(asked, {placeholder: text for text, placeholder in placeholders.known.items()})
-
-
-def normalised(request: Request, secrets: Mapping[str, str]) -> dict[str, Json]:
-    """The normal form itself."""
-    return normal(request, secrets).request
-
-
-def key(request: Request, secrets: Mapping[str, str]) -> str:
-    """A SHA-256 of the normal form."""
-    return normal(request, secrets).key
 
 
 def same(one: Json, other: Json) -> bool:

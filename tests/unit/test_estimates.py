@@ -184,8 +184,9 @@ def test_a_small_request_tells_no_ratio() -> None:
     assert calibrated.corrected("m", 10_000) == 10_090
     calibrated.take("m", 10_000, 6_000)
     assert calibrated.corrected("m", 10_000) == 10_090
-    assert calibrated.input(request("hello")) == estimates.tokens(request("hello")) + 90
+    hello = estimates.tokens(request("hello"))
+    assert calibrated.corrected("m", hello) == hello + 90
     calibrated.take("m", 0, 50)
     assert calibrated.corrected("m", 10_000) == 10_090
-    calibrated.learn(request("hello"), estimates.tokens(request("hello")) + 95)
-    assert calibrated.input(request("hello")) == estimates.tokens(request("hello")) + 95
+    calibrated.take("m", hello, hello + 95)
+    assert calibrated.corrected("m", hello) == hello + 95

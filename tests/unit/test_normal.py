@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import json
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -16,6 +18,11 @@ from runtime.models import normal
 from runtime.models.exchange import Message, Request
 
 SECRETS = {"PASSWORD": 'pa"ss wörd/1', "TOKEN": "tok3n-of-the-shop"}
+
+
+def form(request: Request, secrets: Mapping[str, str]) -> str:
+    """The normal form of a request, in the order of its fields."""
+    return json.dumps(normal.normal(request, secrets).request)
 
 
 def asking(text: str, **other: Any) -> Request:
@@ -129,7 +136,7 @@ def test_another_run_asks_the_same(
         schema = {"type": "object", "properties": {"of": {"type": "string", "enum": [str(number), run]}}}
         return asking(f"{stamp} {number}", instructions=f"Run {run}, {stamp}.", schema=schema)
 
-    assert normal.key(at(one, first, store.new_id()), {}) == normal.key(at(other, second, store.new_id()), {})
+    assert form(at(one, first, store.new_id()), {}) == form(at(other, second, store.new_id()), {})
 
 
 @pytest.mark.parametrize(
@@ -149,15 +156,13 @@ def test_another_run_asks_the_same(
 )
 def test_everything_else_counts(other: dict[str, Any]) -> None:
     """A word, a field, the model, a limit: another request."""
-    assert normal.key(asking("order 1007", **other), {}) != normal.key(asking("order 1007"), {})
+    assert form(asking("order 1007", **other), {}) != form(asking("order 1007"), {})
 
 
 def test_the_order_of_fields_counts() -> None:
     """A model fills them in in that order."""
     one, other = ({name: {"type": "string"} for name in names} for names in ("ab", "ba"))
-    assert normal.key(asking("", schema={"properties": one}), {}) != normal.key(
-        asking("", schema={"properties": other}), {}
-    )
+    assert form(asking("", schema={"properties": one}), {}) != form(asking("", schema={"properties": other}), {})
 
 
 @given(st.text(max_size=12), st.sampled_from(sorted(SECRETS)), st.text(max_size=12), st.data())
@@ -170,8 +175,8 @@ def test_no_secret_stands_in_a_normal_form(before: str, name: str, after: str, d
 
 def test_a_changed_secret_asks_the_same() -> None:
     """What counts of a secret is its name."""
-    one = normal.key(asking("Log in with s3cret-one."), {"PASSWORD": "s3cret-one"})
-    other = normal.key(asking("Log in with s3cret-two."), {"PASSWORD": "s3cret-two"})
+    one = form(asking("Log in with s3cret-one."), {"PASSWORD": "s3cret-one"})
+    other = form(asking("Log in with s3cret-two."), {"PASSWORD": "s3cret-two"})
     assert one == other
     assert said("tok3n-of-the-shop") == "<secret TOKEN>"
     assert (
