@@ -201,6 +201,27 @@ class Page(Protocol):
         ...
 
 
+class View(Protocol):
+    """One look at a page: roles, names, values and texts as assistive programs see them, with a ref for each element that one can act on."""
+
+    @property
+    def url(self) -> str:
+        """Address of the document."""
+        ...
+
+    def render(self, budget: int) -> str:
+        """The page in at most ``budget`` characters: what does not fit is folded, with its count and how to see it; no element is cut."""
+        ...
+
+    def says(self, text: str) -> bool:
+        """Whether the text stands on the page, as words or as a value of a field; white space and case do not count."""
+        ...
+
+    def has(self, ref: str) -> bool:
+        """Whether an element of the page has this ref."""
+        ...
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Delivery:
     """A file that the site gave."""

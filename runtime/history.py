@@ -205,6 +205,7 @@ class History:
                 | log.User()
                 | log.Reasoning()
                 | log.Assistant()
+                | log.Told()
                 | log.ModelError()
             ):
                 self.ledger.add(entry, self._asker(entry.thread))

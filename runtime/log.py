@@ -112,6 +112,10 @@ class Call(Entry):
     path: str
     node: str
     action: str | None = None
+    asked: str | None = None
+    """Of what a model asked for: the id of its call in the exchange before."""
+    again: str | None = None
+    """The call of an earlier attempt's thread of which this one repeats the record: nothing was done for it."""
     attempt: int
     effect: Literal["read", "idempotent", "effect"]
     args: Json = None
@@ -176,6 +180,16 @@ class Usage(Piece):
     reasoning: int
 
 
+class Asked(Piece):
+    """A model asks for a tool."""
+
+    id: str
+    name: str
+    arguments: str | None = None
+    """As the model wrote them, secrets masked."""
+    blob: Blob | None = None
+
+
 Source = Literal["model", "cassette", "log"]
 """Where an answer came from: a model, a cassette, or an earlier attempt of the step that a crash ended."""
 
@@ -199,6 +213,17 @@ class Assistant(Entry):
     dollars: str | None = None
     """What it cost: a decimal number; null where the price is not known, or nothing was paid."""
     seconds: float | None = None
+    calls: list[Asked] | None = None
+    """The tools that it asks for, in order: each gets one ``call`` with its result."""
+
+
+class Told(Entry):
+    """What a model was told of a call that it had asked for."""
+
+    kind: Literal["told"] = "told"
+    asked: str
+    text: str | None = None
+    blob: Blob | None = None
 
 
 class ModelError(Entry):
@@ -243,7 +268,7 @@ class Note(Entry):
     data: dict[str, Json]
 
 
-AnyEntry = Scope | Call | Result | Checkpoint | User | Reasoning | Assistant | ModelError | Note
+AnyEntry = Scope | Call | Result | Checkpoint | User | Reasoning | Assistant | Told | ModelError | Note
 _ADAPTER: TypeAdapter[AnyEntry] = TypeAdapter(Annotated[AnyEntry, Field(discriminator="kind")])
 
 

@@ -20,7 +20,7 @@ from openai.types import responses
 from nodes.errors import ModelError, RunOpsError, SetupError
 from nodes.values import Json
 from runtime.models import addresses, profiles, reading
-from runtime.models.exchange import Answer, Request
+from runtime.models.exchange import Answer, Message, Request
 from runtime.models.failures import Failed, retry_after
 from runtime.secrets import SHORTEST, Masker
 
@@ -112,7 +112,7 @@ class Client:
 
     def _body(self, request: Request, manner: Manner) -> dict[str, Any]:
         """The request as the API takes it."""
-        messages, instructions = list(request.messages), request.instructions
+        messages, instructions = [each for each in request.items if isinstance(each, Message)], request.instructions
         body: dict[str, Any] = {"model": request.model, "store": manner.store, "max_output_tokens": request.max_output}
         if manner.previous is not None:
             body["previous_response_id"] = manner.previous

@@ -147,7 +147,7 @@ class Conversation:
 
     def _refuse_secrets(self, request: Request) -> None:
         masker = self._pen.masker
-        texts = [request.instructions, *(each.text for each in request.messages)]
+        texts = [request.instructions, *(each.text for each in request.items if isinstance(each, Message))]
         if any(masker.text(text) != text for text in texts) or masker.json(request.schema) != request.schema:
             raise AuthorError(
                 "secret-in-request",
@@ -164,7 +164,7 @@ class Conversation:
 
     async def _ask(self, request: Request, key: str, number: int) -> Answer:
         client = self._models.client()
-        size = sum(len(each.text) for each in request.messages)
+        size = sum(len(each.text) for each in request.items if isinstance(each, Message))
         raw = await _aside(size, functools.partial(estimates.tokens, request))
         retrying = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(self._may_go_right),

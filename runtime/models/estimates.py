@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 
 from runtime.models import tokens as text_tokens
-from runtime.models.exchange import Request
+from runtime.models.exchange import Message, Request
 
 A_MESSAGE = 4
 """Tokens around each message: where it begins, whose it is, where the text begins, where it ends."""
@@ -28,7 +28,7 @@ TELLING = 200
 
 def tokens(request: Request) -> int:
     """Tokens of the input of ``request``: never fewer than a model of OpenAI reads, as far as the request says all of it."""
-    texts = [each.text for each in request.messages]
+    texts = [each.text for each in request.items if isinstance(each, Message)]
     if request.instructions:
         texts.append(request.instructions)
     total = sum(A_MESSAGE + text_tokens.count(each) for each in texts) + AN_ANSWER

@@ -22,25 +22,61 @@ class Message:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model asks for a tool."""
+
+    id: str
+    """What tells the call from the others of its thread; the output names it."""
+    name: str
+    arguments: str
+    """As the model wrote them: JSON, as a rule."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What the model is told of a call."""
+
+    id: str
+    text: str
+
+
+Item = Message | ToolCall | ToolOutput
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool that a model may ask for."""
+
+    name: str
+    description: str
+    parameters: dict[str, Json]
+    """JSON Schema of the arguments, in the strict form: every property required, none besides."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked. Two equal requests ask the same."""
+    """What is asked. Two requests with one ``key`` ask the same."""
 
     model: str
     instructions: str
     """The system prompt."""
-    messages: tuple[Message, ...]
-    """The thread, oldest first; the last one is the user's."""
+    items: tuple[Item, ...]
+    """The thread, oldest first. Every call in it has its output; the last item is a message of the user, or an output."""
     schema: dict[str, Json] | None
     """JSON Schema that the answer's text must fit; None for free text."""
     max_output: int
     """Tokens that the answer may have, reasoning included. Always sent."""
     strict: bool = True
     """Whether the schema is in the strict form, so that a server can be made to keep to it."""
+    tools: tuple[Tool, ...] = ()
+    """What the model may call, one call at a time."""
+    brief: str = ""
+    """Where the run stands, made anew for each request and sent behind ``instructions``: no part of the thread, of ``key`` or of a cassette."""
 
     @property
     def key(self) -> str:
-        """A SHA-256 of all of it, to the last character: what the log knows it by."""
-        text = json.dumps(dataclasses.asdict(self), ensure_ascii=True, sort_keys=False)
+        """A SHA-256 of all of it but ``brief``, to the last character: what the log knows it by."""
+        text = json.dumps({**dataclasses.asdict(self), "brief": ""}, ensure_ascii=True, sort_keys=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -69,3 +105,5 @@ class Answer:
     """The response's id; empty where there is none."""
     reasoning: tuple[str, ...] = ()
     """Summaries of what the model thought, where it tells them."""
+    calls: tuple[ToolCall, ...] = ()
+    """The tools that it asks for, in order."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from nodes.values import Json
 from runtime import secrets as secret_texts
-from runtime.models.exchange import Request
+from runtime.models.exchange import Message, Request
 
 ISO_TIME = r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]|[+-]\d\d(?::?\d\d)?)?"
 SHORT_TIME = r"\d{8}T\d{4}(?:\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?"
@@ -71,7 +71,11 @@ def normal(request: Request, secrets: Mapping[str, str]) -> Normal:
     asked: dict[str, Json] = {
         "model": request.model,
         "instructions": placeholders.text(request.instructions),
-        "messages": [{"role": each.role, "text": placeholders.text(each.text)} for each in request.messages],
+        "messages": [
+            {"role": each.role, "text": placeholders.text(each.text)}
+            for each in request.items
+            if isinstance(each, Message)
+        ],
         "schema": placeholders.json(request.schema),
         "max_output": request.max_output,
         "strict": request.strict,
