@@ -105,8 +105,11 @@ class Leaf(Node):
     takes_up_input: ClassVar[bool] = True
     """Whether, as a deed of class *effect*, it hands over to the site what was typed before: a click does, a key or a chosen file is input itself."""
 
+    usual_seconds: ClassVar[float | None] = None
+    """How long one attempt may take where the file says nothing; None: as leaves do, and those that ask a model."""
+
     timeout: float | None = Field(default=None, gt=0, le=86400)
-    """Seconds that one attempt may take (10 by default, 120 where a model is asked)."""
+    """Seconds that one attempt may take (10 by default, 120 where a model is asked, 600 for an ``agent``)."""
     retry: Retry | None = None
     """When a failed attempt is tried again."""
     verify: list[Rule] = Field(default_factory=list)
@@ -126,7 +129,17 @@ class Leaf(Node):
     @property
     def seconds(self) -> float:
         """How long one attempt may take."""
-        return self.timeout or (LEAF_SECONDS if self.asks is None else MODEL_SECONDS)
+        return self.timeout or self.usual_seconds or (LEAF_SECONDS if self.asks is None else MODEL_SECONDS)
+
+    @property
+    def postconditions(self) -> list[Rule]:
+        """What holds once the deed has happened: looked at right before it too, so that after a crash it can say that it did."""
+        return self.verify
+
+    @property
+    def owes_value(self) -> bool:
+        """Whether the step is still asked for its value where its deed is known to have happened, and nothing else is known of it."""
+        return False
 
     @property
     def works_in(self) -> str | None:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from nodes.base import Node
+from nodes.base import EffectClass, Node
 from nodes.errors import RunOpsError
 from nodes.pages import Page, Tabs
 from nodes.part import Part
+from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
 
@@ -61,6 +62,40 @@ class Model(Protocol):
 
         ``model`` is the one to ask, None for that of the settings; ``max_output`` bounds one answer (tokens), ``budget`` all that the step spends.
         Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
+        """
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Task:
+    """What an agent is to reach, and with what."""
+
+    goal: str
+    tools: tuple[str, ...]
+    """The tools that it is given; ``finish`` it always has."""
+    max_turns: int
+    success: tuple[Rule, ...]
+    """What must hold on the page in the end."""
+    output: Output | None
+    """What it yields; None for nothing."""
+    model: str | None
+    """The model to ask, None for that of the settings."""
+    max_output: int
+    """Tokens of one answer."""
+    budget: Budget
+    """What all its answers may cost."""
+    effect: EffectClass | None
+    """The class of all its deeds; None leaves each its own."""
+
+
+class Agent(Protocol):
+    """A model that works on the page, on behalf of one attempt of a step."""
+
+    async def work(self, task: Task) -> Json:
+        """Let it work until it is done, and has shown so; the value. ``await ctx.act()`` comes first.
+
+        Raises ModelError ``agent-turns``, ``agent-gave-up``, ``agent-silent``, ``agent-stuck``; Paused where nobody knows whether a deed happened; and
+        what ``Model.answer`` raises.
         """
         ...
 
@@ -137,6 +172,11 @@ class LeafContext(Protocol):
     @property
     def model(self) -> Model:
         """A model; the node's class says ``asks``."""
+        ...
+
+    @property
+    def agent(self) -> Agent:
+        """A model that works on the page; the node's class says ``asks = "agent"``."""
         ...
 
     @property

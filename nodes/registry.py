@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from nodes import (
+    agent,
     browser_action,
     browser_query,
     cognition,
@@ -64,6 +65,7 @@ BUILT_IN = (
     _variants(browser_query.BrowserQuery, "query", browser_query.VARIANTS),
     _single(transform.Transform),
     _single(cognition.Cognition),
+    _single(agent.Agent),
     _single(iterate.Iterate),
     _single(route.Route),
     _single(handle.Handle),
