@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from nodes import judging, patterns, schemas
@@ -60,6 +61,20 @@ def read(text: str, meant: dict[str, Json], *, wrapped: bool, fill: bool) -> Jso
     if problems := fit.problems(value, place):
         raise Misfit(problems)
     return value
+
+
+def held_against(
+    value: Json, meant: dict[str, Json], *, fill: bool
+) -> tuple[Json, list[tuple[tuple[str | int, ...], str]]]:
+    """The value, settled, and what of it does not fit ``meant``: the place of each problem, and the problem."""
+    fit = _Fit(meant, fill)
+    settled = fit.settled(value, meant)
+    return settled, fit.places(settled)
+
+
+def place_of(path: Sequence[str | int]) -> str:
+    """A place in an answer as it is told: ``$.items[2].total``."""
+    return "$" + "".join(map(_step, path))
 
 
 def _parsed(text: str) -> Json:
@@ -179,6 +194,11 @@ class _Fit:
         if len(lines) > MOST:
             return (*lines[:MOST], f"and {len(lines) - MOST} more problems like these")
         return tuple(lines)
+
+    def places(self, value: Json) -> list[tuple[tuple[str | int, ...], str]]:
+        """The place of each thing that does not fit, and what it is."""
+        errors = self._judge.errors(value, self._schema)
+        return [(tuple(error.absolute_path), line) for error in errors for line in _lines(error, "$")]
 
 
 def _whole(value: Json, schema: dict[str, Json]) -> Json:

@@ -213,6 +213,19 @@ class View(Protocol):
         """The page in at most ``budget`` characters: what does not fit is folded, with its count and how to see it; no element is cut."""
         ...
 
+    def full(self, budget: int) -> str:
+        """The same, and nothing is folded but what does not fit."""
+        ...
+
+    @property
+    def words(self) -> str:
+        """All that stands on the page, in order, one part a line: texts, names, values of fields. Nothing is folded or left out."""
+        ...
+
+    def masked(self, mask: Callable[[str], str]) -> View:
+        """The same look, with ``mask`` of each text in its place."""
+        ...
+
     def says(self, text: str) -> bool:
         """Whether the text stands on the page, as words or as a value of a field; white space and case do not count."""
         ...

@@ -1,0 +1,210 @@
+"""What a model that reads a page is asked for: the form of the answer, and the values in it.
+
+Every single value may be null, for what is not on the page, whatever ``output`` says; and with refs it stands beside the ref of the element that it
+was read from. What comes back is taken apart again here, and held against the form that the author wrote.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from nodes import fitting, strictly
+from nodes.outputs import Output
+from nodes.schemas import NARROWING, NOTES, named
+from nodes.values import Json
+
+Path = tuple[str | int, ...]
+
+VALUE, REF = "value", "ref"
+"""The fields of a value that is asked for with its ref."""
+
+SINGLE = ("string", "number", "integer", "boolean", "null")
+"""The types of values that hold no others."""
+
+OF_SINGLE = NARROWING | NOTES | {"type", "enum"}
+"""What can be said of a single value."""
+
+INSIDE = ("properties", "patternProperties", "$defs")
+BELOW = ("items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems")
+LISTED = ("anyOf", "prefixItems")
+"""Where schemas stand in a schema: in a map, alone, in a list."""
+
+WORDS = OF_SINGLE.union(INSIDE, BELOW, LISTED, ("$ref", "$schema", "required"))
+"""What a schema may say for all its values to be known beforehand."""
+
+
+class NoRefs(ValueError):
+    """The form does not say where its single values are, so that none could stand with its ref."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Value:
+    """A single value in an answer."""
+
+    path: Path
+    """Where it stands in what ``output`` says."""
+    value: Json
+    ref: str | None = None
+
+
+def form(output: Output, *, refs: bool) -> Output:
+    """What the model is asked for. Raises NoRefs where ``refs`` cannot be."""
+    return Output(output.said, _form(output.meant, refs), output.short)
+
+
+def _form(schema: Json, refs: bool) -> Json:
+    if not isinstance(schema, dict):
+        if refs:
+            raise NoRefs
+        return schema
+    said: dict[str, Json] = schema
+    if _is_single(said):
+        return _single(said, refs)
+    if refs and not (said.keys() <= WORDS or all(each in WORDS or each.startswith("x-") for each in said)):
+        raise NoRefs
+    found = dict(said)
+    for key in said.keys() & {*INSIDE, *BELOW, *LISTED}:
+        inner = said[key]
+        if key in INSIDE:
+            found[key] = {name: _form(each, refs) for name, each in inner.items()}
+        elif key in LISTED:
+            found[key] = [_form(each, refs) for each in inner]
+        elif not isinstance(inner, bool):
+            found[key] = _form(inner, refs)
+    if refs and not _says_values(said):
+        raise NoRefs
+    return found
+
+
+def _is_single(schema: dict[str, Json]) -> bool:
+    types = _types(schema)
+    if not types and "enum" in schema:
+        return all(each is None or isinstance(each, str | int | float) for each in schema["enum"])
+    return bool(types) and all(each in SINGLE for each in types)
+
+
+def _single(schema: dict[str, Json], refs: bool) -> dict[str, Json]:
+    if "const" in schema or not all(each in OF_SINGLE or each.startswith("x-") for each in schema):
+        # What is fixed is the author's own word, and tells the forms of a choice apart.
+        if refs and "const" not in schema:
+            raise NoRefs
+        return schema
+    inner = strictly.nullable(schema if "type" in schema else {**schema, "type": _types_of(schema["enum"])})
+    if not refs:
+        return inner
+    found: dict[str, Json] = {
+        "type": "object",
+        "properties": {VALUE: inner, REF: {"type": ["string", "null"]}},
+        "required": [VALUE, REF],
+        "additionalProperties": False,
+    }
+    return found
+
+
+def _says_values(schema: dict[str, Json]) -> bool:
+    """Whether the parts of what the schema takes are said, too."""
+    if "$ref" in schema or "anyOf" in schema:
+        return True
+    types = _types(schema)
+    if "object" in types and not schema.get("properties"):
+        return False
+    if "array" in types and "items" not in schema:
+        return False
+    return bool(types) and schema.get("additionalProperties", False) is False
+
+
+def _types(schema: dict[str, Json]) -> list[str]:
+    said: Json = schema.get("type", [])
+    return [said] if isinstance(said, str) else said
+
+
+def _types_of(values: list[Json]) -> list[str]:
+    kinds = {"null": None, "boolean": bool, "number": int | float, "string": str}
+    return [
+        name
+        for name, kind in kinds.items()
+        if any(
+            each is None if kind is None else isinstance(each, kind) and (kind is bool or not isinstance(each, bool))
+            for each in values
+        )
+    ]
+
+
+def values(answer: Json, *, refs: bool) -> tuple[Json, list[Value]]:
+    """The answer without its refs, and its single values in order."""
+    found: list[Value] = []
+    return _taken_apart(answer, (), found, refs), found
+
+
+def _taken_apart(answer: Json, path: Path, found: list[Value], refs: bool) -> Json:
+    # A map of the author's with these two fields holds maps in them, not texts.
+    if refs and isinstance(answer, dict) and answer.keys() == {VALUE, REF}:
+        value, ref = answer[VALUE], answer[REF]
+        if not isinstance(value, dict | list) and (ref is None or isinstance(ref, str)):
+            found.append(Value(path, value, ref))
+            return value
+    if isinstance(answer, dict):
+        return {name: _taken_apart(each, (*path, name), found, refs) for name, each in answer.items()}
+    if isinstance(answer, list):
+        return [_taken_apart(each, (*path, index), found, refs) for index, each in enumerate(answer)]
+    found.append(Value(path, answer))
+    return answer
+
+
+def missing(plain: Json, output: Output) -> tuple[Json, list[Path]]:
+    """The value as ``output`` has it, and the places of nulls that ``output`` does not take.
+
+    Raises Misfit where anything else does not fit.
+    """
+    settled, problems = fitting.held_against(plain, output.meant, fill=output.short)
+    nulls = [each.path for each in values(settled, refs=False)[1] if each.value is None]
+    found: dict[Path, None] = {}
+    for place, text in problems:
+        below = [each for each in nulls if each[: len(place)] == place]
+        if not below:
+            raise fitting.Misfit((text,))
+        found.update(dict.fromkeys(below))
+    return settled, list(found)
+
+
+def is_choice(value: Json, path: Path, output: Output) -> bool:
+    """Whether the value is one of those that the author wrote down to choose from, so that it need not stand on the page."""
+    defs: dict[str, Json] = output.meant.get("$defs", {})
+    here: list[dict[str, Json]] = list(_same(output.meant, defs))
+    for step in path:
+        here = [each for schema in here for below in _below(schema, step) for each in _same(below, defs)]
+    return any(value in each.get("enum", ()) or ("const" in each and each["const"] == value) for each in here)
+
+
+def _same(schema: Json, defs: dict[str, Json]) -> Iterator[dict[str, Json]]:
+    """The schemas that speak of the same value."""
+    if not isinstance(schema, dict):
+        return
+    words: dict[str, Json] = schema
+    yield words
+    further: list[Json] = [*words.get("anyOf", ()), *words.get("allOf", ())]
+    if "$ref" in words:
+        further.append(defs[named(words["$ref"])])
+    for each in further:
+        yield from _same(each, defs)
+
+
+def _below(schema: dict[str, Json], step: str | int) -> Iterator[Json]:
+    if isinstance(step, str):
+        properties: dict[str, Json] = schema.get("properties", {})
+        yield properties[step] if step in properties else schema.get("additionalProperties")
+        return
+    first: list[Json] = schema.get("prefixItems", [])
+    yield first[step] if step < len(first) else schema.get("items")
+
+
+def with_refs(plain: Json, found: dict[Path, dict[str, Json]], path: Path = ()) -> Json:
+    """``plain`` with each of its single values replaced by what ``found`` has for its place."""
+    if path in found:
+        return found[path]
+    if isinstance(plain, dict):
+        return {name: with_refs(each, found, (*path, name)) for name, each in plain.items()}
+    if isinstance(plain, list):
+        return [with_refs(each, found, (*path, index)) for index, each in enumerate(plain)]
+    return {VALUE: plain, REF: None, "seen": None}
