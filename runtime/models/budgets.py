@@ -70,6 +70,12 @@ class Account:
         limit = self.budget.time
         return math.inf if limit is None else max(0.0, float(limit) - self.spent.seconds)
 
+    @property
+    def share_left(self) -> float:
+        """What is left of the part of which the least is left, from 0 to 1; 1 without a limit."""
+        parts = [(limit, spent) for _part, limit, spent, _needed in self._parts(Amount()) if limit is not None]
+        return min((float(max(Decimal(0), 1 - spent / limit)) if limit else 0.0 for limit, spent in parts), default=1.0)
+
     def check(self, need: Amount) -> None:
         """Raise BudgetReached where a request that may cost ``need`` does not fit."""
         over: list[tuple[BudgetPart, Decimal, Decimal, Decimal]] = [

@@ -64,6 +64,8 @@ class Ledger:
         self._waiting: dict[str, dict[str, str]] = {}
         self.exchanges = 0
         """How many answers the run has had, from models and from its cassette; one that was used again counts once."""
+        self.answered = False
+        """Whether one of them came to the process that has the run now."""
 
     def add(self, entry: log.AnyEntry, path: str) -> None:
         """Take an entry of the step at ``path``; those that are none of a model's say nothing here."""
@@ -109,6 +111,7 @@ class Ledger:
 
     def stopped(self, at: str) -> None:
         """The process that asked is gone, at that time at the latest: what it waited for counts as waited for until then, or as long as it might take."""
+        self.answered = False
         for row in self._open.values():
             if not row.seconds:
                 passed = dt.datetime.fromisoformat(at) - dt.datetime.fromisoformat(row.at)
@@ -132,6 +135,7 @@ class Ledger:
         row = self._open.pop(entry.thread, None)
         if entry.source != "log":
             self.exchanges += 1
+            self.answered = True
         if row is None:
             if entry.source != "cassette":
                 return

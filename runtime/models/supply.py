@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import decimal
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -106,6 +107,14 @@ class Supply:
     def left_seconds(self, ledger: Ledger, asked: budgets.Asked) -> float:
         """Seconds that the budgets of the run and of the step leave to wait for an answer; infinite without a limit."""
         return budgets.left_seconds(ledger, self._budget, asked)
+
+    def share_left(self, ledger: Ledger, asked: budgets.Asked) -> float:
+        """What is left of the budgets of the run and of the step, from 0 to 1, by the part of which the least is left."""
+
+        def price(usage: Usage, model: str) -> decimal.Decimal | None:
+            return prices.dollars(usage, model, self._chosen.prices, self._provider)
+
+        return min(each.share_left for each in budgets.accounts(ledger, self._budget, asked, price))
 
     def dollars(self, usage: Usage | None, *names: str) -> str | None:
         """What it cost, as the log holds it, by the first of the model's names that has a price; None where nobody knows.
