@@ -58,6 +58,10 @@ class Held(Paused):
         return self._value
 
 
+class OwesValue(Exception):
+    """The deed is known to have happened, and the step is still to be asked for its value."""
+
+
 class Step:
     """One attempt of a leaf, and what the node sees of it (``nodes.ports.LeafContext``)."""
 
@@ -88,12 +92,17 @@ class Step:
         """Whether the page is a tab of its own, none of the run's."""
         self._artifacts: artifacts.Artifacts | None = None
         self._call: log.Call | None = None
+        self._flags: list[dict[str, Json]] = []
         self._verified = False
         self._verifying = False
         self.again = False
         """Whether attempts are left after this one."""
         self.not_done: bool = False
         """Whether the site said that a deed of this attempt did not happen."""
+        self.closing = False
+        """Whether the deed is known to have happened, so that only the step's value is wanted, and nothing more may be done."""
+        self.goes_on_from: log.Call | None = None
+        """The call of the attempt that a crash ended, and with whose conversation this one goes on."""
 
     # What the node sees.
 
@@ -186,6 +195,16 @@ class Step:
         masker = self._engine.journal.masker
         return masker.text(text) != text
 
+    def masked(self, text: str) -> str:
+        """``text`` with every secret of the run masked."""
+        return self._engine.journal.masker.text(text)
+
+    def flag(self, code: str, message: str, evidence: dict[str, Json]) -> None:
+        """Tell what a person should look at, and keep it for the result."""
+        flag: dict[str, Json] = self._engine.journal.masker.json({"code": code, "message": message, "evidence": evidence})
+        self._flags.append(flag)
+        self._engine.tell(events.Said(f"{self._path}: {flag['message']}"))
+
     async def located(self, target: Target) -> Target:
         """The target with its ``any_of`` chosen."""
         chosen = await self.page.locate(target)
@@ -203,7 +222,9 @@ class Step:
         if effect:
             await self._engine.checkpoints.settled()
         held = None
-        if effect and self._resolve().verify and self._page is not None and self._page.dialog is None:
+        if self.goes_on_from is not None:
+            held = self.goes_on_from.held_before
+        elif effect and self._resolve().postconditions and self._page is not None and self._page.dialog is None:
             # A page that shows a dialog cannot be looked at: then nobody knows.
             held = await self._holds_already()
         self._call = self._engine.journal.call(self._describe(held), barrier=effect)
@@ -343,15 +364,23 @@ class Step:
         if self._call is None:
             error.phase = "before"
             raise error
+        if self._node.asks == "agent":
+            error = self._broken_off(error)
+            if isinstance(error, Paused | BudgetReached | LogError):
+                raise error
         if self._verifying or not isinstance(error, SiteError):
             error.phase = "after"
-        if self._node.effect_class != "effect" or error.phase == "before":
+        if not self._did_deed() or error.phase == "before":
             raise error
         if self._verifying and (lost := self._lost_answer()):
             error = _answer_lost(lost, error.evidence)
         verdict = await judge.after_error(
             self._engine, self._node, self._frame, self._path, self._call, error, again=self.again
         )
+        if verdict == "done" and self._node.owes_value:
+            self._engine.journal.result(self._call, "interrupted")
+            self._engine.journal.note("judged", call=self._call.call, verdict="done", how="`confirm` says so")
+            raise OwesValue
         if verdict == "done":
             browser = self._engine.browser
             return self._finished(
@@ -360,9 +389,26 @@ class Step:
         self.not_done = verdict == "not-done"
         raise error
 
+    def _broken_off(self, error: RunOpsError) -> RunOpsError:
+        """An `agent` ended with an error: the calls that are open still get their result. A deed among them is one of which nobody knows what became."""
+        assert self._call is not None
+        attempt = self._engine.history.attempt_of(self._call)
+        open_deeds = [deed for deed in attempt.deeds if deed.result is None]
+        for deed in open_deeds:
+            self._engine.journal.result(deed.call, "interrupted")
+        if not any(deed.call.effect == "effect" for deed in open_deeds):
+            return error
+        return SiteError(
+            "answer-lost",
+            f"the agent was ended in the middle of a deed: {error.message}",
+            mend="give the node a `confirm`, so that the site itself can tell how far it came",
+            phase="after",
+            evidence=error.evidence,
+        )
+
     def rules(self) -> Sequence[Rule]:
-        """The ``verify`` rules, references filled in."""
-        return self._resolve().verify
+        """What holds once the deed has happened, references filled in."""
+        return self._resolve().postconditions
 
     async def pass_over(self, deed: history.Attempt, judgement: judge.Judgement) -> Json:
         """Do nothing, for an earlier run of the block did it; the value that the ``deed`` had, and the entries that say so."""
@@ -388,7 +434,11 @@ class Step:
             return False
         if retry.on is not None:
             return error.code in retry.on
-        return error.phase == "before" or self.not_done or self._node.effect_class != "effect"
+        return error.phase == "before" or self.not_done or not self._did_deed()
+
+    def _did_deed(self) -> bool:
+        """Whether the attempt did a deed of class *effect*, or may have."""
+        return self._call is not None and not self.closing and self._engine.history.attempt_of(self._call).acted
 
     def failed(self, error: RunOpsError, *, tolerated: bool = False) -> dict[str, Json]:
         """Write the attempt's error result (and its call, if it came to none); the error as it stands in the log."""
@@ -408,7 +458,7 @@ class Step:
     def _finished(self, status: log.Status, value: Json, error: dict[str, Json] | None = None) -> Json:
         engine, call = self._engine, self._call
         assert call is not None
-        if call.effect == "effect" and engine.browser is not None and self._page is not None:
+        if call.effect == "effect" and self._node.asks != "agent" and engine.browser is not None and self._page:
             engine.checkpoints.effect_finished(engine.browser, took_up_input=self._node.takes_up_input)
         engine.journal.result(call, status, value=value, error=error, **self._trace())
         shown = "recovered" if status == "recovered" else "ok"
@@ -419,9 +469,13 @@ class Step:
     def _trace(self) -> dict[str, Json]:
         """How long the attempt took, what files it kept, and what it left on the pages."""
         kept = self._artifacts.kept if self._artifacts is not None else None
-        took: dict[str, Json] = {"seconds": round(time.monotonic() - self._begun, 4), "files": kept or None}
+        took: dict[str, Json] = {
+            "seconds": round(time.monotonic() - self._begun, 4),
+            "files": kept or None,
+            "flags": self._flags or None,
+        }
         browser = self._engine.browser
-        if browser is None or self._page is None or self._thread != log.RUN_THREAD:
+        if browser is None or self._page is None or self._fresh:
             return took
         facts = browser.facts()
         return {**took, "page": log.PageState(documents=facts.documents, pending=facts.pending_input)}
@@ -455,6 +509,7 @@ class Step:
             path=self._path,
             node=node.type,
             action=getattr(node, "action", None) or getattr(node, "query", None),
+            again=(self.goes_on_from.again or self.goes_on_from.call) if self.goes_on_from is not None else None,
             attempt=self._number,
             effect=node.effect_class,
             args=self._args,
@@ -466,7 +521,7 @@ class Step:
 
     async def _holds_already(self) -> bool:
         """Whether every rule holds before the deed: then holding after a crash proves nothing."""
-        return await judge.all_hold(self._resolve().verify, self.page)
+        return await judge.all_hold(self._resolve().postconditions, self.page)
 
 
 def _too_long(node: Leaf) -> RunOpsError:

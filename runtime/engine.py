@@ -146,7 +146,7 @@ class ExecutionEngine:
                 assert isinstance(node, Leaf), node.type
                 value = await steps.run(self, node, frame, path)
                 if (last := self.history.last(path)) is not None:
-                    self.walked = max(self.walked, last.call.seq)
+                    self.walked = max(self.walked, last.last_line)
                 if isinstance(value, steps.Tolerated):
                     return self._tolerated(node, frame, value.error)
         except RunOpsError as error:

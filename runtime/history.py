@@ -18,6 +18,10 @@ from runtime.models import ledger
 Verdict = Literal["done", "not-done", "skipped"]
 
 
+AGENT = "agent"
+"""The node type whose model does deeds of its own, in its thread."""
+
+
 @dataclasses.dataclass(slots=True)
 class Attempt:
     """One call and its outcome."""
@@ -36,6 +40,8 @@ class Attempt:
     """Whether the run took another file since, in which the step does something else: what it yielded does not count."""
     renewed: bool = False
     """Whether the node was changed since, so that what stands in the call says nothing of what the node would do."""
+    deeds: list[Attempt] = dataclasses.field(default_factory=list["Attempt"])
+    """What the model of an `agent` did, in order; also what it did in the attempt with whose conversation this one goes on."""
 
     @property
     def settled(self) -> bool:
@@ -56,9 +62,29 @@ class Attempt:
         )
 
     @property
+    def acted(self) -> bool:
+        """Whether it is a deed of class *effect*, or an `agent` whose model did one, or may have."""
+        if self.call.effect != "effect":
+            return False
+        return self.call.node != AGENT or any(deed.may_have_happened for deed in self.deeds)
+
+    @property
+    def unclear(self) -> bool:
+        """Whether an `agent` was ended in the middle of a deed of class *effect*."""
+        return any(
+            deed.call.effect == "effect" and (deed.result is None or deed.result.status == "interrupted")
+            for deed in self.deeds
+        )
+
+    @property
+    def last_line(self) -> int:
+        """The line of the last call that belongs to it."""
+        return max(self.call.seq, self.deeds[-1].call.seq) if self.deeds else self.call.seq
+
+    @property
     def may_have_happened(self) -> bool:
         """Whether this was a deed of class *effect* that happened or may have."""
-        if self.call.effect != "effect" or self.verdict == "not-done":
+        if not self.acted or self.verdict == "not-done":
             return False
         if self.result is None or self.verdict is not None:
             return True
@@ -85,7 +111,7 @@ class Attempt:
     @property
     def touched_page(self) -> bool:
         """Whether the page may be another one since, for all that is known."""
-        other_tab = self.call.thread != log.RUN_THREAD
+        other_tab = self.call.thread.startswith(log.CONFIRM)
         if self.behind or other_tab or self.call.effect == "read" or not self.on_page:
             return False
         if self.call.effect == "effect":
@@ -187,10 +213,14 @@ class History:
             case log.Scope():
                 self._scope(entry)
             case log.Call():
-                attempt = Attempt(entry)
-                self._by_call[entry.call] = attempt
-                self._seen(entry.path, entry.thread)
-                self.attempts.setdefault(entry.path, []).append(attempt)
+                attempt = self._by_call[entry.call] = Attempt(entry)
+                if entry.again is not None:
+                    attempt.deeds = self._by_call[entry.again].deeds
+                if entry.asked is not None:
+                    self._by_call[log.call_of(entry.thread)].deeds.append(attempt)
+                else:
+                    self._seen(entry.path, entry.thread)
+                    self.attempts.setdefault(entry.path, []).append(attempt)
                 if entry.node == "context":
                     self._setters.append(attempt)
             case log.Result():
@@ -315,6 +345,8 @@ class History:
             for attempt in attempts if not path.startswith(ended) else ():
                 if attempt.since > line and attempt.call.thread == log.RUN_THREAD and not attempt.past_recall:
                     attempt.behind = True
+                    for deed in attempt.deeds:
+                        deed.behind = True
         for scope in self.scopes.values():
             # A route keeps its branch and a `when` its answer: the way that was gone holds deeds that are to be judged. Only a list is new.
             if scope.path.startswith(ended):
@@ -355,6 +387,10 @@ class History:
                 break
             threads.append(log.model_thread(attempt.call.call))
         return threads
+
+    def attempt_of(self, call: log.Call) -> Attempt:
+        """The attempt that a call began."""
+        return self._by_call[call.call]
 
     def next_number(self, path: str) -> int:
         """The number of the next attempt of the step at ``path``, from 1."""

@@ -92,7 +92,7 @@ async def after_error(
     if judgement.found == "skipped":
         engine.tell(events.Said(f"{path}: passed over, as `after_crash: skip` asks"))
         return "done"
-    raise unknown(path, call, judgement, error)
+    raise unknown(path, engine.history.attempt_of(call), judgement, error)
 
 
 async def before_attempt(engine: ExecutionEngine, reached: Reached) -> None:
@@ -114,16 +114,16 @@ async def before_attempt(engine: ExecutionEngine, reached: Reached) -> None:
         engine, reached.node, reached.frame, reached.path, call, nobody_knows=not finished
     )
     if judgement.found == "unknown":
-        raise unknown(reached.path, call, judgement, None)
+        raise unknown(reached.path, before, judgement, None)
     say = {"done": "had happened", "not-done": "had not happened", "skipped": "is passed over"}[judgement.found]
     engine.tell(events.Said(f"{reached.path}: the {call.action or call.node} {say} ({judgement.how})"))
     url = engine.browser.page.url if engine.browser is not None and judgement.found == "done" else None
     if before.result is not None:
         fields: dict[str, Json] = {"value": url} if url is not None and before.result.status != "ok" else {}
         engine.journal.note("judged", call=call.call, verdict=judgement.found, how=judgement.how, **fields)
-    elif judgement.found == "not-done":
+    elif judgement.found == "not-done" or (judgement.found == "done" and reached.node.owes_value):
         engine.journal.result(call, "interrupted")
-        engine.journal.note("judged", call=call.call, verdict="not-done", how=judgement.how)
+        engine.journal.note("judged", call=call.call, verdict=judgement.found, how=judgement.how)
     else:
         engine.journal.result(call, "recovered" if judgement.found == "done" else "skipped", value=url)
     if engine.browser is None or judgement.found == "not-done":
@@ -240,7 +240,9 @@ async def _look(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: 
                 continue
             assert isinstance(each, Leaf)
             place = f"{path}/confirm/{each.id}"
-            step = attempt.Step(engine, each, inner, place, engine.history.next_number(place), f"confirm:{call.call}")
+            step = attempt.Step(
+                engine, each, inner, place, engine.history.next_number(place), f"{log.CONFIRM}{call.call}"
+            )
             try:
                 inner.bind(each.id, await step.attempt(page))
             except RunOpsError as error:
@@ -249,14 +251,28 @@ async def _look(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: 
         return engine.render(node.confirm, "done", inner, path)
 
 
-def unknown(path: str, call: log.Call, judgement: Judgement, error: RunOpsError | None) -> Paused:
-    """The pause that asks a person whether the deed happened."""
+def unknown(path: str, deed: history.Attempt, judgement: Judgement, error: RunOpsError | None) -> Paused:
+    """The pause that asks a person whether the deed happened; of an `agent`, whether all of it is done."""
+    call = deed.call
+    said = f"nobody knows whether the {call.action or call.node} happened: {judgement.how}"
+    evidence: dict[str, Json] = {
+        "call": call.call,
+        "error": error.as_json() if error is not None else None,
+        "args": call.args,
+    }
+    if deeds := [each for each in deed.deeds if each.may_have_happened]:
+        how_many = "1 deed" if len(deeds) == 1 else f"{len(deeds)} deeds"
+        open_one = ", and nobody knows of the last one whether it happened" if deed.unclear else ""
+        said = (
+            f"the agent was ended after {how_many}{open_one}; whether its goal is reached nobody knows: {judgement.how}"
+        )
+        evidence["deeds"] = [{"deed": each.call.action, "args": each.call.args} for each in deeds]
     paused = Paused(
         "outcome-unknown",
-        f"nobody knows whether the {call.action or call.node} happened: {judgement.how}",
+        said,
         mend="look at the site, then say `done`, `not-done` or `skip`",
         phase="after",
-        evidence={"call": call.call, "error": error.as_json() if error is not None else None, "args": call.args},
+        evidence=evidence,
     )
     paused.path = path
     return paused

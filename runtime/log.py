@@ -21,6 +21,14 @@ def model_thread(call: str) -> str:
     return f"model:{call}"
 
 
+def call_of(thread: str) -> str:
+    """The call to which a thread other than the run's own belongs."""
+    return thread.partition(":")[2]
+
+
+CONFIRM = "confirm:"
+"""What the name of a thread begins with in which the site is asked about a deed, in a tab of its own."""
+
 SUM = b',"sum":"'
 SUM_LENGTH = len(SUM) + len('00000000"}')
 
@@ -115,7 +123,7 @@ class Call(Entry):
     asked: str | None = None
     """Of what a model asked for: the id of its call in the exchange before."""
     again: str | None = None
-    """The call of an earlier attempt's thread of which this one repeats the record: nothing was done for it."""
+    """Of a step that goes on with the conversation of an earlier attempt: the call that began the conversation, and gave its thread the name."""
     attempt: int
     effect: Literal["read", "idempotent", "effect"]
     args: Json = None
@@ -141,6 +149,8 @@ class Result(Entry):
     error: dict[str, Json] | None = None
     tolerated: Literal[True] | None = None
     files: list[dict[str, Json]] | None = None
+    flags: list[dict[str, Json]] | None = None
+    """What a person should look at, though the step went on: ``code``, ``message``, ``evidence``."""
     seconds: float | None = None
     page: PageState | None = None
 

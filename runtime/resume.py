@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from nodes.errors import RunOpsError
 from nodes.values import Json
-from runtime import checkpoints, events, history, judge
+from runtime import checkpoints, events, history, judge, steps
 from runtime.browser import port
 from runtime.engine import ExecutionEngine
 
@@ -44,6 +44,7 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach) -> Json:
             and reached.before is not None
             and reached.before.may_have_happened
             and not reached.before.behind
+            and not steps.goes_on(engine, reached.node, reached.before)
         ):
             await judge.before_attempt(engine, reached)
     _close_open_calls(engine)

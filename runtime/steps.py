@@ -25,6 +25,10 @@ class Tolerated:
 async def run(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str) -> Json | Tolerated:
     """The step's value: recorded, found out, or made now."""
     before = engine.history.last(path)
+    if before is not None and _owes_value(engine, node, path, before):
+        if engine.settling:
+            raise judge.Reached(node, frame, path, before)
+        return await _attempts(engine, node, frame, path, closing=True)
     if before is not None and (known := _known(engine, node, frame, path, before)) is not Nothing:
         await judge.drop_taken_up(engine, before.since, [before])
         return known
@@ -38,16 +42,45 @@ async def run(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: st
     ):
         return frames.Lost(path)
     # The one rule that nothing may get around: a deed that may have happened is judged before it is attempted again.
-    if before is not None and before.may_have_happened:
+    if before is not None and before.may_have_happened and not goes_on(engine, node, before):
         await judge.before_attempt(engine, judge.Reached(node, frame, path, before))
+        if _owes_value(engine, node, path, before):
+            return await _attempts(engine, node, frame, path, closing=True)
         if (known := _known(engine, node, frame, path, before)) is not Nothing:
             return known
     elif node.effect_class == "effect" and (deed := rounds.earlier(engine, path)) is not None:
         judgement = await rounds.judged(engine, node, frame, path, deed)
+        if judgement is not None and judgement.found == "done" and node.owes_value and not _yielded(deed):
+            return await _attempts(engine, node, frame, path, closing=True)
         if judgement is not None:
             number = engine.history.next_number(path)
             return await attempt.Step(engine, node, frame, path, number).pass_over(deed, judgement)
-    return await _attempts(engine, node, frame, path, first=engine.history.next_number(path))
+    return await _attempts(engine, node, frame, path)
+
+
+def goes_on(engine: ExecutionEngine, node: Leaf, before: history.Attempt, *, closing: bool = False) -> bool:
+    """Whether an `agent` goes on with the conversation of the attempt that a crash ended, on the page as the crash left it.
+
+    Not in the middle of a deed: what became of that is found out first. ``closing``: no more deeds are allowed it.
+    """
+    broke_off = before.result is None or before.result.status == "interrupted"
+    return (
+        node.asks == "agent" and engine.attached and broke_off and not before.behind and (closing or not before.unclear)
+    )
+
+
+def _owes_value(engine: ExecutionEngine, node: Leaf, path: str, before: history.Attempt) -> bool:
+    """Whether the step's deed is known to have happened, and all that is still wanted is the value that nobody has noted."""
+    if not node.owes_value or _yielded(before):
+        return False
+    return any(each.verdict == "done" and not each.voided for each in engine.history.attempts[path])
+
+
+def _yielded(attempt: history.Attempt) -> bool:
+    """Whether the attempt has a value, or is to have none."""
+    return attempt.verdict == "skipped" or (
+        attempt.result is not None and attempt.result.status in ("ok", "recovered", "skipped")
+    )
 
 
 class Nothing:
@@ -79,19 +112,24 @@ def _bind_effects(node: Leaf, frame: frames.Frame, value: Json) -> Json:
 
 
 async def _attempts(
-    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, first: int
+    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, *, closing: bool = False
 ) -> Json | Tolerated:
-    retry = node.retry
+    """``closing``: the deed is known to have happened, and only its value is still wanted."""
+    retry, first, before = node.retry, engine.history.next_number(path), engine.history.last(path)
     last = first + (retry.attempts if retry else 1) - 1
     delay = retry.delay if retry else 0.0
     for number in range(first, last + 1):
         step = attempt.Step(engine, node, frame, path, number)
-        step.again = number < last
+        step.again, step.closing = number < last, closing
+        if number == first and before is not None and goes_on(engine, node, before, closing=closing):
+            step.goes_on_from = before.call
         engine.tell(
             events.StepStarted(path, node.type, step.summary(), path.count("/"), container=False, attempt=number)
         )
         try:
             value = await step.attempt()
+        except attempt.OwesValue:
+            return await _attempts(engine, node, frame, path, closing=True)
         except RunOpsError as error:
             again = number < last and step.may_try_again(error)
             tolerated = not again and engine.tolerates(node, error)
