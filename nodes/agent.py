@@ -94,6 +94,18 @@ class Agent(Leaf):
         """An agent that can only look changes nothing."""
         return self.effect or ("read" if LOOKING.issuperset(self.tools) else self.effect_default)
 
+    @property
+    @override
+    def postconditions(self) -> list[Rule]:
+        """What holds once the goal is reached."""
+        return [*self.success, *self.verify]
+
+    @property
+    @override
+    def owes_value(self) -> bool:
+        """Whether it is still asked for its value where the goal is known to be reached."""
+        return self.output is not None
+
     def summary(self) -> str:
         """The beginning of the goal."""
         words = " ".join(str(self.goal).split())
