@@ -26,7 +26,7 @@ from nodes.errors import (
     SiteError,
 )
 from nodes.pages import Page, Tabs
-from nodes.ports import Model, Python, Sql
+from nodes.ports import Agent, Model, Python, Sql
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json, NotJson, normalise
@@ -62,6 +62,16 @@ class OwesValue(Exception):
     """The deed is known to have happened, and the step is still to be asked for its value."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asked:
+    """Why a step is done that stands in no file: a model asked for it."""
+
+    id: str
+    """Of the model's call."""
+    fingerprint: str
+    """Of the node whose model it is."""
+
+
 class Step:
     """One attempt of a leaf, and what the node sees of it (``nodes.ports.LeafContext``)."""
 
@@ -73,8 +83,9 @@ class Step:
         path: str,
         number: int,
         thread: str = log.RUN_THREAD,
+        asked: Asked | None = None,
     ) -> None:
-        """Attempt ``number`` of ``node``, in ``thread``."""
+        """Attempt ``number`` of ``node``, in ``thread``. What a model ``asked`` for holds values only: nothing in it is a reference."""
         self._engine = engine
         self._node = node
         self._frame = frame
@@ -82,7 +93,8 @@ class Step:
         self._number = number
         self._thread = thread
         self._begun = time.monotonic()
-        self._plan = engine.plan(node)
+        self._asked = asked
+        self._plan = engine.plan(node) if asked is None else resolve.literal(node)
         self._args: Json = self._plan.args
         self._resolved: Leaf | None = None
         self._clock = clock.RecordedClock(engine.history.recorded(path))
@@ -159,6 +171,21 @@ class Step:
             left=lambda: self.left,
             tell=lambda what: self._engine.tell(events.StepWaiting(self._path, what)),
         )
+
+    @property
+    def agent(self) -> Agent:
+        """A model that works on the page, for this attempt."""
+        assert self._call is not None, "`await ctx.act()` comes first"
+        from runtime.agents import worker
+
+        place = worker.Place(
+            self._engine,
+            self._frame,
+            self._call,
+            closing=self.closing,
+            left=lambda: self.left,
+        )
+        return worker.Worker(place)
 
     @property
     def sessions(self) -> sessions.Sessions:
@@ -307,7 +334,7 @@ class Step:
                 value = await self._run(resolved)
                 if not self._verified:
                     await self.verify()
-            if node.effect_class == "effect" and not node.verify and (lost := self._lost_answer()):
+            if node.effect_class == "effect" and not resolved.postconditions and (lost := self._lost_answer()):
                 raise _answer_lost(lost, {})
             return normalise(value)
         except TimeoutError:
@@ -354,7 +381,11 @@ class Step:
         )
 
     def _refusal(self) -> RunOpsError | None:
-        return self._engine.browser.refusal() if self._engine.browser is not None and self._page is not None else None
+        if self._engine.browser is None or self._page is None:
+            return None
+        refused = self._engine.browser.refusal()
+        # Where the page wanted to go while a model worked on it, the model was told.
+        return refused if self._node.asks != "agent" else None
 
     async def _after(self, error: RunOpsError) -> Json:
         """An attempt went wrong. Where the deed may have happened all the same, find out."""
@@ -452,7 +483,8 @@ class Step:
                 engine.journal.note("judged", call=call.call, verdict="not-done", how="confirm")
         seconds = time.monotonic() - self._begun
         status = "tolerated" if tolerated else events.ended_by(error)
-        engine.tell(events.StepFinished(self._path, status, seconds, False, recorded))
+        if self._asked is None:
+            engine.tell(events.StepFinished(self._path, status, seconds, False, recorded))
         return recorded
 
     def _finished(self, status: log.Status, value: Json, error: dict[str, Json] | None = None) -> Json:
@@ -516,7 +548,10 @@ class Step:
             held_before=held_before,
             matched=self._matched or None,
             recorded=self._clock.given or None,
-            fingerprint=self._frame.program.loaded.fingerprints[node.id],
+            asked=self._asked.id if self._asked is not None else None,
+            fingerprint=self._asked.fingerprint
+            if self._asked is not None
+            else self._frame.program.loaded.fingerprints[node.id],
         )
 
     async def _holds_already(self) -> bool:

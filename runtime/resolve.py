@@ -75,6 +75,11 @@ def plan(node: Leaf) -> Plan:
     return Plan(node, holes, args)
 
 
+def literal(node: Leaf) -> Plan:
+    """The plan of a leaf whose fields are values, whatever they look like: nothing in it is rendered."""
+    return dataclasses.replace(plan(node), holes=())
+
+
 def _holes(part: Part, place: Place, named: Place, skip: frozenset[str] = frozenset()) -> Iterator[Hole]:
     for name in part.model_fields_set - skip:
         value = getattr(part, name)

@@ -1,0 +1,211 @@
+"""Elements by the refs of the last look: what is known of one, which targets match it, what it says; and waiting for what a deed sets off."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from playwright.async_api import ElementHandle, Error, Page, Request
+
+from nodes.errors import SiteError
+from nodes.targets import Target
+from runtime.browser import locators, matching
+from runtime.browser.dialogs import Dialogs
+from runtime.browser.reach import Reach
+
+QUIET_SECONDS = 0.05
+"""How long nothing must be under way before what a deed set off counts as over."""
+
+_FACTS = (
+    "(element) => {"
+    + matching.SEEN
+    + """
+  const attribute = (name) => element.getAttribute(name) || '';
+  const short = (text) => { const found = folded(text || ''); return found.length <= 60 ? found : ''; };
+  const field = element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement || element instanceof HTMLSelectElement;
+  const box = element instanceof HTMLInputElement && ['checkbox', 'radio'].includes(element.type);
+  const aria = element.getAttribute('aria-checked');
+  const rows = [];
+  for (let around = element.parentElement; around; around = around.parentElement) {
+    const role = around.getAttribute('role');
+    const kind = role || {TR: 'row', LI: 'listitem', ARTICLE: 'article'}[around.tagName];
+    if (!['row', 'listitem', 'article'].includes(kind)) continue;
+    const texts = [];
+    const walk = (node) => {
+      if (node === element || texts.length >= 8) return;
+      const own = Array.from(node.childNodes).some((child) => child.nodeType === 3 && child.data.trim());
+      const said = own ? short(seen(node)) : '';
+      if (said && !texts.includes(said)) texts.push(said);
+      else for (const child of node.children) walk(child);
+    };
+    walk(around);
+    rows.push({role: kind, texts});
+    if (rows.length === 2) break;
+  }
+  return {
+    tag: element.tagName.toLowerCase(),
+    type: field ? element.type : '',
+    test_id: attribute('data-testid'),
+    id: element.id || '',
+    name: attribute('name'),
+    placeholder: attribute('placeholder'),
+    title: attribute('title'),
+    alt: attribute('alt'),
+    labels: field && element.labels ? Array.from(element.labels, (each) => short(each.textContent)).filter(Boolean) : [],
+    text: short(seen(element)),
+    checked: box ? element.checked : aria === null ? null : aria === 'true',
+    rows,
+  };
+}"""
+)
+
+_PLACES = "(all, other) => [all.length, all.indexOf(other)]"
+
+_SAID = (
+    "(element) => {"
+    + matching.SEEN
+    + """
+  if (element.type === 'password') return '';
+  if (element instanceof HTMLSelectElement) return Array.from(element.selectedOptions, (each) => each.label).join(', ');
+  return element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement ? element.value : folded(seen(element));
+}"""
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """Something that stands among others of its kind, and holds the element."""
+
+    role: str
+    texts: tuple[str, ...]
+    """Short texts in it, in the order of the page."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Facts:
+    """What the document says of an element; texts are empty where it says nothing."""
+
+    tag: str = ""
+    type: str = ""
+    """Of a field: ``text``, ``checkbox``, ``select-one`` …"""
+    test_id: str = ""
+    id: str = ""
+    name: str = ""
+    placeholder: str = ""
+    title: str = ""
+    alt: str = ""
+    labels: tuple[str, ...] = ()
+    text: str = ""
+    checked: bool | None = None
+    """Of what can be checked."""
+    rows: tuple[Row, ...] = ()
+    """The rows, items and articles that it stands in, the nearest first."""
+    frames: tuple[str, ...] = ()
+    """The frames that lead to it, outermost first, each as a target names it."""
+
+
+class Pointed:
+    """An element of the page as it is now."""
+
+    def __init__(self, page: Page, handle: ElementHandle, facts: Facts) -> None:
+        self.facts = facts
+        self._page = page
+        self._handle = handle
+
+    async def places(self, target: Target) -> tuple[int, int]:
+        """How many elements match the target now, and which of them it is, from 0; -1 where it is none of them."""
+        try:
+            count, index = await locators.locator(self._page, target).evaluate_all(_PLACES, self._handle)
+        except Error:
+            # A target in another frame, or one that Playwright does not understand, is none of this element's.
+            return 0, -1
+        return int(count), int(index)
+
+    async def said(self) -> str:
+        """What the element says, white space folded; of a field what it holds, of a password nothing."""
+        return str(await self._handle.evaluate(_SAID))
+
+
+class Refs(Reach):
+    """A tab whose elements have refs."""
+
+    dialogs: Dialogs
+
+    @contextlib.asynccontextmanager
+    async def pointed(self, ref: str) -> AsyncGenerator[Pointed]:
+        """The element that the last look called ``ref``. Raises SiteError ``ref-gone`` where there is none any more."""
+        try:
+            async with self._answering():
+                handle = await self._handle(ref)
+                facts = await self._facts(handle)
+        except Error as error:
+            raise await self._inquiry.failed(error, None, "before") from None
+        try:
+            yield Pointed(self.page, handle, facts)
+        finally:
+            with contextlib.suppress(Error):
+                await handle.dispose()
+
+    async def _handle(self, ref: str) -> ElementHandle:
+        try:
+            handles = await self.page.get_by_ref(ref).element_handles()
+        except Error as error:
+            if "ref" not in error.message.lower():
+                raise
+            handles = []
+        if len(handles) != 1:
+            raise SiteError(
+                "ref-gone",
+                f"no element of the page has the ref {ref[:20]} now",
+                mend="look again, and take a ref from there",
+            )
+        return handles[0]
+
+    async def _facts(self, handle: ElementHandle) -> Facts:
+        found: dict[str, Any] = await handle.evaluate(_FACTS)
+        rows = tuple(Row(each["role"], tuple(each["texts"])) for each in found.pop("rows"))
+        labels = tuple(found.pop("labels"))
+        frames: list[str] = []
+        frame = await handle.owner_frame()
+        while frame is not None and frame.parent_frame is not None:
+            frames.insert(0, frame.name or frame.url.partition("?")[0].partition("#")[0])
+            frame = frame.parent_frame
+        return Facts(**found, labels=labels, rows=rows, frames=tuple(frames))
+
+    @contextlib.asynccontextmanager
+    async def settling(self, seconds: float) -> AsyncGenerator[None]:
+        """What the deed within sets off is waited for: its documents loaded, the requests that the page sends answered; ``seconds`` at most."""
+        under_way: set[Request] = set()
+        changed = asyncio.Event()
+
+        def began(request: Request) -> None:
+            under_way.add(request)
+            changed.set()
+
+        def ended(request: Request) -> None:
+            under_way.discard(request)
+            changed.set()
+
+        page = self.page
+        page.on("request", began)
+        page.on("requestfinished", ended)
+        page.on("requestfailed", ended)
+        try:
+            yield
+            with contextlib.suppress(TimeoutError, Error):
+                async with asyncio.timeout(seconds):
+                    while not page.is_closed() and self.dialogs.message is None:
+                        changed.clear()
+                        try:
+                            await asyncio.wait_for(changed.wait(), None if under_way else QUIET_SECONDS)
+                        except TimeoutError:
+                            break
+                    if not page.is_closed() and self.dialogs.message is None:
+                        await page.wait_for_load_state("domcontentloaded")
+        finally:
+            page.remove_listener("request", began)
+            page.remove_listener("requestfinished", ended)
+            page.remove_listener("requestfailed", ended)
