@@ -177,8 +177,8 @@ class Page(Protocol):
         """The table's cells as a person sees them; waits until it has ``least`` rows. Raises ``not-a-table``."""
         ...
 
-    async def observation(self, target: Target | None) -> str:
-        """Roles, names and texts of the page or the element, as a tree of lines."""
+    async def look(self, target: Target | None = None) -> View:
+        """One look at the page or the element: roles, names, values and texts; its refs stand until the next look."""
         ...
 
     async def count(self, target: Target) -> int:

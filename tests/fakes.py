@@ -17,6 +17,7 @@ from nodes.tabs import MAIN
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser.port import Captured, LostTab, PageFacts
+from runtime.observation import Observation
 
 
 @dataclasses.dataclass
@@ -191,8 +192,10 @@ class FakePage:
         head, *rows = json.loads(self.browser.site.texts[str(target)])
         return Grid(head, rows)
 
-    async def observation(self, target: Target | None) -> str:
-        return self.browser.site.texts.get(str(target) if target else "", "")
+    async def look(self, target: Target | None = None) -> Observation:
+        """What the texts say, the page's own by the empty target: an accessibility snapshot, or words."""
+        said = self.browser.site.texts.get(str(target) if target else "", "")
+        return Observation.read(said if said.startswith("- ") else f"- text: {said}", self.address, await self.title())
 
     async def count(self, target: Target) -> int:
         return int(str(target) in self.browser.site.texts)

@@ -49,16 +49,16 @@ class Title(BrowserQuery):
 
 
 class Observation(BrowserQuery):
-    """Reads what is on the page, or in an element, as a tree of lines: roles, names, texts, as assistive programs see them. Value: text.
+    """Reads what is on the page, or in an element, as lines: roles, names, values, texts, as assistive programs see them. Value: text.
 
-    A text that is longer than ``max_chars`` is cut between two lines, and its last line says how much was left out.
+    What one can act on has a ref. What ``max_chars`` has no room for is folded into lines that say how many of what; no element is cut.
     """
 
     query: Literal["observation"]
     """Read the page as roles and names."""
     target: Target | None = None
     """The element; without it the whole page."""
-    max_chars: int = Field(default=20_000, ge=200, le=1_000_000)
+    max_chars: int = Field(default=5_000, ge=200, le=1_000_000)
     """How many characters the text may have."""
 
     def summary(self) -> str:
@@ -69,27 +69,8 @@ class Observation(BrowserQuery):
         """Look once."""
         target = await ctx.located(self.target) if self.target else None
         await ctx.act()
-        return bounded(await ctx.page.observation(target), self.max_chars)
-
-
-def bounded(text: str, most: int) -> str:
-    """``text``, or as many of its first lines as ``most`` characters have room for, and a line that says what is missing."""
-    if len(text) <= most:
-        return text
-    lines = text.split("\n")
-    room = most - len(_rest(len(lines), len(text))) - 1
-    kept: list[str] = []
-    for line in lines:
-        room -= len(line) + 1
-        if room < 0:
-            break
-        kept.append(line)
-    left_out = "\n".join(lines[len(kept) :])
-    return "\n".join([*kept, _rest(len(lines) - len(kept), len(left_out))])
-
-
-def _rest(lines: int, characters: int) -> str:
-    return f"… {lines} more lines, {characters} characters: give a `target`, or a larger `max_chars`"
+        view = await ctx.page.look(target)
+        return view.render(self.max_chars)
 
 
 class Assert(BrowserQuery):

@@ -9,7 +9,7 @@ import urllib.parse
 from playwright.async_api import FrameLocator, Locator, Page, Playwright
 
 from nodes.targets import Target
-from runtime.browser import frames, matching
+from runtime.browser import frames, matching, unseen
 
 
 def locator(page: Page, target: Target) -> Locator:
@@ -24,6 +24,7 @@ async def register(playwright: Playwright) -> None:
     """Teach Playwright our own ways of finding, in a world of their own that pages do not see."""
     await playwright.selectors.register(matching.ENGINE_NAME, matching.ENGINE, content_script=True)
     await playwright.selectors.register(frames.NAME, frames.ENGINE, content_script=True)
+    await playwright.selectors.register(unseen.NAME, unseen.ENGINE, content_script=True)
 
 
 def document(page: Page, wanted: list[str]) -> Page | FrameLocator:

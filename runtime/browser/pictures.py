@@ -1,4 +1,4 @@
-"""What the page looks like: as a picture, on paper, as a tree of roles and names. Secrets are painted over."""
+"""What the page looks like: as a picture, on paper. Secrets are painted over."""
 
 from __future__ import annotations
 
@@ -99,17 +99,6 @@ class Pictures(Reach):
     async def pdf(self, landscape: bool) -> bytes:
         """The page as a PDF."""
         return await self._read(None, lambda: self.page.pdf(format="A4", landscape=landscape, print_background=True))
-
-    async def observation(self, target: Target | None) -> str:
-        """Roles, names and texts of the page or the element, as a tree of lines."""
-        if target is None:
-            return await self._read(None, lambda: self.page.locator("body").aria_snapshot())
-        target, found = await self._found(target)
-        try:
-            async with self._answering():
-                return await found.aria_snapshot(timeout=self._patience.milliseconds())
-        except Error as error:
-            raise await self._inquiry.failed(error, target, "before") from None
 
 
 async def _ask(frame: Frame, script: str, argument: Any = None) -> Any:

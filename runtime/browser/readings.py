@@ -14,6 +14,7 @@ from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser import locators, matching, rules
 from runtime.browser.inquiry import field_ambiguous
+from runtime.browser.looking import Looking
 from runtime.browser.pictures import Pictures
 
 _ROWS = (
@@ -96,7 +97,7 @@ _TABLE = (
 )
 
 
-class Readings(Pictures):
+class Readings(Pictures, Looking):
     """What a tab can tell of its elements."""
 
     async def text(self, target: Target) -> str:

@@ -271,8 +271,6 @@ async def test_what_the_page_looks_like(tab: Tab, shown: site.Site) -> None:
     assert (await tab.pdf(True)).startswith(b"%PDF")
     assert await tab.shows(hide)
     assert not await tab.shows(none)
-    assert (await tab.observation(None)).splitlines()[-1] == '- heading "Rest" [level=1]'
-    assert await tab.observation(Target(css="h1")) == '- heading "Rest" [level=1]'
 
 
 async def test_a_signed_in_state_goes_to_another_browser(

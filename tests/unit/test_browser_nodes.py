@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from nodes.browser_action.keyboard import to_keys
-from nodes.browser_query.page import bounded
 from nodes.browser_query.rows import headers
 from nodes.template import Unfit
 from runtime import events
@@ -221,7 +220,7 @@ async def test_other_readings(tmp_path: Path) -> None:
         (query("q", "attribute", "target: {css: a}, name: id"), None),
         (query("q", "state", "target: {css: a}"), {"visible": True}),
         (query("q", "title"), "A fake page"),
-        (query("q", "observation", "target: {css: a}"), "a link"),
+        (query("q", "observation", "target: {css: a}"), 'page "A fake page" about:blank\n"a link"'),
     ):
         one = rig(tmp_path, node)
         one.site.texts.update({"css=a href": "/x", "css=a": "a link"})
@@ -231,18 +230,6 @@ async def test_other_readings(tmp_path: Path) -> None:
 def test_headers_are_made_unique() -> None:
     """Every column has a name of its own, also where numbers meet headers that look like them."""
     assert headers(["a", "", "a", "2", "a"]) == ["a", "2", "a 2", "2 2", "a 3"]
-
-
-def test_an_observation_is_cut_honestly() -> None:
-    """Whole lines up to the bound, and a last one that says how much is missing."""
-    text = "\n".join(f"- line {number}" for number in range(100))
-    assert bounded(text, len(text)) == text
-    cut = bounded(text, 300)
-    assert len(cut) <= 300
-    *kept, last = cut.split("\n")
-    assert text.startswith("\n".join(kept) + "\n")
-    assert last.startswith(f"… {100 - len(kept)} more lines, {len(text) - len(chr(10).join(kept)) - 1} characters")
-    assert bounded("x" * 5000, 200).startswith("… 1 more lines, 5000 characters")
 
 
 @pytest.mark.parametrize("keys", ["Enter", "a", "+", "Control++", "Control+Shift+K", "ControlOrMeta+A", "F12", "~"])

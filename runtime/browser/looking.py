@@ -1,0 +1,121 @@
+"""Looks at a tab: Playwright's accessibility snapshot, and beside it what the snapshot does not tell (``runtime.browser.unseen``)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from playwright.async_api import Error, Frame, Locator
+
+from nodes.errors import SiteError
+from nodes.targets import Target
+from runtime.browser import failures, unseen
+from runtime.browser.reach import Reach
+from runtime.observation import Observation
+from runtime.observing.tree import Fact
+
+TRIES = 5
+"""Looks that are taken where frames go away under them, before it counts as an error."""
+
+_OWN = re.compile(r"(?:f(\d+))?(x\d+)")
+_REF = re.compile(r"(?:f\d+)?[ex]\d+")
+
+
+class Looking(Reach):
+    """What is to be seen in a tab."""
+
+    _looked: Sequence[Frame] = ()
+    """The frames of the last look, by the numbers of their refs."""
+
+    async def look(self, target: Target | None = None) -> Observation:
+        """One look at the page, or at an element of it; its refs stand until the next look, as long as the elements do."""
+        settled, found = (None, None) if target is None else await self._found(target)
+
+        async def look() -> Observation:
+            for _try in range(TRIES):
+                if (seen := await self._seen(found)) is not None:
+                    return seen
+            raise SiteError(
+                "timeout",
+                "frames of the page come and go faster than they can be looked at",
+                mend="wait with `verify` on the step before until the page has come to rest",
+                evidence={"page": self.page.url},
+            )
+
+        return await self._read(settled, look, waits=found is not None)
+
+    async def by_ref(self, ref: str) -> Locator:
+        """The element that the last look called ``ref``. Raises SiteError ``ref-gone`` where it is not there any more."""
+
+        async def look() -> Locator | None:
+            located = self._located(ref)
+            try:
+                return located if located is not None and await located.count() == 1 else None
+            except Error as error:
+                if "aria-ref" in error.message:
+                    return None
+                raise
+
+        located = await self._read(None, look)
+        if located is None:
+            raise SiteError(
+                "ref-gone",
+                f"there is no element {ref[:40]} any more: the page has changed since it was looked at",
+                mend="look again, and take the ref that the element has now",
+                evidence={"ref": ref[:40], "page": self.page.url},
+            )
+        return located
+
+    def _located(self, ref: str) -> Locator | None:
+        if own := _OWN.fullmatch(ref):
+            number = int(own[1] or 0)
+            return self._looked[number].locator(f"{unseen.NAME}={own[2]}") if number < len(self._looked) else None
+        return self.page.get_by_ref(ref) if _REF.fullmatch(ref) else None
+
+    async def _seen(self, found: Locator | None) -> Observation | None:
+        """The page as it is now; None where a frame went away meanwhile."""
+        milliseconds = self._patience.milliseconds()
+        snapshot = await self.page.aria_snapshot(mode="ai", timeout=milliseconds)
+        frames = self.page.frames if "- iframe " in snapshot else [self.page.main_frame]
+        # The main frame comes first.
+        frames = sorted(frames, key=lambda frame: frame.parent_frame is not None)
+        told = await asyncio.gather(*(self._told(frame) for frame in frames))
+        facts: list[Fact] = []
+        for number, each in enumerate(told):
+            if each is None:
+                return None
+            facts += [_fact(fact, f"f{number}" if number else "") for fact in each[1]]
+        title: str = told[0][0] if told[0] is not None else ""
+        self._looked = frames
+        observation = Observation.read(snapshot, self.page.url, title, facts)
+        if found is None:
+            return observation
+        ref = json.loads(await found.locator(f"{unseen.NAME}=self").text_content(timeout=milliseconds) or "null")
+        if ref is not None and observation.has(ref):
+            return observation.part(ref)
+        # What is not to be seen has no ref; a look at it alone gives none to what is around it.
+        alone = await found.aria_snapshot(mode="ai", timeout=milliseconds)
+        return Observation.read(alone, self.page.url, title, facts)
+
+    async def _told(self, frame: Frame) -> list[Any] | None:
+        """What the snapshot does not tell of a frame: its title, and facts; None where it went away."""
+        try:
+            told = await frame.locator(f"{unseen.NAME}=facts").text_content(timeout=self._patience.milliseconds())
+        except Error as error:
+            if frame.is_detached() or (frame.parent_frame is not None and failures.kind_of(error) == "navigated"):
+                return None
+            raise
+        return json.loads(told or '["", []]')
+
+
+def _fact(told: list[Any], prefix: str) -> Fact:
+    """A fact as the engine tells it: ref, own number, and for what the snapshot does not say: within, role, name, password, error, shown."""
+    ref, number, *rest = told
+    own = f"{prefix}x{number}"
+    if not rest:
+        return Fact(ref, own)
+    within, role, name, password, error, shown = rest
+    return Fact(ref, own, within, role, name, password, error, shown=shown, framed=bool(prefix))

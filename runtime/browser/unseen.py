@@ -1,0 +1,97 @@
+"""What an accessibility snapshot does not tell: passwords, what is wrong with a field, and what one can act on though it has no role, or no ref.
+
+It is a selector engine for Playwright, because those run in the world in which Playwright keeps its refs, and which the page does not see. It
+gives elements refs of their own (``x3``), for those to which the snapshot gives none.
+"""
+
+from __future__ import annotations
+
+NAME = "runops-look"
+
+# `facts` and `self` give an element that stands in no document, whose text is what is asked for.
+ENGINE = r"""({
+  told(found) {
+    const element = document.createElement('i');
+    element.textContent = JSON.stringify(found);
+    return [element];
+  },
+  all(root) {
+    const found = [];
+    const walk = (below) => {
+      for (const element of below.querySelectorAll('*')) {
+        found.push(element);
+        if (element.shadowRoot) walk(element.shadowRoot);
+      }
+    };
+    walk(root);
+    return found;
+  },
+  query(root, asked) { return this.queryAll(root, asked)[0]; },
+  queryAll(root, asked) {
+    if (asked === 'self') return this.told(root._ariaRef ? root._ariaRef.ref : null);
+    if (asked === 'facts') return this.told([document.title, this.facts()]);
+    return this.all(document).filter((element) => element.isConnected && `x${element._runopsRef}` === asked);
+  },
+  facts() {
+    const found = [];
+    const short = (text) => (text || '').replace(/\s+/g, ' ').trim().slice(0, 300);
+    const ROLES = {A: 'link', BUTTON: 'button', SELECT: 'combobox', TEXTAREA: 'textbox', SUMMARY: 'button'};
+    const INPUTS = {checkbox: 'checkbox', radio: 'radio', range: 'slider', number: 'spinbutton', search: 'searchbox',
+      button: 'button', submit: 'button', reset: 'button', image: 'button', file: 'button', color: 'button'};
+    const ACTING = ['button', 'link', 'checkbox', 'radio', 'switch', 'tab', 'menuitem', 'menuitemcheckbox', 'menuitemradio',
+      'option', 'treeitem', 'textbox', 'searchbox', 'combobox', 'slider', 'spinbutton'];
+    const around = (element) => element.assignedSlot || element.parentElement || element.getRootNode().host || null;
+    const within = (element) => {
+      for (let above = around(element); above; above = around(above)) if (above._ariaRef) return above._ariaRef.ref;
+      return null;
+    };
+    const role = (element) => {
+      const tag = element.tagName, given = (element.getAttribute('role') || '').trim().split(/\s+/)[0];
+      if (ACTING.includes(given)) return given;
+      if (tag === 'INPUT') return element.type === 'hidden' ? null : INPUTS[element.type] || 'textbox';
+      if (tag === 'A' && !element.hasAttribute('href')) return element.hasAttribute('onclick') ? 'clickable' : null;
+      if (ROLES[tag]) return ROLES[tag];
+      if (element.hasAttribute('contenteditable') && element.isContentEditable) return 'editable';
+      if (tag === 'BODY' || tag === 'HTML') return null;
+      if (element.hasAttribute('onclick') || element.tabIndex >= 0 && element.hasAttribute('tabindex')) return 'clickable';
+      // A text that Playwright counts to what is around it.
+      if (element._ariaRef || element.childNodes.length !== 1 || element.firstChild.nodeType !== 3) return null;
+      const above = around(element);
+      if (!above || getComputedStyle(element).cursor !== 'pointer') return null;
+      return getComputedStyle(above).cursor === 'pointer' ? null : 'clickable';
+    };
+    const named = (element) => short(element.getAttribute('aria-label')
+      || (element.labels && element.labels.length ? Array.from(element.labels, (each) => each.textContent).join(' ') : '')
+      || (['button', 'submit', 'reset'].includes(element.type) ? element.value : '')
+      || (element.tagName === 'SELECT' ? '' : element.textContent) || element.alt || element.title || element.placeholder);
+    const wrong = (element) => {
+      const said = element.getAttribute('aria-invalid');
+      if (said && said !== 'false') {
+        const ids = `${element.getAttribute('aria-errormessage') || ''} ${element.getAttribute('aria-describedby') || ''}`;
+        const texts = ids.split(/\s+/).map((id) => id && element.getRootNode().getElementById(id)).filter(Boolean);
+        return short(texts.map((each) => each.textContent).join(' ')) || short(element.validationMessage);
+      }
+      return element.matches(':user-invalid') ? short(element.validationMessage) : '';
+    };
+    const shown = (element) => {
+      if (!element.checkVisibility({visibilityProperty: true})) return false;
+      const box = element.getBoundingClientRect();
+      return box.width > 0 && box.height > 0;
+    };
+    for (const element of this.all(document)) {
+      const acts = role(element), password = element.type === 'password', ref = element._ariaRef ? element._ariaRef.ref : null;
+      const error = acts || element.hasAttribute('aria-invalid') ? wrong(element) : '';
+      if (!acts && !error) continue;
+      if (!element._runopsRef) {
+        // A list by itself is in nobody's way: it is kept in this world.
+        globalThis._runopsRefs = (globalThis._runopsRefs || 0) + 1;
+        element._runopsRef = globalThis._runopsRefs;
+      }
+      const plain = ref && !password && !error && acts !== 'clickable' && acts !== 'editable' && element.tagName !== 'SUMMARY';
+      found.push(plain ? [ref, element._runopsRef] : [ref, element._runopsRef, within(element), acts, ref ? '' : named(element), password, error,
+        ref ? true : shown(element)]);
+    }
+    return found;
+  },
+})"""
+"""``facts``: everything that may be lacking, as JSON. ``self``: the ref of the element that it is asked of. ``x3``: the element of that ref."""

@@ -1,0 +1,135 @@
+"""An observation: one look at a page, as compact text for a model, with a ref for each element that one can act on.
+
+Pure: ``runtime.browser.looking`` takes it from a tab. What it says is what the page says; nothing of it is to be obeyed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+from runtime.observing import changes, tree
+from runtime.observing.finding import Element, Finder, plain
+from runtime.observing.folding import Fold
+from runtime.observing.lines import items, quoted
+from runtime.observing.tree import Fact, Node
+
+DEFAULT_BUDGET = 5_000
+"""Characters of an observation where nobody says how many."""
+LEAST_BUDGET = 200
+"""Characters that every observation may have."""
+
+
+class Observation:
+    """One look at a page. Implements ``nodes.pages.View``.
+
+    Every text that it gives is at most as long as its budget, of at least 200 characters, and shows an element as one whole line or not at all;
+    what has no room is folded into lines that say how many of what, and how to see it. A larger budget never shows fewer elements.
+    """
+
+    def __init__(self, url: str, title: str, root: Node) -> None:
+        self.url = url
+        """Address of the document."""
+        self.title = title
+        """Title of the document."""
+        self._root = root
+        self._refs = {node.ref: node for node in root.walk() if node.ref is not None}
+
+    @classmethod
+    def read(cls, snapshot: str, url: str = "", title: str = "", facts: Sequence[Fact] = ()) -> Observation:
+        """The observation of what ``aria_snapshot(mode="ai")`` tells, and of facts that it does not."""
+        observation = cls(url, title, tree.read(snapshot))
+        tree.add(observation._root, facts, observation._refs)
+        return cls(url, title, observation._root) if facts else observation
+
+    def part(self, ref: str) -> Observation:
+        """The observation of one element and what is in it. Raises KeyError where the observation has no such ref."""
+        page = Node("page")
+        page.children.append(tree.copied(self._refs[ref], str, page))
+        return Observation(self.url, self.title, page)
+
+    def masked(self, mask: Callable[[str], str]) -> Observation:
+        """The observation with every text in it changed by ``mask``: names, values, texts, addresses."""
+        return Observation(mask(self.url), mask(self.title), tree.copied(self._root, mask))
+
+    def render(self, budget: int = DEFAULT_BUDGET) -> str:
+        """The page in at most ``budget`` characters."""
+        head = _head(self.title, self.url)
+        return f"{head}\n{shown}" if (shown := self._fold.shown(_fit(budget) - len(head) - 1)) else head
+
+    def subtree(self, ref: str, budget: int = DEFAULT_BUDGET) -> str:
+        """An element and what is in it, in at most ``budget`` characters. Raises KeyError where the observation has no such ref."""
+        return Fold(items(self._refs[ref])).shown(_fit(budget)) or f"{self._refs[ref].role}: more than fits here"
+
+    def find(
+        self,
+        role: str | None = None,
+        name: str | None = None,
+        row: str | None = None,
+        text: str | None = None,
+        budget: int = DEFAULT_BUDGET,
+    ) -> str:
+        """The elements of that role, name, row and text, each with its ref and where it stands, in at most ``budget`` characters.
+
+        ``name`` and ``row`` are found exactly, or, where nothing is exactly so, as a part; ``text`` as a part of what the element says.
+        White space and case do not count. What does not fit is counted.
+        """
+        return self._finder.find(role, name, row, text, _fit(budget))
+
+    def since(self, earlier: Observation, budget: int = 800) -> str:
+        """What changed since an earlier look, the most telling first, in at most ``budget`` characters."""
+        lines: list[str] = []
+        if (self.url, self.title) != (earlier.url, earlier.title):
+            lines.append(f"now: {_head(self.title, self.url)}")
+        left = _fit(budget) - sum(len(line) + 1 for line in lines)
+        if told := changes.changes(earlier._root, self._root, left):
+            lines.append(told)
+        return "\n".join(lines) or "nothing changed"
+
+    def says(self, text: str) -> bool:
+        """Whether the text stands on the page, as words or as a value of a field; white space and case do not count."""
+        wanted = plain(text)
+        return bool(wanted) and any(wanted in words for words in self._words)
+
+    def has(self, ref: str) -> bool:
+        """Whether an element of the page has this ref."""
+        return ref in self._refs
+
+    def element(self, ref: str) -> Element:
+        """What is known of an element. Raises KeyError where the observation has no such ref."""
+        return self._finder.element(self._refs[ref])
+
+    @property
+    def refs(self) -> list[str]:
+        """The refs of what one can act on, in the order of the page."""
+        return [node.ref for node in self._root.walk() if node.acting and node.ref is not None]
+
+    @functools.cached_property
+    def _fold(self) -> Fold:
+        return Fold(items(self._root))
+
+    @functools.cached_property
+    def _finder(self) -> Finder:
+        return Finder(self._root)
+
+    @functools.cached_property
+    def _words(self) -> tuple[str, ...]:
+        """Everything that stands on the page, once in one piece and once with names and values that are not shown as text."""
+        shown = plain(tree.inner(self._root, 10**9))
+        other = (
+            each
+            for node in self._root.walk()
+            for each in (node.name, node.text, node.placeholder, node.error, node.address)
+            if each
+        )
+        return shown, plain(" \n ".join(other)), plain(self.title), self.url.casefold()
+
+
+def _head(title: str, url: str) -> str:
+    return f"page {quoted(title, 40)} {url if len(url) <= 60 else f'{url[:59]}…'}"
+
+
+def _fit(budget: int) -> int:
+    if budget < LEAST_BUDGET:
+        raise ValueError(f"an observation needs a budget of at least {LEAST_BUDGET} characters, and not {budget}")
+    return budget

@@ -1,0 +1,158 @@
+"""Finding elements in an observation by role, name, row and text."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from runtime.observing.folding import bounded
+from runtime.observing.lines import NAME_MOST, line_of, name_of, options, quoted, row_text
+from runtime.observing.tree import LANDMARKS, ROWS, URGENT, Node, folded, inner
+
+ROW_MOST = 120
+"""Characters of a row's text that are shown beside a match."""
+_REGIONS = LANDMARKS | URGENT | {"table", "grid", "group", "radiogroup", "tablist", "menu"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Element:
+    """What an observation knows of an element."""
+
+    ref: str
+    role: str
+    name: str
+    value: str
+    """What a field holds; dots for a password."""
+    states: tuple[str, ...]
+    row: str
+    """Text of the row, list item or card that it stands in; for one without a name outside of those, what stands around it."""
+    region: str
+    """The part of the page that it stands in: its role and name."""
+
+
+def plain(text: str) -> str:
+    """The text as it is compared: white space folded, case left aside."""
+    return folded(text).casefold()
+
+
+class Finder:
+    """Finds in one tree."""
+
+    def __init__(self, root: Node) -> None:
+        self._nodes = [each for each in root.walk() if _found_at_all(each)]
+        self._rows: dict[int, str] = {}
+
+    def find(self, role: str | None, name: str | None, row: str | None, text: str | None, budget: int) -> str:
+        """The elements that match, one a line, in at most ``budget`` characters."""
+        found = self.matches(role, name, row, text)
+        if not found:
+            return self._nothing(role, name, row, text, budget)
+        lines = [self._line(node) for node in found]
+        rest = (
+            "… {} more: give more of name=…, row=…" if row is None else "… {} more: give more of name=…, row=…, text=…"
+        )
+        return bounded(lines, budget, rest)
+
+    def matches(self, role: str | None, name: str | None, row: str | None, text: str | None) -> list[Node]:
+        """The elements that match; where some are called exactly ``name``, those alone."""
+        found = [each for each in self._nodes if role is None or each.role == role]
+        if name is not None:
+            wanted = plain(name)
+            exact = [each for each in found if plain(name_of(each)) == wanted]
+            found = exact or [each for each in found if wanted and wanted in plain(name_of(each))]
+        if row is not None:
+            wanted = plain(row)
+            exact = [each for each in found if plain(self.row(each)) == wanted]
+            found = exact or [each for each in found if wanted in plain(self.row(each))]
+        if text is not None:
+            wanted = plain(text)
+            found = [each for each in found if wanted in plain(_said(each))]
+        return found
+
+    def row(self, node: Node) -> str:
+        """Text of the row that the node stands in, else of what is around it where it has no name of its own."""
+        if id(node) not in self._rows:
+            self._rows[id(node)] = self._row(node)
+        return self._rows[id(node)]
+
+    def _row(self, node: Node) -> str:
+        for above in node.above():
+            if above.role in ROWS or _is_card(above):
+                return self._text_of(above)
+        if not name_of(node):
+            for above in node.above():
+                if above.role != "page" and (said := inner(above, ROW_MOST)):
+                    return said
+        return ""
+
+    def _text_of(self, row: Node) -> str:
+        if id(row) not in self._rows:
+            self._rows[id(row)] = row_text(row)
+        return self._rows[id(row)]
+
+    def _line(self, node: Node) -> str:
+        if node.role == "option" and not node.acting:
+            above = next((each for each in node.above() if options(each)), None)
+            words = f"option {quoted(node.name or node.text, NAME_MOST)}{' (selected)' if 'selected' in node.states else ''}"
+            return (
+                words
+                if above is None
+                else f"{words} of {above.role} {quoted(name_of(above), NAME_MOST)} [ref={above.ref}]"
+            )
+        words = line_of(node)
+        if (row := self.row(node)) and row != name_of(node):
+            words += f" in {quoted(row, ROW_MOST)}"
+        elif region := region_of(node):
+            words += f" in {region}"
+        return words
+
+    def _nothing(self, role: str | None, name: str | None, row: str | None, text: str | None, budget: int) -> str:
+        asked = ", ".join(
+            f"{key}={quoted(value, 40)}"
+            for key, value in (("role", role), ("name", name), ("row", row), ("text", text))
+            if value is not None
+        )
+        said = f"nothing found with {asked}"
+        if name is not None and role is not None and (others := self.matches(None, name, row, text)):
+            return bounded([f"{said}; of other roles:", *map(self._line, others)], budget, "… {} more lines")
+        if role is not None and not any(each.role == role for each in self._nodes):
+            roles = sorted({each.role for each in self._nodes})
+            said += f"; there are: {', '.join(roles)}"
+        return said if len(said) <= budget else f"{said[: budget - 1]}…"
+
+    def element(self, node: Node) -> Element:
+        """What is known of a node that has a ref."""
+        assert node.ref is not None
+        value = node.text if node.role in ("textbox", "searchbox", "spinbutton", "slider", "combobox") else ""
+        chosen = [each.name or each.text for each in options(node) if "selected" in each.states]
+        return Element(
+            node.ref, node.role, name_of(node), value or ", ".join(chosen), node.states, self.row(node), region_of(node)
+        )
+
+
+def region_of(node: Node) -> str:
+    """The nearest part of the page that the node stands in, as one says it; empty where there is none."""
+    for above in node.above():
+        if above.role in _REGIONS and (above.name or above.role in LANDMARKS | URGENT):
+            return f"{above.role} {quoted(above.name, 60)}" if above.name else above.role
+    return ""
+
+
+def _found_at_all(node: Node) -> bool:
+    if node.acting or node.role in ("heading", "option") or node.role in URGENT:
+        return True
+    return node.role in LANDMARKS or bool(node.text) or (node.role in ("img", "row") and bool(node.name))
+
+
+def _said(node: Node) -> str:
+    return f"{node.name} {node.text} {node.placeholder} {inner(node, 1000) if node.children else ''}"
+
+
+def _is_card(node: Node) -> bool:
+    """One of several elements of no role that stand side by side and hold the same kinds of things."""
+    if node.role != "generic" or node.parent is None or not node.children:
+        return False
+    beside = [each for each in node.parent.children if each.role == "generic" and each.children]
+    if len(beside) < 3:
+        return False
+    kinds = {each.role for each in node.children}
+    return sum(1 for each in beside if {child.role for child in each.children} & kinds) >= 3

@@ -1,0 +1,272 @@
+"""The lines of an observation: each element is one, with its ref where one can act on it, and wrappers that say nothing are none."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+from runtime.observing.tree import ACTING, FIELDS, LANDMARKS, ROWS, URGENT, Node, folded, inner
+
+NAME_MOST = 100
+"""Characters of a name, a value or an address that a line shows."""
+TEXT_MOST = 300
+"""Characters of a text or a row that a line shows."""
+OPTIONS_MOST = 6
+"""Options of a select that its line shows, the chosen one aside."""
+ROWS_SHOWN = 5
+"""Rows that are alike and still all shown; of more, the first three and the last."""
+ELEMENTS_SHOWN = 12
+"""Elements side by side that are alike and still all shown; of more, the first three and the last."""
+
+_PLAIN = frozenset({
+    "generic", "paragraph", "strong", "emphasis", "rowgroup", "caption", "code", "none", "presentation", "time", "term", "definition",
+    "mark", "subscript", "superscript", "insertion", "deletion", "blockquote", "document", "cell", "gridcell", "columnheader", "rowheader",
+    "list", "toolbar", "legend", "text", "fragment",
+})  # fmt: skip
+_REGIONS = LANDMARKS | URGENT | {"table", "grid", "treegrid", "iframe", "tablist", "menu", "menubar", "listbox", "tree", "radiogroup", "group", "feed"}  # fmt: skip
+_REPEATED = ("link", "button", "checkbox", "radio", "option", "menuitem", "tab", "treeitem", "clickable")
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Item:
+    """One line, and the lines under it."""
+
+    node: Node
+    line: str
+    children: list[Item] = dataclasses.field(default_factory=list)
+    parent: Item | None = None
+    depth: int = 0
+    alike: str = ""
+    """What the rows or elements beside it that are like it share; empty for what is like nothing."""
+    run: int = 0
+    """Number of the run of alike ones in whose middle it stands; 0 for what stands in none."""
+
+    @property
+    def size(self) -> int:
+        """Characters of its line, with the margin and the end of the line."""
+        return 2 * self.depth + len(self.line) + 1
+
+
+def quoted(text: str, most: int) -> str:
+    """The text in quotation marks, cut at ``most`` characters."""
+    text = text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+    return json.dumps(text, ensure_ascii=False)
+
+
+def name_of(node: Node) -> str:
+    """What the node is called: its name, else for what one acts on the text that stands in it, else its placeholder."""
+    if node.name:
+        return node.name
+    if node.acting and node.role not in FIELDS:
+        return folded(node.text if node.text and not node.children else inner(node, TEXT_MOST))
+    return node.placeholder
+
+
+def line_of(node: Node, role: str | None = None, name: str | None = None) -> str:
+    """The line of an element: role, name, value, states, ref."""
+    role = role or node.role
+    parts = [role]
+    name = name_of(node) if name is None else name
+    if name:
+        parts.append(quoted(name, NAME_MOST))
+    parts += [state.removeprefix("level=") if role == "heading" else f"({state})" for state in node.states]
+    if node.acting and node.ref is not None:
+        parts.append(f"[ref={node.ref}]")
+    choices = options(node)
+    if choices:
+        parts.append(_choices(choices))
+    elif node.role in FIELDS and node.text:
+        parts.append(f"= {quoted(node.text, NAME_MOST)}")
+    elif node.text and folded(node.text) != name:
+        parts.append(quoted(node.text, TEXT_MOST))
+    if node.error:
+        parts.append(f"error: {quoted(node.error, TEXT_MOST)}")
+    return " ".join(parts)
+
+
+def options(node: Node) -> list[Node]:
+    """The options of a select that is one line; empty for everything else."""
+    if node.role not in ("combobox", "listbox"):
+        return []
+    found = [each for each in node.walk() if each.role == "option"]
+    return found if node.role == "combobox" or len(found) > OPTIONS_MOST else []
+
+
+def _choices(choices: list[Node]) -> str:
+    chosen = [quoted(each.name or each.text, NAME_MOST) for each in choices if "selected" in each.states]
+    shown = choices if len(choices) <= OPTIONS_MOST else [*choices[:3], choices[-1]]
+    words = [quoted(each.name or each.text, 40) for each in shown]
+    if len(choices) > OPTIONS_MOST:
+        words.insert(3, f"… {len(choices) - 4} more")
+    listed = f"of {len(choices)}: {', '.join(words)}"
+    if len(chosen) > 3:
+        chosen = [*chosen[:2], f"… {len(chosen) - 3} more", chosen[-1]]
+    return f"= {', '.join(chosen)} {listed}" if chosen else listed
+
+
+def items(root: Node) -> Item:
+    """The lines of a node and of what is in it; the node itself is the one without a line where it is the page."""
+    top = Item(root, "" if root.role == "page" else line_of(root))
+    top.children = _children(root)
+    number = 0
+    open_ = [top]
+    while open_:
+        item = open_.pop()
+        _drop_labels(item)
+        number = _fold(item.children, number)
+        for child in item.children:
+            child.parent = item
+            child.depth = item.depth + (1 if item.line else 0)
+            open_.append(child)
+    return top
+
+
+def _children(node: Node) -> list[Item]:
+    """The lines that stand directly under a node."""
+    made: list[Item] = []
+    alike = _alike(node.children)
+    for child in node.children:
+        made += _items(child, alike.get(id(child), ""))
+    return _merged(made)
+
+
+def _items(node: Node, alike: str) -> list[Item]:
+    if node.role == "option" and not node.acting:
+        return []
+    if alike or (node.role == "row" and not node.acting):
+        return _row(node, alike)
+    if node.role in _PLAIN and not node.acting:
+        own = (
+            [Item(node, quoted(node.text or node.name, TEXT_MOST))]
+            if node.text or (node.name and not node.children)
+            else []
+        )
+        return own + _children(node)
+    if node.role in ("separator", "img") and not node.acting and not node.name and not node.children:
+        return []
+    if node.role == "listitem" and not node.acting:
+        within = _children(node)
+        if node.text:
+            within.insert(0, Item(node, quoted(node.text, TEXT_MOST)))
+        if len(within) < 2:
+            return within
+    if node.role in ("group", "list", "figure", "img") and not (node.acting or node.name or node.text):
+        return _children(node)
+    item = Item(node, line_of(node))
+    if not options(node):
+        item.children = _children(node)
+        if node.acting:
+            _drop_said(item)
+    if node.role in _REPEATED and not item.children:
+        item.alike = node.role
+    return [item]
+
+
+def _row(node: Node, alike: str) -> list[Item]:
+    """A row, a list item, a card: its text on its own line, what one can act on under it."""
+    role = "card" if node.role == "generic" else "item" if node.role == "listitem" else node.role
+    under = [each for each in _children(node) if _matters(each)]
+    if node.acting:
+        return [Item(node, line_of(node), under, alike=alike or node.role)]
+    text = row_text(node)
+    if role != "row" and len(under) == 1 and not under[0].children and folded(name_of(under[0].node)) == text:
+        under[0].alike = alike
+        return under
+    states = "".join(f" ({state})" for state in node.states)
+    return [Item(node, f"{role}{states} {quoted(text, TEXT_MOST)}", under, alike=alike)]
+
+
+def _matters(item: Item) -> bool:
+    return item.node.acting or item.node.role in URGENT or item.node.role == "heading" or bool(item.children)
+
+
+def row_text(node: Node) -> str:
+    """What a person reads in a row, its cells apart."""
+    if node.role == "row" and node.children:
+        return " | ".join(inner(cell, TEXT_MOST) for cell in node.children)
+    return folded(inner(node, 2 * TEXT_MOST) or node.name)
+
+
+def _alike(children: list[Node]) -> dict[int, str]:
+    """By the identity of a child, what makes it one of several rows: rows and list items by role, others by what one can do in them."""
+    shapes: list[str] = []
+    for child in children:
+        if child.role in ROWS:
+            heads = child.role == "row" and any(each.role == "columnheader" for each in child.children)
+            shapes.append("" if heads else child.role)
+        elif child.role == "generic" and not child.acting and child.children:
+            acts = sorted({each.role for each in child.walk() if each.acting and each.role not in FIELDS})
+            size = sum(1 for _each in child.walk())
+            shapes.append(f"card of {', '.join(acts)}" if acts and size > 2 else "")
+        else:
+            shapes.append("")
+    found: dict[int, str] = {}
+    first = 0
+    for place in range(1, len(shapes) + 1):
+        if place < len(shapes) and shapes[place] == shapes[first]:
+            continue
+        if shapes[first] and place - first >= 3:
+            for child in children[first:place]:
+                found[id(child)] = shapes[first]
+        first = place
+    return found
+
+
+def _merged(made: list[Item]) -> list[Item]:
+    """Texts that stand side by side, as one."""
+    merged: list[Item] = []
+    for item in made:
+        before = merged[-1] if merged else None
+        if before is not None and _is_text(before) and _is_text(item):
+            text = f"{json.loads(before.line)} {json.loads(item.line)}"
+            if len(text) <= TEXT_MOST:
+                merged[-1] = Item(before.node, quoted(text, TEXT_MOST))
+                continue
+        merged.append(item)
+    return merged
+
+
+def _is_text(item: Item) -> bool:
+    return item.line.startswith('"')
+
+
+def _drop_labels(item: Item) -> None:
+    """Leave out texts that only say what the element beside them is called, or what the element around them says already."""
+    names = {name_of(each.node) for each in item.children if each.node.acting}
+    names.add(name_of(item.node))
+    item.children = [each for each in item.children if not (_is_text(each) and json.loads(each.line) in names)]
+
+
+def _drop_said(item: Item) -> None:
+    """Leave out what stands in the name of an element already."""
+    name = name_of(item.node)
+    item.children = [
+        each
+        for each in item.children
+        if _matters(each)
+        or not ((_is_text(each) and json.loads(each.line).rstrip("…") in name) or each.node.name in name)
+    ]
+
+
+def _fold(children: list[Item], number: int) -> int:
+    """Number the middles of runs of alike ones, on from ``number``."""
+    first = 0
+    for place in range(1, len(children) + 1):
+        if place < len(children) and children[place].alike == children[first].alike:
+            continue
+        most = (
+            ELEMENTS_SHOWN
+            if children[first].alike in ACTING | {"clickable"} and not children[first].children
+            else ROWS_SHOWN
+        )
+        if children[first].alike and place - first > most:
+            number += 1
+            for child in children[first + 3 : place - 1]:
+                child.run = number
+        first = place
+    return number
+
+
+def is_region(item: Item) -> bool:
+    """Whether the line stands for a part of the page."""
+    return item.node.role in _REGIONS
