@@ -120,7 +120,7 @@ def _without_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for name, value in pairs:
         if name in found:
-            raise Misfit((f"$: the field {_short(name)} stands twice in one map, and only one of them can be meant",))
+            raise Misfit((f"$: the field {short(name)} stands twice in one map, and only one of them can be meant",))
         found[name] = value
     return found
 
@@ -219,8 +219,8 @@ def _lines(error: ValidationError, place: str) -> list[str]:
             digits = ", with all its digits" if inexact else ""
             return [f"{here}: is {_kind(value)}, and {kinds} is wanted{digits}"]
         case "enum" | "const":
-            choices = ", ".join(_short(each) for each in (wanted if error.validator == "enum" else [wanted]))
-            return [f"{here}: is {_short(value)}, and one of these is wanted: {_cut(choices, LONGEST * 5)}"]
+            choices = ", ".join(short(each) for each in (wanted if error.validator == "enum" else [wanted]))
+            return [f"{here}: is {short(value)}, and one of these is wanted: {_cut(choices, LONGEST * 5)}"]
         case "required":
             return [f"{here}{_step(each)}: is missing" for each in wanted if each not in value]
         case "additionalProperties" if wanted is False:
@@ -232,7 +232,7 @@ def _lines(error: ValidationError, place: str) -> list[str]:
         case "pattern" if len(value) > patterns.LONGEST:
             return [f"{here}: has {len(value)} characters, and what must fit a pattern has at most {patterns.LONGEST}"]
         case _:
-            return [f"{here}: is {_short(value)}, which does not fit {error.validator}: {_short(wanted)}"]
+            return [f"{here}: is {short(value)}, which does not fit {error.validator}: {short(wanted)}"]
 
 
 def _step(step: str | int) -> str:
@@ -252,7 +252,8 @@ def _kind(value: Json) -> str:
     return "a list" if isinstance(value, list) else "a map" if isinstance(value, dict) else "text"
 
 
-def _short(value: Json) -> str:
+def short(value: Json) -> str:
+    """The value as JSON, cut to a length that fits into a sentence."""
     return _cut(json.dumps(value, ensure_ascii=False), LONGEST)
 
 

@@ -188,6 +188,17 @@ class LeafContext(Protocol):
         """Whether a secret of the run stands in ``text``."""
         ...
 
+    def masked(self, text: str) -> str:
+        """``text`` with every secret of the run masked, as it may be shown and sent."""
+        ...
+
+    def flag(self, code: str, message: str, evidence: dict[str, Json]) -> None:
+        """Something that a person should look at, though the step goes on: told at once, and kept with the result of the attempt.
+
+        ``code`` is stable, ``message`` one sentence without a final stop.
+        """
+        ...
+
     async def act(self) -> None:
         """The last thing before the deed: the call is written, and for class *effect* it is on the disk, when this returns.
 

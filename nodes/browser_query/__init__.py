@@ -1,15 +1,17 @@
 """``browser_query``: reads the page. Each query is a class, so each takes its own fields and no others."""
 
+from nodes.browser_query.ai_extract import AiExtract
 from nodes.browser_query.base import BrowserQuery
 from nodes.browser_query.elements import Attribute, Count, Exists, State, Text, Value
 from nodes.browser_query.page import Assert, Observation, Title, Url
 from nodes.browser_query.rows import Extract, FieldOf, Table
 
-VARIANTS = (Extract, Table, Text, Value, Attribute, State, Exists, Count, Url, Title, Observation, Assert)
+VARIANTS = (Extract, Table, Text, Value, Attribute, State, Exists, Count, Url, Title, Observation, Assert, AiExtract)
 """The queries, told apart by ``query``."""
 
 __all__ = [
     "VARIANTS",
+    "AiExtract",
     "Assert",
     "Attribute",
     "BrowserQuery",

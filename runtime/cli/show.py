@@ -227,6 +227,7 @@ class View:
             "status": outcome.status if outcome is not None else None,
             "seconds": outcome.seconds if outcome is not None else None,
             "error": outcome.error if outcome is not None else None,
+            "flags": list[Json]((outcome.flags if outcome is not None else None) or ()),
             "verdict": attempt.verdict,
             "thread": self.said.as_json(call),
         }
@@ -273,6 +274,7 @@ class View:
         yield self._line(step, depth, width)
         if step.status not in ("ok", "recovered", "skipped") and (error := self._error_in(step)):
             yield from (f"{'  ' * depth}    {line}" for line in _error_lines(error))
+        yield from (f"{'  ' * depth}    {line}" for line in _flag_lines(step.attempts[-1:]))
         below, folded = step.below, 0
         if not whole and len(below) > FOLDED and step.scope is not None and step.scope.node == "iterate":
             kept_turns = [child for child in below if not child.fine]
@@ -319,6 +321,7 @@ class View:
         yield f"    {one_line(described(call))}  ({call.effect})"
         if outcome is not None and outcome.error is not None:
             yield from (f"    {line}" for line in _error_lines(outcome.error))
+        yield from (f"    {line}" for line in _flag_lines([attempt], whole=True))
         yield from (f"    {line}" for line in self.said.lines(call))
 
     def _tail(self) -> list[str]:
@@ -373,6 +376,14 @@ def described(call: log.Call) -> str:
 def _error_of(step: Step) -> dict[str, Json] | None:
     last = step.attempts[-1].result
     return last.error if last is not None else None
+
+
+def _flag_lines(attempts: list[history.Attempt], *, whole: bool = False) -> Iterator[str]:
+    """What a person should look at, though the step went on; ``whole``: with what was seen."""
+    for attempt in attempts:
+        for flag in (attempt.result.flags if attempt.result is not None else None) or ():
+            yield f"flag  {flag['code']}: {harmless(str(flag['message']))}"
+            yield from (f"  {line}" for line in (console.facts(flag["evidence"]) if whole else ()))
 
 
 def _error_lines(error: dict[str, Json]) -> list[str]:
