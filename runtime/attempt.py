@@ -7,6 +7,7 @@ is on the disk before the deed begins; an attempt that fails earlier has changed
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ from runtime import answers, artifacts, clock, events, frames, history, judge, l
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
+    from runtime.models import exchanges
 
 GRACE = 2.0
 """Seconds that a page method may overrun its time before the attempt is ended from outside."""
@@ -163,10 +165,13 @@ class Step:
         assert self._call is not None, "`await ctx.act()` comes first"
         from runtime.models import asking  # most runs ask none
 
-        return asking.StepModel(
-            self._engine.models,
-            self._engine.journal,
-            self._call,
+        return asking.StepModel(self._engine.models, self._engine.journal, self._asker(self._call))
+
+    def _asker(self, call: log.Call) -> exchanges.Asker:
+        from runtime.models import exchanges
+
+        return exchanges.Asker(
+            call,
             role=self._node.asks or "cognition",
             left=lambda: self.left,
             tell=lambda what: self._engine.tell(events.StepWaiting(self._path, what)),
@@ -176,16 +181,10 @@ class Step:
     def agent(self) -> Agent:
         """A model that works on the page, for this attempt."""
         assert self._call is not None, "`await ctx.act()` comes first"
-        from runtime.agents import worker
+        from runtime.agents import acting, worker
 
-        place = worker.Place(
-            self._engine,
-            self._frame,
-            self._call,
-            closing=self.closing,
-            left=lambda: self.left,
-        )
-        return worker.Worker(place)
+        place = acting.Place(self._engine, self._frame, self._call, lambda: self.left, self.closing)
+        return worker.Worker(place, self._asker(self._call))
 
     @property
     def sessions(self) -> sessions.Sessions:
@@ -228,7 +227,9 @@ class Step:
 
     def flag(self, code: str, message: str, evidence: dict[str, Json]) -> None:
         """Tell what a person should look at, and keep it for the result."""
-        flag: dict[str, Json] = self._engine.journal.masker.json({"code": code, "message": message, "evidence": evidence})
+        flag: dict[str, Json] = self._engine.journal.masker.json(
+            {"code": code, "message": message, "evidence": evidence}
+        )
         self._flags.append(flag)
         self._engine.tell(events.Said(f"{self._path}: {flag['message']}"))
 

@@ -56,6 +56,8 @@ class CrashPoint(enum.StrEnum):
     """The answer is appended, and not on the disk."""
     EXCHANGE_SYNCED = "exchange-synced"
     """The answer is on the disk, and nothing is made of it."""
+    TOLD = "told"
+    """What the model is told of a call that it asked for is appended."""
     MODEL_ERROR = "model-error"
     """What went wrong is appended, and the request is not sent again yet."""
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from nodes.values import Json
 from runtime import log
-from runtime.models import ledger
+from runtime.models import ledger, threads
 
 Verdict = Literal["done", "not-done", "skipped"]
 
@@ -201,6 +201,7 @@ class History:
         """What the run has had with models, and what it cost."""
         self.budget: str | None = None
         """What the run's steps may spend on models together, as it was last said."""
+        self._threads: dict[str, threads.Thread] = {}
         self._by_call: dict[str, Attempt] = {}
         self._setters: list[Attempt] = []
         for entry in entries:
@@ -209,20 +210,13 @@ class History:
     def add(self, entry: log.AnyEntry) -> None:
         """Take the next entry."""
         self.last_seq, self.last_at = entry.seq, entry.at
+        if entry.thread.startswith(log.MODEL):
+            self._threads.setdefault(entry.thread, threads.Thread()).add(entry)
         match entry:
             case log.Scope():
                 self._scope(entry)
             case log.Call():
-                attempt = self._by_call[entry.call] = Attempt(entry)
-                if entry.again is not None:
-                    attempt.deeds = self._by_call[entry.again].deeds
-                if entry.asked is not None:
-                    self._by_call[log.call_of(entry.thread)].deeds.append(attempt)
-                else:
-                    self._seen(entry.path, entry.thread)
-                    self.attempts.setdefault(entry.path, []).append(attempt)
-                if entry.node == "context":
-                    self._setters.append(attempt)
+                self._called(entry)
             case log.Result():
                 attempt = self._by_call[entry.call]
                 attempt.result, attempt.since = entry, entry.seq
@@ -243,6 +237,18 @@ class History:
                 self._changed(entry)
             case log.Note():
                 self._note(entry)
+
+    def _called(self, entry: log.Call) -> None:
+        attempt = self._by_call[entry.call] = Attempt(entry)
+        if entry.again is not None:
+            attempt.deeds = self._by_call[entry.again].deeds
+        if entry.asked is not None:
+            self._by_call[log.call_of(entry.thread)].deeds.append(attempt)
+        else:
+            self._seen(entry.path, entry.thread)
+            self.attempts.setdefault(entry.path, []).append(attempt)
+        if entry.node == "context":
+            self._setters.append(attempt)
 
     def _asker(self, thread: str) -> str:
         """The path of the step that has this thread with a model."""
@@ -379,14 +385,18 @@ class History:
         A crash ended the attempt, or put it behind the state that was restored, or the model could not be asked any further; an attempt that
         came to a result, or to an answer of no use, is asked anew, and so is what came before it.
         """
-        threads: list[str] = []
+        names: list[str] = []
         for attempt in reversed(self.attempts.get(path, [])):
             result = attempt.result
             broke_off = result is None or result.status == "interrupted" or attempt.behind
             if not (broke_off or (result is not None and _leaves_answers(result))):
                 break
-            threads.append(log.model_thread(attempt.call.call))
-        return threads
+            names.append(log.model_thread(attempt.call.again or attempt.call.call))
+        return names
+
+    def thread(self, name: str) -> threads.Thread:
+        """What stands in a thread with a model."""
+        return self._threads.get(name) or threads.Thread()
 
     def attempt_of(self, call: log.Call) -> Attempt:
         """The attempt that a call began."""

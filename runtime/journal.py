@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from nodes.values import Json
 from runtime import history as history_module
 from runtime import log, secrets, store
 from runtime.crashes import CrashPoint, crash_point
+from runtime.models.exchange import ToolCall
 
 LARGE = 4096
 """Bytes of JSON from which on a value stands in a blob."""
@@ -91,22 +93,43 @@ class Journal:
         crash_point(CrashPoint(name))
         return written
 
-    def said(self, entry: log.User | log.Reasoning | log.Assistant | log.ModelError, text: str, path: str) -> None:
-        """Write what was said to a model, or by it: ``entry`` with ``text``, masked, in a blob where it is large."""
-        fields = {"text": self.masker.text(text)}
+    def said(
+        self,
+        entry: log.User | log.Reasoning | log.Assistant | log.Told | log.ModelError,
+        text: str,
+        path: str,
+        calls: Sequence[ToolCall] = (),
+    ) -> None:
+        """Write what was said to a model, or by it: ``entry`` with ``text`` and the ``calls`` that it asks for, masked, in blobs where they are large."""
+        fields: dict[str, Any] = {"text": self.masker.text(text)}
         if not isinstance(entry, log.Reasoning | log.ModelError):
             value = self._value(text, path)
             fields = {"text": value.get("value"), "blob": value.get("blob")}
             if isinstance(entry, log.Assistant):
-                fields["masked"] = value.get("masked")
+                asked = [self._asked(each, path) for each in calls]
+                fields["calls"] = asked or None
+                fields["masked"] = value.get("masked") or (True if any(each.masked for each in asked) else None)
         written = self._append(entry.model_copy(update=fields))
         crash_point(CrashPoint(written.kind.replace("_", "-")))
 
-    def text_of(self, entry: log.User | log.Assistant) -> str:
+    def _asked(self, call: ToolCall, path: str) -> log.Asked:
+        arguments = secrets.masked_json(self.masker, call.arguments)
+        value = self._value(arguments, path)
+        masked = True if arguments != call.arguments else None
+        return log.Asked(
+            id=call.id, name=call.name, arguments=value.get("value"), blob=value.get("blob"), masked=masked
+        )
+
+    def text_of(self, entry: log.User | log.Assistant | log.Told) -> str:
         """What was said, from its blob where it stands in one."""
-        if entry.blob is not None:
-            return str(json.loads(self._store.blob(entry.blob.sha256)))
-        return entry.text or ""
+        return self._text(entry.text, entry.blob)
+
+    def calls_of(self, entry: log.Assistant) -> tuple[ToolCall, ...]:
+        """The calls that an answer asks for, secrets masked."""
+        return tuple(ToolCall(each.id, each.name, self._text(each.arguments, each.blob)) for each in entry.calls or ())
+
+    def _text(self, text: str | None, blob: log.Blob | None) -> str:
+        return str(json.loads(self._store.blob(blob.sha256))) if blob is not None else text or ""
 
     def barrier(self) -> None:
         """Everything written is on the disk when this returns."""

@@ -16,9 +16,13 @@ FORMAT = 1
 RUN_THREAD = "run"
 
 
+MODEL = "model:"
+"""What the name of a thread with a model begins with."""
+
+
 def model_thread(call: str) -> str:
     """The thread of what a call has with a model."""
-    return f"model:{call}"
+    return f"{MODEL}{call}"
 
 
 def call_of(thread: str) -> str:
@@ -198,6 +202,8 @@ class Asked(Piece):
     arguments: str | None = None
     """As the model wrote them, secrets masked."""
     blob: Blob | None = None
+    masked: Literal[True] | None = None
+    """A secret stood in the arguments."""
 
 
 Source = Literal["model", "cassette", "log"]

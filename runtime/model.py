@@ -20,7 +20,7 @@ from openai.types import responses
 from nodes.errors import ModelError, RunOpsError, SetupError
 from nodes.values import Json
 from runtime.models import addresses, profiles, reading
-from runtime.models.exchange import Answer, Message, Request
+from runtime.models.exchange import Answer, Item, Message, Request, Tool, ToolCall, ToolOutput
 from runtime.models.failures import Failed, retry_after
 from runtime.secrets import SHORTEST, Masker
 
@@ -112,23 +112,26 @@ class Client:
 
     def _body(self, request: Request, manner: Manner) -> dict[str, Any]:
         """The request as the API takes it."""
-        messages, instructions = [each for each in request.items if isinstance(each, Message)], request.instructions
+        items, instructions = list(request.items), request.instructions
         body: dict[str, Any] = {"model": request.model, "store": manner.store, "max_output_tokens": request.max_output}
         if manner.previous is not None:
             body["previous_response_id"] = manner.previous
-            answers = [number for number, each in enumerate(messages) if each.role == "assistant"]
-            messages = messages[answers[-1] + 1 :] if answers else messages
+            said = [number for number, each in enumerate(items) if _is_models(each)]
+            items = items[said[-1] + 1 :] if said else items
+        strict = request.strict and self._profile.schemas == "strict"
         if request.schema is not None:
             if self._profile.schemas == "none":
                 instructions = f"{instructions}\n\n{in_words(request.schema)}"
             else:
-                strict = request.strict and self._profile.schemas == "strict"
                 body["text"] = {
                     "format": {"type": "json_schema", "name": "answer", "schema": request.schema, "strict": strict}
                 }
-        if instructions:
-            body["instructions"] = instructions
-        body["input"] = [{"role": each.role, "content": each.text} for each in messages]
+        if request.tools:
+            body["tools"] = [_tool(each, strict) for each in request.tools]
+            body["parallel_tool_calls"] = False
+        if instructions or request.brief:
+            body["instructions"] = "\n\n".join(each for each in (instructions, request.brief) if each)
+        body["input"] = [_item(each) for each in items]
         return body
 
     async def _streamed(self, body: dict[str, Any], heard: _Heard, progress: Progress | None) -> Answer:
@@ -282,6 +285,33 @@ async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | 
                 return event
             case _:
                 pass
+
+
+def _is_models(item: Item) -> bool:
+    """Whether the model said it, so that a server that keeps responses has it."""
+    return isinstance(item, ToolCall) or (isinstance(item, Message) and item.role == "assistant")
+
+
+def _item(item: Item) -> dict[str, Json]:
+    """An item as the API takes it."""
+    match item:
+        case Message():
+            return {"role": item.role, "content": item.text}
+        case ToolCall():
+            return {"type": "function_call", "call_id": item.id, "name": item.name, "arguments": item.arguments}
+        case ToolOutput():
+            return {"type": "function_call_output", "call_id": item.id, "output": item.text}
+
+
+def _tool(tool: Tool, strict: bool) -> dict[str, Json]:
+    """A tool as the API takes it."""
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": strict,
+    }
 
 
 def in_words(schema: Mapping[str, Json]) -> str:

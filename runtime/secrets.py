@@ -121,3 +121,16 @@ class Masker:
         # A file that a step kept may be larger than the memory.
         with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return self.touches(data)
+
+
+def masked_json(masker: Masker, text: str) -> str:
+    """``text`` with every secret masked, and where it is JSON, also one that is written in it with escapes."""
+    plain = masker.text(text)
+    if masker.idle or "\\" not in plain:
+        return plain
+    try:
+        value = json.loads(plain)
+    except (ValueError, RecursionError):
+        return plain
+    masked = masker.json(value)
+    return plain if masked == value else json.dumps(masked, ensure_ascii=False)

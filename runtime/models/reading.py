@@ -6,11 +6,13 @@ of Python's; what it cost is told all the same, where that can be read.
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime.models.exchange import Answer, Usage
+from runtime.models.exchange import Answer, ToolCall, Usage
 from runtime.models.failures import Failed
 
 ODD = (AttributeError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError)
@@ -24,6 +26,12 @@ QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "bi
 
 MOST_TOKENS = 2**53
 """No request has so many; programs that read a log hold whole numbers below it exactly."""
+
+LONGEST_NAME = 64
+"""Characters of a tool's name, and of the id of a call, as the API takes them."""
+
+NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+"""What stands in no name of a tool."""
 
 LONGEST = 200
 """Characters of a code, or of an error of Python's, that are told."""
@@ -110,7 +118,7 @@ def _answer(response: Any, told: Usage | None, heard: str) -> Answer:
         code = response.error.code if response.error else response.status
         message = response.error.message if response.error else f"the response is {response.status}"
         raise failed(code, message, text or heard, told)
-    return Answer(text, told, str(response.model), name(response), _reasoning(response))
+    return Answer(text, told, str(response.model), name(response), _reasoning(response), _calls(response))
 
 
 def _refused(words: str, text: str, told: Usage | None) -> Failed:
@@ -136,6 +144,22 @@ def _reasoning(response: Any) -> tuple[str, ...]:
         summary.text for item in _output(response) if item.type == "reasoning" for summary in item.summary or ()
     )
     return tuple(each for each in thoughts if isinstance(each, str))
+
+
+def _calls(response: Any) -> tuple[ToolCall, ...]:
+    """The tools that it asks for. Raises ValueError where a call lacks what one needs to answer it."""
+    return tuple(_call(item) for item in _output(response) if item.type == "function_call")
+
+
+def _call(item: Any) -> ToolCall:
+    for field in ("call_id", "name"):
+        if not isinstance(getattr(item, field), str) or not getattr(item, field):
+            raise ValueError(f"a function call without `{field}`")
+    # Some servers send what the text stands for; some leave it out where the tool takes nothing.
+    given: object = item.arguments
+    arguments = given if isinstance(given, str) else json.dumps(given if given is not None else {}, ensure_ascii=False)
+    # A name that the model made up is sent back to it, and the API takes no others.
+    return ToolCall(item.call_id[:LONGEST_NAME], NO_NAME.sub("_", item.name)[:LONGEST_NAME], arguments)
 
 
 def _output(response: Any) -> list[Any]:

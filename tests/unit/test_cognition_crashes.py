@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from runtime.models import asking
 from tests.kills import asked
 
 
@@ -22,7 +21,6 @@ def test_an_answer_is_paid_once_wherever_the_run_dies(way: str, tmp_path: Path) 
 
 def test_a_run_that_forgets_its_answers_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: where the log's answers are not looked up, the same harness says that something was paid twice."""
-    monkeypatch.setattr(asking.log, "model_thread", lambda call: f"model:{call}")
     monkeypatch.setattr("runtime.models.ledger.Ledger.answer", lambda *_given: None)
     reports = asked.examine("live", None, random.Random(1), tmp_path)
     assert any("answers were given" in each for report in reports for each in report.wrong)
