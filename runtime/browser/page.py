@@ -17,7 +17,7 @@ from nodes.errors import AuthorError, RunOpsError, SiteError
 from nodes.pages import Deed
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime.browser import deeds, dialogs, failures, locators, matching, origins, readings, rules
+from runtime.browser import deeds, dialogs, failures, locators, matching, origins, readings, refs, rules
 from runtime.browser.inquiry import EVIDENCE_SECONDS, Inquiry, subject_of
 from runtime.browser.reach import Answer, Circumstances
 
@@ -25,7 +25,7 @@ PAUSES = (0.01, 0.02, 0.05)
 """Seconds between looks; the last one again and again."""
 
 
-class Tab(deeds.Deeds, readings.Readings):
+class Tab(deeds.Deeds, readings.Readings, refs.Refs):
     """One tab. Implements ``nodes.pages.Page``."""
 
     def __init__(self, page: Page, run: Circumstances) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+from abc import abstractmethod
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from playwright.async_api import ElementHandle, Error, Page, Request
+from playwright.async_api import ElementHandle, Error, Locator, Page, Request
 
-from nodes.errors import SiteError
 from nodes.targets import Target
 from runtime.browser import locators, matching
 from runtime.browser.dialogs import Dialogs
@@ -134,13 +134,18 @@ class Refs(Reach):
 
     dialogs: Dialogs
 
+    @abstractmethod
+    async def by_ref(self, ref: str) -> Locator:
+        """The element that the last look called ``ref``. Raises SiteError ``ref-gone``."""
+
     @contextlib.asynccontextmanager
     async def pointed(self, ref: str) -> AsyncGenerator[Pointed]:
         """The element that the last look called ``ref``. Raises SiteError ``ref-gone`` where there is none any more."""
         try:
+            located = await self.by_ref(ref)
             async with self._answering():
-                handle = await self._handle(ref)
-                facts = await self._facts(handle)
+                handle = await located.element_handle(timeout=self._patience.milliseconds())
+                facts = await self._known_of(handle)
         except Error as error:
             raise await self._inquiry.failed(error, None, "before") from None
         try:
@@ -149,22 +154,7 @@ class Refs(Reach):
             with contextlib.suppress(Error):
                 await handle.dispose()
 
-    async def _handle(self, ref: str) -> ElementHandle:
-        try:
-            handles = await self.page.get_by_ref(ref).element_handles()
-        except Error as error:
-            if "ref" not in error.message.lower():
-                raise
-            handles = []
-        if len(handles) != 1:
-            raise SiteError(
-                "ref-gone",
-                f"no element of the page has the ref {ref[:20]} now",
-                mend="look again, and take a ref from there",
-            )
-        return handles[0]
-
-    async def _facts(self, handle: ElementHandle) -> Facts:
+    async def _known_of(self, handle: ElementHandle) -> Facts:
         found: dict[str, Any] = await handle.evaluate(_FACTS)
         rows = tuple(Row(each["role"], tuple(each["texts"])) for each in found.pop("rows"))
         labels = tuple(found.pop("labels"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -142,6 +143,18 @@ class Tabs:
             self._names[name] = page
         self._current = self._tabs[self._names[name]]
         await self._tell()
+
+    def name_new(self) -> list[str]:
+        """Give each open tab without a name one, ``tab2``, ``tab3``; the names given, the oldest tab first."""
+        given: list[str] = []
+        taken = set(self._names)
+        for page in self._tabs:
+            if page not in self._names.values():
+                name = next(each for number in itertools.count(2) if (each := f"tab{number}") not in taken)
+                self._names[name] = page
+                taken.add(name)
+                given.append(name)
+        return given
 
     async def switch(self, name: str) -> None:
         """Make the tab of that name the current one."""

@@ -1,0 +1,401 @@
+"""The tools of an agent at work: each call is refused, done as a step of the engine's own, or answered with what the page shows.
+
+Whatever a model asks for, or a page made it ask for, ends as a text that it is told. Raised is only what ends the step: a pause, a budget, a log that
+cannot be written, and a deed of which nobody knows what became.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import ValidationError
+
+from nodes import registry
+from nodes.base import Leaf
+from nodes.errors import (
+    AuthorError,
+    BudgetReached,
+    Cancelled,
+    InternalError,
+    LogError,
+    OriginRefused,
+    Paused,
+    Replaced,
+    RunOpsError,
+    SiteError,
+)
+from nodes.outputs import Misfit
+from nodes.ports import Task
+from nodes.values import Json
+from runtime import attempt, events, frames, judge, log, turn
+from runtime.agents import pages, refusals, targets, telling, tools
+from runtime.models.exchange import Tool, ToolCall
+
+if TYPE_CHECKING:
+    from runtime.engine import ExecutionEngine
+
+LOOK, READ = 5_000, 10_000
+"""Characters of a look, and of what one element says."""
+
+LOOK_SECONDS, DEED_SECONDS, RULE_SECONDS = 10.0, 10.0, 5.0
+"""How long a look, a deed, and a rule of `success` may take."""
+
+SETTLE_SECONDS = 3.0
+"""How long what a deed set off is waited for before the model is told what changed."""
+
+ENDS_THE_STEP = (Paused, BudgetReached, LogError, Replaced, Cancelled, InternalError)
+"""What no model is told: it cannot do anything about it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """Where an agent works."""
+
+    engine: ExecutionEngine
+    frame: frames.Frame
+    call: log.Call
+    """Of its step."""
+    left: Callable[[], float]
+    """Seconds that the attempt has left."""
+    closing: bool = False
+    """Whether the goal is known to be reached, so that nothing more may be done, and only the value is wanted."""
+
+    @property
+    def thread(self) -> str:
+        """The thread of its conversation."""
+        return log.model_thread(self.call.again or self.call.call)
+
+
+class Acting:
+    """Does what the model of one attempt asks for. Implements ``runtime.turn.Tools``."""
+
+    def __init__(self, place: Place, task: Task) -> None:
+        """Nothing is looked at yet."""
+        self._place = place
+        self._engine = place.engine
+        self._task = task
+        self._masker = place.engine.journal.masker
+        self._seen: tuple[pages.Page, pages.View] | None = None
+        """The last look, and the tab that it shows."""
+        self.turn = 0
+        """Which turn it is, from 1."""
+
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """What the model may ask for."""
+        return tools.offered(self._task.tools, self._task.output)
+
+    @property
+    def final(self) -> Collection[str]:
+        """What ends the work."""
+        return (tools.FINISH,)
+
+    async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        """Do it, and say what the model is told. The arguments fit the tool's schema."""
+        if (why := refusals.refusal(arguments, self._masker)) is not None:
+            return self._refused("secret-refused", why)
+        self._waiting(asked.name, arguments)
+        try:
+            await self._ready()
+            match asked.name:
+                case "look":
+                    return await self._look(arguments["ref"])
+                case "find":
+                    return await self._find(arguments)
+                case "read":
+                    return await self._read(arguments["ref"])
+                case tools.FINISH:
+                    return await self._finish(arguments)
+                case _:
+                    return await self._deed(asked, arguments, place)
+        except ENDS_THE_STEP:
+            raise
+        except (SiteError, AuthorError) as error:
+            return self._failed(error, *await self._trouble())
+
+    def told(self, asked: ToolCall, result: log.Result) -> str:
+        """What the model is told of a call that was done, and then the process died before it could be told."""
+        said = "done" if result.error is None else f"failed: {result.error.get('code')}"
+        return f"{said}; the run was interrupted since, so look at what the page shows now"
+
+    def _waiting(self, name: str, arguments: dict[str, Json]) -> None:
+        what = ""
+        ref = arguments.get("ref")
+        if isinstance(ref, str) and self._seen is not None and self._seen[1].has(ref):
+            element = self._seen[1].element(ref)
+            what = f' {element.role} "{element.name}"' if element.name else f" {element.role}"
+        elif isinstance(address := arguments.get("url"), str):
+            what = f" {address}"
+        counted = telling.counted(self.turn, self._task.max_turns)
+        self._engine.tell(events.StepWaiting(self._place.call.path, f"{counted}: {name}{what}"))
+
+    # What the page is asked.
+
+    async def _ready(self) -> None:
+        browser = await self._engine.need_browser(self._place.call.path)
+        browser.bound(min(LOOK_SECONDS, max(self._place.left(), 0.1)))
+        self._place.frame.program.confine(browser)
+
+    @property
+    def _page(self) -> pages.Page:
+        browser = self._engine.browser
+        assert browser is not None, "the page was made ready"
+        return cast("pages.Page", browser.page)
+
+    async def _view(self) -> pages.View:
+        """The page as it is now, without secrets."""
+        page = self._page
+        page.calm()
+        view = cast("pages.View", await page.look()).masked(self._masker.text)
+        self._seen = (page, view)
+        return view
+
+    async def _look(self, ref: str | None) -> turn.Outcome:
+        view = await self._view()
+        if ref is None:
+            return self._told("", view.render(LOOK))
+        if not view.has(ref):
+            raise _gone(ref)
+        return self._told("", view.subtree(ref, LOOK))
+
+    async def _find(self, wanted: dict[str, Json]) -> turn.Outcome:
+        role, name, row, text = (wanted[each] or None for each in ("role", "name", "row", "text"))
+        if not (role or name or row or text):
+            return self._refused("bad-arguments", "give at least one of role, name, row and text")
+        view = await self._view()
+        return self._told("", view.find(role, name, row, text, LOOK))
+
+    async def _read(self, ref: str) -> turn.Outcome:
+        async with self._page.pointed(ref) as pointed:
+            said = self._masker.text(await pointed.said())
+        cut = f"the first {READ:,} of {len(said):,} characters" if len(said) > READ else ""
+        return self._told(cut, said[:READ] or "(nothing)", value=said[:READ])
+
+    # What is done on it.
+
+    async def _deed(self, asked: ToolCall, arguments: dict[str, Json], at: turn.Place) -> turn.Outcome:
+        if self._page.dialog is None and (self._seen is None or self._seen[0] is not self._page):
+            # What the deed changes is told against what was there before it.
+            await self._view()
+        fields = await self._fields(asked.name, arguments)
+        try:
+            node = self._node(asked.name, fields)
+        except ValidationError as error:
+            said = "; ".join(str(each["msg"]).removeprefix("Value error, ") for each in error.errors())
+            return self._refused("bad-arguments", said)
+        if self._place.closing and node.effect_class == "effect":
+            return self._refused(
+                "closing", "the goal is reached: nothing more may be done. Look, if you must, and call `finish`"
+            )
+        step = attempt.Step(
+            self._engine,
+            node,
+            self._place.frame,
+            at.path,
+            1,
+            self._place.thread,
+            attempt.Asked(asked.id, self._place.call.fingerprint),
+        )
+        async with self._page.settling(min(SETTLE_SECONDS, max(self._place.left(), 0.0))):
+            failed = await self._attempted(step)
+        ours, theirs = await self._trouble()
+        if failed is not None:
+            outcome = self._failed(failed, ours, theirs)
+        else:
+            outcome = self._told("\n".join(filter(None, ["done", ours])), theirs)
+        return dataclasses.replace(outcome, written=True)
+
+    async def _attempted(self, step: attempt.Step) -> RunOpsError | None:
+        """Do the deed; what went wrong, where the model can go on from there. What nobody knows the end of is raised, and its call stays open."""
+        try:
+            await step.attempt()
+        except ENDS_THE_STEP:
+            raise
+        except RunOpsError as error:
+            step.failed(error)
+            return error
+        return None
+
+    def _node(self, name: str, fields: dict[str, Json]) -> Leaf:
+        """The deed as a node of a file."""
+        common: dict[str, Json] = {"id": name, "type": "browser_action", "timeout": self._seconds()}
+        if self._task.effect is not None:
+            common["effect"] = self._task.effect
+        node = registry.parse_node({**common, **fields})
+        assert isinstance(node, Leaf)
+        return node
+
+    def _seconds(self) -> float:
+        return round(max(0.1, min(DEED_SECONDS, self._place.left())), 3)
+
+    async def _fields(self, name: str, arguments: dict[str, Json]) -> dict[str, Any]:
+        """The fields that make a node of a tool call. Raises SiteError for an element that is not there, or that no target finds."""
+        match name:
+            case "click":
+                target, facts = await self._target(arguments["ref"])
+                if facts.type == "radio":
+                    return {"action": "check", "target": target}
+                if facts.type == "checkbox":
+                    return {"action": "uncheck" if facts.checked else "check", "target": target}
+                return {"action": "click", "target": target}
+            case "fill":
+                return {
+                    "action": "fill",
+                    "target": (await self._target(arguments["ref"]))[0],
+                    "value": arguments["text"],
+                }
+            case "select":
+                options = arguments["options"]
+                value = options[0] if len(options) == 1 else options
+                return {"action": "select", "target": (await self._target(arguments["ref"]))[0], "value": value}
+            case "press":
+                fields: dict[str, Any] = {"action": "press", "key": arguments["key"]}
+                if arguments["ref"] is not None:
+                    fields["target"] = (await self._target(arguments["ref"]))[0]
+                return fields
+            case "goto":
+                return {"action": "goto", "url": arguments["url"]}
+            case "dialog":
+                if self._page.dialog is None:
+                    raise SiteError("no-dialog", "the page shows no dialog", mend="go on without one")
+                if not arguments["accept"]:
+                    return {"action": "dialog", "answer": "dismiss"}
+                typed = {} if arguments["text"] is None else {"value": arguments["text"]}
+                return {"action": "dialog", "answer": "accept", **typed}
+            case _:
+                return {"action": "switch_tab", "tab": arguments["name"]}
+
+    async def _target(self, ref: str) -> tuple[targets.Target, Any]:
+        page = self._page
+        if self._seen is None or self._seen[0] is not page or not self._seen[1].has(ref):
+            await self._view()
+        assert self._seen is not None
+        view = self._seen[1]
+        if not view.has(ref):
+            raise _gone(ref)
+        element = view.element(ref)
+        async with page.pointed(ref) as pointed:
+            found = await targets.target_of(pointed, element.role, element.name, self._usable)
+            return found, pointed.facts
+
+    def _usable(self, text: str) -> bool:
+        return refusals.refusal(text, self._masker) is None
+
+    # What became of it.
+
+    async def _trouble(self) -> tuple[str, str]:
+        """What there is to say of the page now: in our words, and in its own."""
+        engine, ours = self._engine, list[str]()
+        assert engine.browser is not None
+        await self._ready()
+        if (refused := engine.browser.refusal()) is not None:
+            ours.append(_refused_words(refused))
+        page = self._page
+        await self._bring_back(page)
+        ours += [f"{telling.OPENED}{name}; `tab` goes there" for name in self._tabs.name_new()]
+        if page.dialog is not None:
+            ours.append("the page shows a dialog, which must be answered with `dialog` before anything else. It says:")
+            return "\n".join(ours), self._masker.text(page.dialog)
+        earlier = self._seen
+        try:
+            view = await self._view()
+        except (SiteError, AuthorError) as error:
+            ours.append(f"the page cannot be looked at now ({error.code})")
+            return "\n".join(ours), ""
+        if earlier is None or earlier[0] is not page:
+            return "\n".join(ours), view.render(telling.CHANGED)
+        return "\n".join(ours), view.since(earlier[1], telling.CHANGED)
+
+    async def _bring_back(self, page: pages.Page) -> None:
+        """Chromium puts a page of its own where a document was refused: go back to the one on which the model worked."""
+        if page.url.startswith("chrome-error:") and page.dialog is None:
+            try:
+                await page.back()
+            except (SiteError, AuthorError):
+                # There is nothing to go back to; the model sees that for itself.
+                return
+
+    @property
+    def _tabs(self) -> pages.Tabs:
+        assert self._engine.browser is not None
+        return cast("pages.Tabs", self._engine.browser.tabs)
+
+    def _counted(self) -> str:
+        return telling.counted(self.turn, self._task.max_turns)
+
+    def _told(self, ours: str, theirs: str, value: Json = None) -> turn.Outcome:
+        """The outcome of a call that went well."""
+        return turn.Outcome(told=self._text(ours, theirs), value=value)
+
+    def _failed(self, error: RunOpsError, ours: str, theirs: str) -> turn.Outcome:
+        """The outcome of a call that did not, told with what the page says now: it may say why."""
+        head = f"failed: {error.code}"
+        if not isinstance(error, OriginRefused) and error.mend:
+            head += f"; {error.mend}"
+        elif isinstance(error, OriginRefused):
+            head += f"; {_refused_words(error)}"
+        said = "\n".join(filter(None, [self._masker.text(error.message), theirs]))
+        recorded = self._engine.journal.error(error)
+        return turn.Outcome(told=self._text("\n".join(filter(None, [head, ours])), said), error=recorded)
+
+    def _refused(self, code: str, why: str) -> turn.Outcome:
+        """The outcome of a call that was not even tried."""
+        error = AuthorError(code, why)
+        return turn.Outcome(told=self._text(f"refused: {code}; {why}", ""), error=error.as_json())
+
+    def _text(self, ours: str, theirs: str) -> str:
+        lines = [self._counted(), self._masker.text(ours), telling.fenced(theirs) if theirs else ""]
+        return "\n".join(filter(None, lines))
+
+    # The end.
+
+    async def _finish(self, arguments: dict[str, Json]) -> turn.Outcome:
+        """Whether it is the end is found out on the page, and not from what the model says."""
+        done, note = bool(arguments["done"]), str(arguments["note"])
+        if not done:
+            return turn.Outcome(told="ended", value={"done": False, "note": note})
+        if (missing := await self._not_reached()) is not None:
+            return missing
+        value: Json = None
+        if self._task.output is not None:
+            try:
+                value = self._task.output.read(tools.answered(self._task.output, arguments["output"]))
+            except Misfit as misfit:
+                return self._refused("bad-output", f"`output` does not fit:\n{misfit}")
+        return turn.Outcome(told="ended", value={"done": True, "note": note, "output": value})
+
+    async def _not_reached(self) -> turn.Outcome | None:
+        """What the model is told of the first rule of `success` that does not hold; None where all do."""
+        browser = self._engine.browser
+        assert browser is not None
+        for rule in self._task.success:
+            browser.bound(min(RULE_SECONDS, max(self._place.left(), 0.1)))
+            try:
+                if rule.kind == "expr":
+                    judge.demand_expr(rule)
+                else:
+                    await self._page.wait_for(rule)
+            except (SiteError, AuthorError) as error:
+                seen = error.evidence.get("seen")
+                words = f"the work is not done: {rule} does not hold on the page"
+                shown = f"it shows: {seen}" if isinstance(seen, str | int | float) else ""
+                recorded = self._engine.journal.error(error)
+                return turn.Outcome(told=self._text(words, self._masker.text(shown)), error=recorded)
+        return None
+
+
+def _gone(ref: str) -> SiteError:
+    return SiteError(
+        "ref-gone",
+        f"the page has no element {ref[:40]} now",
+        mend="look again, and take the ref that the element has now",
+    )
+
+
+def _refused_words(error: OriginRefused) -> str:
+    allowed: Any = error.evidence.get("allowed") or []
+    kind = {"popup": "a new tab was to be led", "sub frame": "a part of the page was to be led"}
+    said = kind.get(str(error.evidence.get("kind")), "the page was to be led")
+    return f"{said} to {error.evidence.get('origin')}, which this run may not open (origin-refused); it may open {', '.join(allowed)}"

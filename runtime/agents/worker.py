@@ -1,0 +1,97 @@
+"""An agent: turn after turn with its model, until the work is done, given up, or may not go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodes.errors import ModelError
+from nodes.ports import Task
+from nodes.values import Json
+from runtime import turn
+from runtime.agents import acting, tools
+from runtime.models import exchanges
+
+SILENT = 2
+"""How many answers in a row may ask for no tool before the model is given up."""
+
+CLOSING_TURNS = 5
+"""Turns that a model has to give the value of a goal that is reached, however many it had before."""
+
+CALL_A_TOOL = "Call a tool. When the goal is reached, or cannot be, call `finish`."
+"""What the model is told that only talks."""
+
+REACHED = (
+    "The run was interrupted, and it is known by now that the goal was reached. Nothing more may be done on the site. "
+    "Look at what you need to see, and call `finish` with the value."
+)
+"""What the model is told where all that is wanted is the value."""
+
+
+class Worker:
+    """A model that works on the page, on behalf of one attempt. Implements ``nodes.ports.Agent``."""
+
+    def __init__(self, place: acting.Place, asker: exchanges.Asker) -> None:
+        """The call of ``asker`` is written, and is that of ``place``."""
+        self._place = place
+        self._asker = asker
+
+    async def work(self, task: Task) -> Json:
+        """Let it work until it is done, and has shown so; the value."""
+        engine = self._place.engine
+        assert engine.models is not None, "a run of a file with such a node has models"
+        thread = exchanges.Exchanges(engine.models, engine.journal, self._asker, task.model, task.budget)
+        at_work = acting.Acting(self._place, task)
+        turns = turn.Turns(
+            thread,
+            at_work,
+            engine.journal,
+            self._place.call,
+            instructions=tools.RULES,
+            max_output=task.max_output,
+        )
+        most = task.max_turns
+        if not turns.begun:
+            turns.say(task.goal)
+        if self._place.closing:
+            turns.say(REACHED)
+            most = max(most, turns.count + CLOSING_TURNS)
+        silent = 0
+        while True:
+            if turns.count >= most:
+                raise _error(
+                    "agent-turns",
+                    f"the goal was not reached in {most} turns",
+                    "give it a larger `max_turns`, or a smaller goal",
+                )
+            at_work.turn = turns.count + 1
+            latest = await turns.turn()
+            if (end := latest.final(at_work)) is not None:
+                return _value(end)
+            silent = 0 if latest.answer.calls else silent + 1
+            if silent >= SILENT:
+                said = latest.answer.text[:500]
+                raise _error(
+                    "agent-silent",
+                    f"the model asked for no tool, {SILENT} times in a row",
+                    "choose a model that can use tools",
+                    said=said,
+                )
+            if silent:
+                turns.say(CALL_A_TOOL)
+
+
+def _value(end: turn.Done) -> Json:
+    """What the model gave, or ModelError ``agent-gave-up``."""
+    given: Any = end.value
+    if given["done"]:
+        return given.get("output")
+    note = " ".join(str(given["note"]).split())
+    raise _error(
+        "agent-gave-up",
+        f"the model gave up: {note[:500]}",
+        "read what stands in the way; say in the goal what it lacks",
+    )
+
+
+def _error(code: str, message: str, mend: str, **evidence: Json) -> ModelError:
+    return ModelError(code, message, mend=mend, phase="after", evidence=evidence)
