@@ -210,11 +210,10 @@ class View(Protocol):
         ...
 
     def render(self, budget: int) -> str:
-        """The page in at most ``budget`` characters: what does not fit is folded, with its count and how to see it; no element is cut."""
-        ...
+        """The page in at most ``budget`` characters: what does not fit is folded, with its count and how to see it; no element is cut.
 
-    def full(self, budget: int) -> str:
-        """The same, and nothing is folded but what does not fit."""
+        A line that stands for what is folded begins with ``…``, behind its margin, and no other line does.
+        """
         ...
 
     @property

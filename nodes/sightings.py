@@ -49,6 +49,9 @@ ALIKE = str.maketrans(
 
 WORD = re.compile(r"\w+")
 
+CUT = "..."
+"""A text that was cut short, as it is compared; the page says it whole, or has these dots itself."""
+
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 """A text that is a number as programs write it."""
 
@@ -60,7 +63,7 @@ class Words:
     """All that a page says, to be asked whether it says this or that."""
 
     def __init__(self, text: str) -> None:
-        """``text``: everything that stands on the page, in order, names and values of fields among it."""
+        """``text``: everything that stands on the page, in order, one part a line, names and values of fields among it."""
         self._text = _folded(text)
         self._written = text
 
@@ -80,7 +83,7 @@ class Words:
             return any(form.search(self._text) for form in _forms(day)) and self._says_time(wanted)
         if NUMBER.fullmatch(wanted):
             return any(self._says_number(each) for each in _numbers(wanted))
-        words = WORD.findall(wanted)
+        words = [] if CUT in wanted else WORD.findall(wanted)
         # What digits mean hangs on the marks among them; elsewhere marks are the page's or the model's taste.
         marked = all(each.isdecimal() for each in words) and re.search(r"\d[.,]\d", wanted)
         return bool(words) and not marked and f" {' '.join(words)} " in self._row
@@ -106,7 +109,7 @@ class Words:
 
     @functools.cached_property
     def _numbers(self) -> frozenset[decimal.Decimal]:
-        return frozenset(_numbers(self._written))
+        return frozenset(each for line in self._written.split("\n") for each in _numbers(line))
 
 
 def _folded(text: str) -> str:

@@ -91,6 +91,12 @@ class Observation:
         wanted = plain(text)
         return bool(wanted) and any(wanted in words for words in self._words)
 
+    @property
+    def words(self) -> str:
+        """All that stands on the page, in order, one part a line; behind it names and values that are not shown as text, title and address."""
+        other = (part for node in self._root.walk() for part in _beside(node))
+        return "\n".join([tree.inner(self._root, 10**9, "\n"), *other, self.title, self.url])
+
     def has(self, ref: str) -> bool:
         """Whether an element of the page has this ref."""
         return ref in self._refs
@@ -116,13 +122,13 @@ class Observation:
     def _words(self) -> tuple[str, ...]:
         """Everything that stands on the page, once in one piece and once with names and values that are not shown as text."""
         shown = plain(tree.inner(self._root, 10**9))
-        other = (
-            each
-            for node in self._root.walk()
-            for each in (node.name, node.text, node.placeholder, node.error, node.address)
-            if each
-        )
+        other = (part for node in self._root.walk() for part in _beside(node))
         return shown, plain(" \n ".join(other)), plain(self.title), self.url.casefold()
+
+
+def _beside(node: Node) -> list[str]:
+    """Every text that a node has."""
+    return [each for each in (node.name, node.text, node.placeholder, node.error, node.address) if each]
 
 
 def _head(title: str, url: str) -> str:

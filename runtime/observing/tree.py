@@ -237,7 +237,7 @@ def copied(node: Node, change: Callable[[str], str], parent: Node | None = None)
     return top
 
 
-def inner(node: Node, most: int = 100_000) -> str:
+def inner(node: Node, most: int = 100_000, between: str = " ") -> str:
     """What a person reads in the node: its texts, names of what has no text, values; at most about ``most`` characters."""
     parts: list[str] = []
     length = 0
@@ -255,4 +255,4 @@ def inner(node: Node, most: int = 100_000) -> str:
             open_.extend(reversed([child for child in each.children if child.acting]))
         else:
             open_.extend(reversed(each.children))
-    return " ".join(parts)
+    return between.join(parts)

@@ -52,11 +52,11 @@ class FakeView:
     def words(self) -> str:
         return self.text
 
-    def full(self, budget: int) -> str:
-        return self.text[:budget]
-
     def render(self, budget: int) -> str:
-        return self.text[:budget]
+        lines = self.text.split("\n")
+        while sum(map(len, lines)) > budget:
+            lines = [*lines[:-2], f"… {len(self.text.splitlines()) - len(lines) + 2} rows: find(text=…)"]
+        return "\n".join(lines)
 
     def masked(self, mask: Callable[[str], str]) -> FakeView:
         return FakeView(mask(self.text), mask(self.url))
@@ -230,7 +230,9 @@ async def test_rows_are_read_and_each_of_their_values_looked_for(asked: Asked, r
         {name: {"value": each, "ref": f"e{row['no']}"} for name, each in row.items()} if refs else row for row in said
     ]
     output = "{rows: {items: {fields: {no: integer, who: string}}}}"
-    text = with_fields(f"refs: {str(refs).lower()}", output).replace("{{ bill }}", "{{ bill.rows }}")
+    text = with_fields(f"refs: {str(refs).lower()}\n    max_output: 50000\n    budget: {{tokens: 1M}}", output).replace(
+        "{{ bill }}", "{{ bill.rows }}"
+    )
     ended = await asked.run({"rows": answer}, text=text, page=page)
     assert ended.status == "passed", ended.error
     if refs:
@@ -330,6 +332,16 @@ def test_the_fence_is_longer_than_any_like_it_on_the_page() -> None:
     """And no shorter than can be told from text."""
     assert fenced("a").split("\n") == ["=" * 12, "a", "=" * 12]
     assert fenced("=" * 30).split("\n")[0] == "=" * 31
+
+
+async def test_a_page_of_which_the_model_saw_only_a_part_is_flagged(asked: Asked) -> None:
+    """What it gives may then be a part as well, and nobody would know."""
+    page = "\n".join([PAGE, *(f"row {each}: something that takes room" for each in range(100))])
+    await asked.run(BILL, text=with_fields("max_chars: 1000"), page=page)
+    (flag,) = asked.flags
+    assert flag["code"] == "page-folded"
+    assert "rows" in flag["message"]
+    assert "max_chars" in flag["message"]
 
 
 async def test_an_element_is_read_in_place_of_the_page(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
