@@ -20,6 +20,7 @@ from nodes.errors import (
     Cancelled,
     InternalError,
     LogError,
+    ModelError,
     OriginRefused,
     Paused,
     Replaced,
@@ -95,7 +96,7 @@ class Acting:
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """Do it, and say what the model is told. The arguments fit the tool's schema."""
         if (why := refusals.refusal(arguments, self._masker)) is not None:
-            return self._refused("secret-refused", why)
+            return self._refused(ModelError("secret-refused", why, mend="go on without it"))
         self._waiting(asked.name, arguments)
         try:
             await self._ready()
@@ -163,7 +164,7 @@ class Acting:
     async def _find(self, wanted: dict[str, Json]) -> turn.Outcome:
         role, name, row, text = (wanted[each] or None for each in ("role", "name", "row", "text"))
         if not (role or name or row or text):
-            return self._refused("bad-arguments", "give at least one of role, name, row and text")
+            return self._refused(ModelError("tool-arguments", "give at least one of role, name, row and text"))
         view = await self._view()
         return self._told("", view.find(role, name, row, text, LOOK))
 
@@ -184,10 +185,14 @@ class Acting:
             node = self._node(asked.name, fields)
         except ValidationError as error:
             said = "; ".join(str(each["msg"]).removeprefix("Value error, ") for each in error.errors())
-            return self._refused("bad-arguments", said)
+            return self._refused(ModelError("tool-arguments", said, mend="call it again, mended"))
         if self._place.closing and node.effect_class == "effect":
             return self._refused(
-                "closing", "the goal is reached: nothing more may be done. Look, if you must, and call `finish`"
+                ModelError(
+                    "goal-reached",
+                    "the goal is reached, and nothing more may be done",
+                    mend="look, if you must, and call `finish`",
+                )
             )
         step = attempt.Step(
             self._engine,
@@ -340,10 +345,13 @@ class Acting:
         recorded = self._engine.journal.error(error)
         return turn.Outcome(told=self._text("\n".join(filter(None, [head, ours])), said), error=recorded)
 
-    def _refused(self, code: str, why: str) -> turn.Outcome:
+    def _refused(self, error: ModelError) -> turn.Outcome:
         """The outcome of a call that was not even tried."""
-        error = AuthorError(code, why)
-        return turn.Outcome(told=self._text(f"refused: {code}; {why}", ""), error=error.as_json())
+        mend = f". {error.mend}" if error.mend else ""
+        return turn.Outcome(
+            told=self._text(f"refused: {error.message} ({error.code}){mend}", ""),
+            error=self._engine.journal.error(error),
+        )
 
     def _text(self, ours: str, theirs: str) -> str:
         lines = [self._counted(), self._masker.text(ours), telling.fenced(theirs) if theirs else ""]
@@ -363,7 +371,9 @@ class Acting:
             try:
                 value = self._task.output.read(tools.answered(self._task.output, arguments["output"]))
             except Misfit as misfit:
-                return self._refused("bad-output", f"`output` does not fit:\n{misfit}")
+                return self._refused(
+                    ModelError("output-misfit", f"`output` does not fit:\n{misfit}", mend="call `finish` again, mended")
+                )
         return turn.Outcome(told="ended", value={"done": True, "note": note, "output": value})
 
     async def _not_reached(self) -> turn.Outcome | None:

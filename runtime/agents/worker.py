@@ -58,10 +58,11 @@ class Worker:
         silent = 0
         while True:
             if turns.count >= most:
-                raise _error(
+                raise ModelError(
                     "agent-turns",
                     f"the goal was not reached in {most} turns",
-                    "give it a larger `max_turns`, or a smaller goal",
+                    mend="give it a larger `max_turns`, or a smaller goal",
+                    phase="after",
                 )
             at_work.turn = turns.count + 1
             latest = await turns.turn()
@@ -70,11 +71,12 @@ class Worker:
             silent = 0 if latest.answer.calls else silent + 1
             if silent >= SILENT:
                 said = latest.answer.text[:500]
-                raise _error(
+                raise ModelError(
                     "agent-silent",
                     f"the model asked for no tool, {SILENT} times in a row",
-                    "choose a model that can use tools",
-                    said=said,
+                    mend="choose a model that can use tools",
+                    phase="after",
+                    evidence={"said": said},
                 )
             if silent:
                 turns.say(CALL_A_TOOL)
@@ -86,12 +88,9 @@ def _value(end: turn.Done) -> Json:
     if given["done"]:
         return given.get("output")
     note = " ".join(str(given["note"]).split())
-    raise _error(
+    raise ModelError(
         "agent-gave-up",
         f"the model gave up: {note[:500]}",
-        "read what stands in the way; say in the goal what it lacks",
+        mend="read what stands in the way, and say in the goal what it lacks",
+        phase="after",
     )
-
-
-def _error(code: str, message: str, mend: str, **evidence: Json) -> ModelError:
-    return ModelError(code, message, mend=mend, phase="after", evidence=evidence)

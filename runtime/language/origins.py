@@ -6,6 +6,7 @@ import re
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 
+from nodes.agent import Agent
 from nodes.base import Node
 from nodes.browser_action import Goto
 from nodes.errors import UsageError
@@ -67,9 +68,22 @@ class _NoClock(Clock):
 
 
 def check(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
-    """Entries of ``allowed_origins`` that can be no origin."""
+    """Entries of ``allowed_origins`` that can be no origin, and agents in a file that has none."""
     declared = anatomy.clean.get("allowed_origins")
     problems: list[Diagnostic] = []
+    if declared is None:
+        problems += [
+            document.source.diagnostic(
+                "agent-without-origins",
+                "an `agent` goes where its model and the pages lead it, and this file does not say how far",
+                document.mark((*unit.path, "type")),
+                help=[
+                    'write `allowed_origins: ["https://shop.test"]` at the top of the file, with every site that it may open'
+                ],
+            )
+            for unit in anatomy.every_unit()
+            if unit.model is Agent
+        ]
     for index, entry in enumerate(declared if isinstance(declared, list) else []):
         if not isinstance(entry, str) or OPENING in entry:
             continue
