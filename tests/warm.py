@@ -8,6 +8,7 @@ installed script runs. Only what it imports is there already.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -19,6 +20,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -285,5 +287,22 @@ def _become(request: dict[str, object], files: Sequence[int]) -> int:
     return main.main()
 
 
+def _leave(code: int) -> int:
+    """End this process as Python would, without taking down what was imported: to be changed, its memory would have to be copied first.
+
+    Threads are waited for, what was registered for the end is called, and what nobody holds is collected, where it may still complain.
+    Returns ``code`` where the streams cannot be written to the end: Python has its own words for that.
+    """
+    threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
+    atexit._run_exitfuncs()
+    gc.collect()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return code
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(serve(sys.argv[1]))
+    sys.exit(_leave(serve(sys.argv[1])))
