@@ -18,7 +18,7 @@ from nodes.errors import CassetteMiss, UsageError
 from nodes.values import Json, normalise
 from runtime import durable, secrets
 from runtime.models import differences, normal, texts
-from runtime.models.exchange import Answer, Request, Usage
+from runtime.models.exchange import Answer, Request, ToolCall, Usage
 
 VERSION = 1
 FORMAT = "runops_cassette"
@@ -48,15 +48,60 @@ class KeptMessage(_Kept):
     text: texts.Shown
 
 
+class KeptCall(_Kept):
+    """A call of a tool that the model asked for."""
+
+    call: str
+    """``call 1``, ``call 2``: as the calls of the thread appear."""
+    tool: str
+    arguments: texts.Shown
+
+    def undone(self, asked: normal.Normal) -> ToolCall:
+        """The call as an answer to this very request has it."""
+        return ToolCall(self.call.replace(" ", "_"), self.tool, asked.undo(texts.hidden(self.arguments)))
+
+
+class KeptOutput(_Kept):
+    """What the model was told of a call."""
+
+    output_of: str
+    text: texts.Shown
+
+
+class KeptTool(_Kept):
+    """A tool that the model could call."""
+
+    name: str
+    description: str
+    parameters: dict[str, Json]
+
+
+def _hidden(item: KeptMessage | KeptCall | KeptOutput) -> dict[str, Json]:
+    """A part of a thread in normal form, its texts as they were."""
+    match item:
+        case KeptMessage():
+            return {"role": item.role, "text": texts.hidden(item.text)}
+        case KeptCall():
+            return {"call": item.call, "tool": item.tool, "arguments": texts.hidden(item.arguments)}
+        case KeptOutput():
+            return {"output_of": item.output_of, "text": texts.hidden(item.text)}
+
+
+def _shown(item: dict[str, Json]) -> dict[str, Json]:
+    """The other way."""
+    return {name: texts.shown(said) if name in ("text", "arguments") else said for name, said in item.items()}
+
+
 class KeptRequest(_Kept):
     """A request in normal form."""
 
     model: str
     instructions: texts.Shown
-    messages: list[KeptMessage]
+    messages: list[KeptMessage | KeptCall | KeptOutput]
     schema_: dict[str, Json] | None
     max_output: int
     strict: bool
+    tools: list[KeptTool] = []
 
     model_config = ConfigDict(alias_generator=lambda name: name.rstrip("_"))
 
@@ -67,6 +112,7 @@ class KeptAnswer(_Kept):
     model: str
     text: texts.Shown
     reasoning: list[texts.Shown] = []
+    calls: list[KeptCall] = []
     usage: KeptUsage | None
 
 
@@ -81,20 +127,25 @@ class Exchange(_Kept):
     def asked(self) -> dict[str, Json]:
         """The request in normal form, its texts as they were."""
         request = self.request
-        return {
+        asked: dict[str, Json] = {
             "model": request.model,
             "instructions": texts.hidden(request.instructions),
-            "messages": [{"role": each.role, "text": texts.hidden(each.text)} for each in request.messages],
+            "messages": [_hidden(each) for each in request.messages],
             "schema": request.schema_,
             "max_output": request.max_output,
             "strict": request.strict,
         }
+        if request.tools:
+            asked["tools"] = [each.model_dump() for each in request.tools]
+        return asked
 
     def answered(self, asked: normal.Normal) -> Answer:
         """The answer to this very request."""
         usage = Usage(**self.answer.usage.model_dump()) if self.answer.usage is not None else None
         thoughts = tuple(asked.undo(texts.hidden(each)) for each in self.answer.reasoning)
-        return Answer(asked.undo(texts.hidden(self.answer.text)), usage, self.answer.model, reasoning=thoughts)
+        calls = tuple(each.undone(asked) for each in self.answer.calls)
+        text = asked.undo(texts.hidden(self.answer.text))
+        return Answer(text, usage, self.answer.model, reasoning=thoughts, calls=calls)
 
 
 EXCHANGES: TypeAdapter[list[Exchange]] = TypeAdapter(list[Exchange])
@@ -120,13 +171,18 @@ def exchange(step: str, asked: normal.Normal, answer: Answer) -> Json:
     }
     if answer.reasoning:
         found["reasoning"] = [texts.shown(asked.apply(normalise(each))) for each in answer.reasoning]
+    if answer.calls:
+        sound = [dataclasses.replace(each, arguments=normalise(each.arguments)) for each in answer.calls]
+        found["calls"] = [
+            _shown({"call": name, "tool": each.name, "arguments": each.arguments}) for name, each in asked.named(sound)
+        ]
     found["usage"] = dataclasses.asdict(answer.usage) if answer.usage is not None else None
     return {
         "step": step,
         "request": request
         | {
             "instructions": texts.shown(request["instructions"]),
-            "messages": [each | {"text": texts.shown(each["text"])} for each in messages],
+            "messages": [_shown(each) for each in messages],
         },
         "answer": found,
     }

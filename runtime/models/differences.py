@@ -50,6 +50,7 @@ def _parts(
         if kept[part] != asked[part]:
             yield told, _lines(kept[part], asked[part])
     yield from _messages(kept["messages"], asked["messages"])
+    yield from _tools(kept.get("tools") or [], asked.get("tools") or [])
     schemas = {
         path: _lines(_json(old), _json(new)) for path, old, new in _values(kept["schema"], asked["schema"], "schema")
     }
@@ -59,6 +60,19 @@ def _parts(
     for part in ("max_output", "strict"):
         if kept[part] != asked[part]:
             yield part, _lines(_json(kept[part]), _json(asked[part]))
+
+
+def _tools(kept: list[dict[str, Json]], asked: list[dict[str, Json]]) -> Iterator[tuple[str, list[str]]]:
+    before, after = ({str(each["name"]): each for each in tools} for tools in (kept, asked))
+    for name in dict.fromkeys([*before, *after]):
+        old, new = before.get(name, ABSENT), after.get(name, ABSENT)
+        differing = list(_values(old, new, f"tool {name}"))
+        for path, one, other in differing:
+            yield path, _lines(_json(one), _json(other))
+        if not differing and not normal.same(old, new):
+            yield f"tool {name}", ["its parts stand in another order"]
+    if before == after and [*before] != [*after]:
+        yield "tools", ["they stand in another order"]
 
 
 def _messages(kept: list[dict[str, str]], asked: list[dict[str, str]]) -> Iterator[tuple[str, list[str]]]:
@@ -72,9 +86,16 @@ def _messages(kept: list[dict[str, str]], asked: list[dict[str, str]]) -> Iterat
 def _said(message: dict[str, str] | None, other: dict[str, str] | None) -> str:
     if message is None:
         return "(there is none)"
-    # The role is told where it is what differs.
-    same = other is None or other["role"] == message["role"]
-    return message["text"] if same else f"{message['role']}: {message['text']}"
+    # Whose it is, is told where it is what differs.
+    same = other is None or _whose(other) == _whose(message)
+    said = message["text"] if "text" in message else message["arguments"]
+    return said if same else f"{_whose(message)}: {said}"
+
+
+def _whose(message: dict[str, str]) -> str:
+    if "role" in message:
+        return message["role"]
+    return f"{message['call']}, {message['tool']}" if "call" in message else f"output of {message['output_of']}"
 
 
 def _values(old: Json, new: Json, path: str) -> Iterator[tuple[str, Json, Json]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 
 from runtime.models import tokens as text_tokens
-from runtime.models.exchange import Message, Request
+from runtime.models.exchange import Item, Message, Request, ToolCall
 
 A_MESSAGE = 4
 """Tokens around each message: where it begins, whose it is, where the text begins, where it ends."""
@@ -22,19 +22,35 @@ AN_ANSWER = 3
 A_SCHEMA = 40
 """Tokens around a schema: a server tells the model what it is for, each in its own words."""
 
+A_TOOL = 20
+"""Tokens around each tool: servers write them out for the model, each in its own form."""
+
 TELLING = 200
 """Tokens that a request needs for its ratio to tell of the tokenizer; in a smaller one it tells of what the server adds."""
 
 
 def tokens(request: Request) -> int:
     """Tokens of the input of ``request``: never fewer than a model of OpenAI reads, as far as the request says all of it."""
-    texts = [each.text for each in request.items if isinstance(each, Message)]
-    if request.instructions:
-        texts.append(request.instructions)
+    texts = [text for item in request.items for text in _texts(item)]
+    if instructions := "\n\n".join(each for each in (request.instructions, request.brief) if each):
+        texts.append(instructions)
     total = sum(A_MESSAGE + text_tokens.count(each) for each in texts) + AN_ANSWER
+    for tool in request.tools:
+        total += A_TOOL + text_tokens.count(tool.description)
+        total += text_tokens.count(json.dumps({tool.name: tool.parameters}, ensure_ascii=False))
+    if request.tools:
+        total += A_SCHEMA
     if request.schema is not None:
         total += A_SCHEMA + text_tokens.count(json.dumps(request.schema, ensure_ascii=False))
     return total
+
+
+def _texts(item: Item) -> tuple[str, ...]:
+    """The texts of an item, each with what stands around it."""
+    if isinstance(item, Message):
+        return (item.text,)
+    # A call is addressed to its tool, and an output comes from it; ids are told to models of some makers.
+    return (item.id, item.name, item.arguments) if isinstance(item, ToolCall) else (item.id, item.text)
 
 
 class Calibrated:

@@ -90,7 +90,11 @@ class Ledger:
             case log.Note(name="submitted"):
                 key, response = str(entry.data["key"]), str(entry.data["response"])
                 self._waiting.setdefault(entry.thread, {})[key] = response
-                row = self._open.get(entry.thread) or self._adopted(entry.thread, response)
+                row = self._open.get(entry.thread)
+                if row is not None and row.response == response:
+                    # The process that asked is gone, and one that goes on in its thread waits for the same.
+                    row.waited = row.seconds
+                row = row or self._adopted(entry.thread, response)
                 if row is not None:
                     row.response = response
             case log.Assistant():

@@ -1,7 +1,7 @@
 """A request in its normal form: what it asks, without what differs from run to run and means nothing.
 
 Secrets, time stamps and ids become placeholders: ``<secret NAME>``, ``<time 1>``, ``<id 2>``, numbered as they appear, the same text with the
-same number. Everything else counts, to the last word; plain dates are data. Two requests with one normal form get the same answer from a cassette.
+same number; calls of tools are called ``call 1``, ``call 2``. Everything else counts, to the last word; plain dates are data. Two requests with one normal form get the same answer from a cassette.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodes.values import Json
 from runtime import secrets as secret_texts
-from runtime.models.exchange import Message, Request
+from runtime.models.exchange import Item, Message, Request, ToolCall, ToolOutput
 
 ISO_TIME = r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]|[+-]\d\d(?::?\d\d)?)?"
 SHORT_TIME = r"\d{8}T\d{4}(?:\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?"
@@ -49,10 +49,20 @@ class Normal:
     request: dict[str, Json]
     texts: Mapping[str, str]
     """What stood where each placeholder of a time or an id stands now."""
+    calls: Mapping[str, str]
+    """What each call of the thread is called here, by its id: ``call 1``, ``call 2``, as they appear."""
 
     def apply(self, text: str) -> str:
         """An answer's text, with the placeholders of the request for what the request has too."""
         return _Placeholders({}, {text: each for each, text in self.texts.items()}, closed=True).text(text)
+
+    def named(self, calls: Sequence[ToolCall]) -> list[tuple[str, ToolCall]]:
+        """The calls of an answer, each with what it is called here, their arguments with the placeholders of the request."""
+        before = len(self.calls)
+        return [
+            (_name(before + number), dataclasses.replace(each, arguments=self.apply(each.arguments)))
+            for number, each in enumerate(calls)
+        ]
 
     def undo(self, text: str) -> str:
         """The other way: the answer's text to this very request."""
@@ -68,19 +78,33 @@ class Normal:
 def normal(request: Request, secrets: Mapping[str, str]) -> Normal:
     """The normal form of a request; ``secrets`` are values by name."""
     placeholders = _Placeholders(secrets, {})
+    calls: dict[str, str] = {}
     asked: dict[str, Json] = {
         "model": request.model,
         "instructions": placeholders.text(request.instructions),
-        "messages": [
-            {"role": each.role, "text": placeholders.text(each.text)}
-            for each in request.items
-            if isinstance(each, Message)
-        ],
+        "messages": [_item(each, placeholders, calls) for each in request.items],
         "schema": placeholders.json(request.schema),
         "max_output": request.max_output,
         "strict": request.strict,
     }
-    return Normal(asked, {placeholder: text for text, placeholder in placeholders.known.items()})
+    if request.tools:
+        asked["tools"] = placeholders.json([dataclasses.asdict(each) for each in request.tools])
+    return Normal(asked, {placeholder: text for text, placeholder in placeholders.known.items()}, calls)
+
+
+def _item(item: Item, placeholders: _Placeholders, calls: dict[str, str]) -> dict[str, Json]:
+    match item:
+        case Message():
+            return {"role": item.role, "text": placeholders.text(item.text)}
+        case ToolCall():
+            name = calls.setdefault(item.id, _name(len(calls)))
+            return {"call": name, "tool": item.name, "arguments": placeholders.text(item.arguments)}
+        case ToolOutput():
+            return {"output_of": calls[item.id], "text": placeholders.text(item.text)}
+
+
+def _name(number: int) -> str:
+    return f"call {number + 1}"
 
 
 def same(one: Json, other: Json) -> bool:

@@ -140,13 +140,13 @@ MISSES: dict[str, tuple[dict[str, Any], str, list[str]]] = {
         ["- (nothing)", '+ {"type": "string"}'],
     ),
     "an input row": (
-        {"messages": (row(note="please keep it"),)},
+        {"items": (row(note="please keep it"),)},
         "message 1",
         ["please keep it", "please send it back"],
     ),
-    "a date in a row": ({"messages": (row(due="2026-03-01"),)}, "message 1", ["+   ", '"due": "2026-03-01"']),
+    "a date in a row": ({"items": (row(due="2026-03-01"),)}, "message 1", ["+   ", '"due": "2026-03-01"']),
     "one message more": (
-        {"messages": (row(), Message("assistant", "{}"), Message("user", "again"))},
+        {"items": (row(), Message("assistant", "{}"), Message("user", "again"))},
         "message 2, message 3",
         ["- (there is none)", "+ {}"],
     ),
