@@ -1,7 +1,7 @@
 """A process that has the command imported, and forks for each call of it: a test waits for the command, not for Python to start.
 
 What is forked is a process as any other, with an environment, a folder, streams and an exit code of its own, and it runs what the
-installed script runs. Only what it imports is there already.
+installed script runs. Only what it imports is there already, with the models of its files.
 
     python -m tests.warm SOCKET     serve on this socket, until standard input is closed
 """
@@ -24,7 +24,10 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 ROOT = Path(__file__).parents[1]
 LANGUAGE = "C.UTF-8"
@@ -248,6 +251,7 @@ def _serve_one(link: socket.socket) -> int:
 
 
 def _import_all() -> None:
+    from nodes.part import Part
     from runtime.cli import table
 
     for command in table.OWN:
@@ -260,6 +264,15 @@ def _import_all() -> None:
         "playwright.async_api",
     ):
         importlib.import_module(module)
+    _build(Part)
+
+
+def _build(model: type[BaseModel]) -> None:
+    """Build what validates the models under this one: they are built when they are first used, which each command would do for itself."""
+    for each in model.__subclasses__():
+        if not each.__pydantic_complete__:
+            each.model_rebuild()
+        _build(each)
 
 
 def _become(request: dict[str, object], files: Sequence[int]) -> int:
