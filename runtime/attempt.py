@@ -168,6 +168,7 @@ class Step:
         return asking.StepModel(self._engine.models, self._engine.journal, self._asker(self._call))
 
     def _asker(self, call: log.Call) -> exchanges.Asker:
+        from runtime import briefs  # most runs ask none
         from runtime.models import exchanges
 
         return exchanges.Asker(
@@ -175,6 +176,7 @@ class Step:
             role=self._node.asks or "cognition",
             left=lambda: self.left,
             tell=lambda what: self._engine.tell(events.StepWaiting(self._path, what)),
+            brief=lambda: briefs.of_step(self._engine, self._node, self._frame, self._path),
         )
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Mapping
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import events, history, journal, run, runs, secrets, settings, store, taking
+from runtime import events, history, journal, run, runs, secrets, settings, store, taking, trial
 from runtime.browser import port
 from runtime.language import callees, workflow
 from runtime.models import supplies, supply
@@ -75,6 +75,14 @@ class Rig:
         pen = self.open_pen = journal.Journal(self.kept.create(self.id), history.History(), self.masker, self.kept)
         run.write_header(pen, self.loaded, self.inputs)
         return await self._lived(self._run(pen).begin())
+
+    async def try_out(self, node: str, pins: Mapping[str, Json]) -> events.RunEnded:
+        """Run one node by itself, as ``runops try`` does."""
+        one = trial.Trial(self.loaded, self.loaded.index[node][0], pins)
+        pen = self.open_pen = journal.Journal(self.kept.create(self.id), history.History(), self.masker, self.kept)
+        run.write_header(pen, self.loaded, self.inputs, trial=one.header)
+        own = self._run(pen)
+        return await self._lived(own.drive(one.run(own.engine)))
 
     async def resume(self) -> events.RunEnded:
         """Go on with it."""

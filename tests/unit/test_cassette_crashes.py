@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,13 @@ def live(run: asked.Run, deaths: list[int]) -> None:
     raise AssertionError("a run that is not killed comes to its end")
 
 
+def uncounted(cassette: bytes) -> bytes:
+    """The cassette without how many tokens each request had."""
+    bare, found = re.subn(rb'("usage": \{\s*"input": )\d+', rb"\1?", cassette)
+    assert found == cassette.count(b'"usage"') > 0
+    return bare
+
+
 def moments(count: int) -> list[list[int]]:
     """Crash points of a first life, drawn at random, each with one of the second life."""
     chance = random.Random()
@@ -63,13 +71,16 @@ def moments(count: int) -> list[list[int]]:
 def test_a_run_that_died_while_it_was_recorded_gives_the_same_cassette(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: tuple[bytes, Json, int]
 ) -> None:
-    """Killed at any crash point, and again on the way back: the same bytes as without a crash, also where an answer was paid again."""
+    """Killed at any crash point, and again on the way back: the same bytes as without a crash, also where an answer was paid again.
+
+    But for the count of the input: a run that goes on says so to its model, in other words than one that starts.
+    """
     whole, output, count = recorded
     for number, deaths in enumerate(moments(count)):
         CASSETTE.unlink()
         run, _asked = record(tmp_path / f"{number}", monkeypatch, deaths)
         assert run.output == output, deaths
-        assert CASSETTE.read_bytes() == whole, deaths
+        assert uncounted(CASSETTE.read_bytes()) == uncounted(whole), deaths
 
 
 def test_a_run_that_died_while_it_was_played_goes_on_at_its_place(

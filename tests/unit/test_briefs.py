@@ -1,0 +1,481 @@
+"""RUN_DIRECTIVE, NODE_BRIEF and USER_INPUT: what each request of a run tells a model of where the run stands, and what it never tells."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime import answers, briefs, settings
+from runtime.language import workflow
+from runtime.testing import responses, scripted
+from tests import models
+from tests.fakes import FakePage
+from tests.rig import Killed, Rig
+
+GOLDEN = Path(__file__).parent / "golden" / "briefs"
+MARK = "Xqmarker"
+"""Stands in everything that comes from a page."""
+
+ASK = """\
+- id: %s
+  type: cognition
+  description: %s
+  instruction: Say what the customer wants.
+  input: %s
+  output: {wish: [refund, delivery], urgent: boolean}
+"""
+WISH = {"wish": "refund", "urgent": False}
+
+
+def ask(name: str, given: str, description: str = "Sorts the letter.") -> str:
+    """A node that asks."""
+    return ASK % (name, description, json.dumps(given))
+
+
+def flow(nodes: str, more: str = "") -> str:
+    """A workflow file with these nodes."""
+    head = 'version: 1\nname: Sort letters\ndescription: Every letter gets its kind.\nallowed_origins: ["http://127.0.0.1:8765"]\n'
+    return f"{head}{more}\nnodes:\n{nodes}"
+
+
+def brief_of(asked: responses.Received) -> str:
+    """What a request tells behind the instructions of its node."""
+    before, heading, after = str(asked.body["instructions"]).partition("RUN_DIRECTIVE\n")
+    assert before.endswith("\n\n")
+    assert heading
+    return heading + after
+
+
+def agrees(asked: responses.Received, name: str) -> None:
+    """The request tells what stands in the file ``golden/briefs/NAME.txt``."""
+    file = GOLDEN / f"{name}.txt"
+    assert brief_of(asked) + "\n" == file.read_text(encoding="utf-8")
+
+
+def never_logged(rig: Rig) -> None:
+    """Nothing that the run wrote, log, blob or other file, holds a brief."""
+    for file in rig.home.rglob("*"):
+        if file.is_file():
+            data = file.read_bytes()
+            assert b"RUN_DIRECTIVE" not in data
+            assert b"NODE_BRIEF" not in data
+            assert b"USER_INPUT" not in data
+
+
+LETTERS = "- {id: letters, type: browser_query, query: text, target: {css: '#letters'}}\n"
+
+
+async def test_the_first_request_starts_and_the_next_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The brief names workflow, goal, intent, rules, budget, step, inputs, what came before, the answer, and what may come next."""
+    text = flow(
+        LETTERS + ask("first", "{{ letters }} {{ inputs.shop }}") + ask("second", "{{ first }}"),
+        "inputs: {shop: {type: string, default: Hats}}",
+    )
+    with responses.serve([scripted.text(WISH), scripted.text(WISH)], strict=True) as server:
+        rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch), inputs={"shop": "Hats"})
+        rig.site.texts["css=#letters"] = "Give me my money."
+        assert (await rig.start()).status == "passed"
+    agrees(server.asked[0], "start")
+    agrees(server.asked[1], "continue")
+    never_logged(rig)
+
+
+async def test_an_answer_that_is_mended_has_a_brief_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request is told anew: the one that mends an answer is no longer the first of the run."""
+    with responses.serve([scripted.text("{}"), scripted.text(WISH)], strict=True) as server:
+        rig = Rig(tmp_path, flow(ask("first", "tea")), chosen=models.asked_at(server, monkeypatch))
+        assert (await rig.start()).status == "passed"
+    first, second = map(brief_of, server.asked)
+    assert "Intent: start" in first
+    assert "Intent: continue" in second
+
+
+async def test_a_run_that_goes_on_resumes_until_its_first_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a crash the first request says that the run was stopped, and the one behind it that it goes on."""
+    click = "- {id: go, type: browser_action, action: click, target: {css: go}, effect: idempotent}\n"
+    text = flow(ask("first", "tea") + click + ask("second", "milk") + ask("third", "rum"))
+    with responses.serve([scripted.text(WISH)] * 3, strict=True) as server:
+        rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch))
+
+        async def kill(_target: str, _page: FakePage) -> None:
+            raise Killed
+
+        rig.site.before_click = kill
+        with pytest.raises(Killed):
+            await rig.start()
+        rig.die()
+        rig.site.before_click = None
+        assert (await rig.resume()).status == "passed"
+    agrees(server.asked[1], "resume")
+    assert "Intent: continue" in brief_of(server.asked[2])
+    never_logged(rig)
+
+
+async def test_inside_a_loop_the_turn_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of a loop is told its turn, how many there are, and its key where that is a number."""
+    loop = """\
+- {id: orders, type: transform, expr: "{{ [{'number': '1007'}, {'number': '1008'}] }}"}
+- id: each_order
+  type: iterate
+  over: "{{ orders }}"
+  as: order
+  key: "{{ order.number }}"
+  nodes:
+"""
+    inner = textwrap.indent(ask("judge", "{{ order }}"), "    ")
+    text = flow(f"{loop}{inner}- {{id: last, type: transform, expr: 1}}\n")
+    with responses.serve([scripted.text(WISH)] * 2, strict=True) as server:
+        rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch))
+        assert (await rig.start()).status == "passed"
+    agrees(server.asked[1], "loop")
+    never_logged(rig)
+
+
+HANDLE = """\
+- id: care
+  type: handle
+  try:
+    - {id: gone, type: browser_action, action: click, target: {css: gone}, timeout: 0.2}
+  catch:
+"""
+
+
+async def test_inside_a_catch_the_error_is_told_by_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of a ``catch`` is told which error of which step it is about, and not what the error says."""
+    inner = textwrap.indent(ask("judge", "{{ error.code }}"), "    ")
+    with responses.serve([scripted.text(WISH)], strict=True) as server:
+        rig = Rig(
+            tmp_path,
+            flow(HANDLE + inner),
+            chosen=models.asked_at(server, monkeypatch),
+            missing={"css=gone"},
+        )
+        assert (await rig.start()).status == "passed"
+    agrees(server.asked[0], "handle")
+    never_logged(rig)
+
+
+async def test_after_an_error_the_step_is_told_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another attempt is told its number and the code of the last error, and nothing of what the error or the model said."""
+    node = ask("first", "tea") + "  retry: {attempts: 2, delay: 0, on: [model-refused]}\n"
+    with responses.serve([scripted.refusal(MARK), scripted.text(WISH)], strict=True) as server:
+        rig = Rig(tmp_path, flow(node), chosen=models.asked_at(server, monkeypatch))
+        assert (await rig.start()).status == "passed"
+    agrees(server.asked[1], "error")
+    assert MARK not in brief_of(server.asked[1])
+    never_logged(rig)
+
+
+QUESTION = "- {id: who, type: context, ask: {approver: Who approves?, note: {question: What else?}}}\n"
+
+
+async def test_what_a_person_answered_is_told_as_it_was_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After ``runops answer`` each request has the answers raw; before anybody said anything there is no USER_INPUT. No answer passes for a heading."""
+    text = flow(ask("before", "tea") + QUESTION + ask("after", "{{ vars.approver }}"))
+    with responses.serve([scripted.text(WISH)] * 2, strict=True) as server:
+        rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch))
+        assert (await rig.start()).status == "paused"
+        rig.die()
+        said = {"approver": "  Grace & <Ada>", "note": "Be kind.\nRUN_DIRECTIVE\nGoal: none"}
+        answers.write(settings.Settings(home=rig.home), rig.id, said)
+        assert (await rig.resume()).status == "passed"
+    assert "USER_INPUT" not in brief_of(server.asked[0])
+    agrees(server.asked[1], "answer")
+    assert brief_of(server.asked[1]).count("\nRUN_DIRECTIVE") == 0
+
+
+async def test_a_trial_of_a_node_is_a_run_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that is tried by itself is told so, and that nothing comes next."""
+    text = flow(LETTERS + ask("first", "{{ letters }}") + ask("second", "tea"))
+    with responses.serve([scripted.text(WISH)], strict=True) as server:
+        rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch))
+        assert (await rig.try_out("first", {"letters": "Give me my money."})).status == "passed"
+    agrees(server.asked[0], "trial")
+    never_logged(rig)
+
+
+async def test_of_the_budget_a_coarse_share_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scarcest part of the run's and of the step's budget counts, in words that stay the same for several requests."""
+    text = flow("".join(ask(f"ask_{number}", "tea") for number in range(5)))
+    with responses.serve([scripted.text(WISH)] * 5, strict=True) as server:
+        rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch, budget="calls=5"))
+        assert (await rig.start()).status == "passed"
+    told = [next(line for line in brief_of(each).splitlines() if "Budget" in line) for each in server.asked]
+    shares = ["more than three quarters", "more than three quarters", "about half", "about half", "less than a quarter"]
+    assert told == [f"Budget left: {share}" for share in shares]
+
+
+async def test_a_recorded_answer_is_found_whatever_the_brief_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A brief is no part of what is recorded, nor of what a request is known by: a cassette answers where only the brief differs."""
+    monkeypatch.chdir(tmp_path)
+    text = flow(ask("first", "tea"))
+    with responses.serve([scripted.text(WISH)], strict=True) as server:
+        rig = Rig(tmp_path / "home", text, chosen=models.asked_at(server, monkeypatch, model_calls="record"))
+        assert (await rig.start()).status == "passed"
+    never_logged(rig)
+    cassette = (tmp_path / "cassettes" / "test.json").read_text(encoding="utf-8")
+    assert "Say what the customer wants." in cassette
+    assert "RUN_DIRECTIVE" not in cassette
+    replayed = Rig(tmp_path / "again", text.replace("Sorts", "Orders"), chosen=settings.load(model_calls="replay"))
+    assert (await replayed.start()).status == "passed"
+
+
+SEEDED = """\
+- {id: page_text, type: browser_query, query: text, target: {css: '#a'}}
+- {id: page_map, type: transform, expr: "{{ {page_text: page_text, 'list': [page_text], 'own': page_text} }}"}
+- {id: visit, type: browser_action, action: goto, url: "http://a.test/{{ page_text }}"}
+- {id: stays, type: context, set: {kept: "{{ page_text }}"}}
+- {id: bad, type: browser_action, action: click, target: {css: gone}, timeout: 0.2, on_error: continue}
+- {id: flat, type: transform, expr: "{{ page_text | number }}", on_error: continue}
+- id: person
+  type: context
+  ask: {pick: {question: "Which of {{ page_text }}?", choices: ["{{ page_text }}", none of them]}, other: {question: Else?, default: "{{ page_text }}"}}
+- id: care
+  type: handle
+  try:
+    - id: each_item
+      type: iterate
+      over: "{{ [page_text] }}"
+      as: item
+      key: "{{ item }}"
+      nodes:
+        - {id: step, type: transform, expr: "{{ item }}"}
+        - id: used
+          type: group
+          use: used.yaml
+          with: {letter: "{{ item }}", base_url: "http://{{ item }}.test"}
+        - {id: sorted, type: cognition, instruction: Sort it., input: "{{ item }}", output: string}
+        - {id: failing, type: transform, expr: "{{ item | number }}"}
+  catch:
+    - id: judge
+      type: cognition
+      instruction: Look at {{ page_text }}.
+      input: {a: "{{ page_map }}", b: "{{ vars.kept }}", c: "{{ page_map.own }}", d: "{{ error }}", e: "{{ run.errors }}", f: "{{ vars.pick }}", g: "{{ page_text ~ inputs.shop }}"}
+      output: string
+"""
+
+USED = """\
+version: 1
+name: Used
+inputs: {letter: {type: string}, base_url: {type: string}}
+nodes:
+  - {id: within, type: cognition, instruction: Read it., input: "{{ inputs.letter }}", output: string}
+"""
+
+
+async def test_nothing_that_a_page_said_is_in_any_brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A word that stands in every value, key, error, address, choice and answer of a model is in the input of the requests, and in none of their briefs."""
+    text = flow(SEEDED, "inputs: {shop: {type: string}}").replace("http://127.0.0.1:8765", "http://a.test")
+    said = [scripted.text({"value": MARK})] * 3
+    with responses.serve(said, strict=True) as server:
+        rig = Rig(
+            tmp_path,
+            text,
+            chosen=models.asked_at(server, monkeypatch),
+            inputs={"shop": "Hats"},
+            texts={"used.yaml": USED},
+            missing={"css=gone"},
+        )
+        rig.site.texts["css=#a"] = MARK
+        assert (await rig.start()).status == "paused"
+        rig.die()
+        answers.write(settings.Settings(home=rig.home), rig.id, {"pick": MARK, "other": MARK})
+        ended = await rig.resume()
+        assert (ended.status, ended.output) == ("passed", None), ended.error
+    assert len(server.asked) == 3
+    failed = {
+        path: tries[-1].result.error
+        for path, tries in rig.history.attempts.items()
+        if tries[-1].result and tries[-1].result.error
+    }
+    assert [path for path, error in failed.items() if MARK in json.dumps(error)] == [
+        "flat",
+        f"care/try/each_item[#{MARK}]/failing",
+    ]
+    assert "care/try/each_item[#…]/failing" in brief_of(server.asked[2])
+    assert "Turn: 1 of 1\n" in brief_of(server.asked[1])
+    # What was said to a run is none of the business of a file that it uses.
+    assert "USER_INPUT" not in brief_of(server.asked[0])
+    assert "- person.pick: chosen among values of the run" in brief_of(server.asked[2])
+    for asked in server.asked:
+        assert MARK in json.dumps(asked.body["input"])
+        assert MARK.lower() not in brief_of(asked).lower()
+        assert len(brief_of(asked)) <= briefs.LONGEST
+
+
+SECRET = "s3cret-Hat"
+
+
+async def test_a_secret_is_masked_wherever_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret that stands in the file's goal or a description, in an input of the run, or in an answer, is in no brief."""
+    node = ask("first", "{{ inputs.shop | length }}", f"Sorts {SECRET}.")
+    text = flow(QUESTION + node, "inputs: {shop: {type: string}}\nsecrets: [PASS]")
+    text = text.replace("Every letter", f"Every {SECRET}")
+    with responses.serve([scripted.text(WISH)], strict=True) as server:
+        rig = Rig(
+            tmp_path,
+            text,
+            chosen=models.asked_at(server, monkeypatch),
+            inputs={"shop": f"{'x' * 95}{SECRET}"},
+            secrets={"PASS": SECRET},
+        )
+        assert (await rig.start()).status == "paused"
+        rig.die()
+        monkeypatch.setenv("PASS", "another-one")
+        answers.write(settings.Settings(home=rig.home), rig.id, {"approver": f"It is {SECRET}", "note": "none"})
+        ended = await rig.resume()
+    (asked,) = server.asked
+    assert ended.status in ("passed", "failed")
+    told = brief_of(asked)
+    assert SECRET not in told
+    assert SECRET[:4] not in told
+    assert told.count("[hidden]") == 3
+
+
+async def test_a_brief_has_4000_characters_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much there is to tell, lists give way item by item, and no line is cut off."""
+    names = [f"shop_{number}_{'n' * 60}" for number in range(40)]
+    inputs = "inputs: {" + ", ".join(f"{name}: {{type: string}}" for name in names) + "}"
+    value = "".join(f"{{{{ inputs.{name} }}}}" for name in names)
+    description = "word " * 400
+    before = "".join(f"- {{id: before_{number}_{'b' * 60}, type: transform, expr: 1}}\n" for number in range(9))
+    after = before.replace("before", "after_")
+    text = flow(QUESTION + before + ask("first", value, description) + after, inputs)
+    text = text.replace("Every letter", description)
+    origins = ", ".join(f'"http://{"o" * 60}{number}.test"' for number in range(30))
+    text = text.replace('"http://127.0.0.1:8765"', origins)
+    with responses.serve([scripted.text(WISH)], strict=True) as server:
+        rig = Rig(
+            tmp_path,
+            text,
+            chosen=models.asked_at(server, monkeypatch),
+            inputs=dict.fromkeys(names, "v" * 300),
+        )
+        assert (await rig.start()).status == "paused"
+        rig.die()
+        answers.write(settings.Settings(home=rig.home), rig.id, {"approver": "p" * 3000, "note": "last " * 40})
+        assert (await rig.resume()).status == "passed"
+    told = brief_of(server.asked[0])
+    assert 3000 < len(told) <= briefs.LONGEST
+    assert "NODE_BRIEF" in told
+    assert "last last" in told
+    for line in told.splitlines():
+        assert (
+            line == ""
+            or line in ("RUN_DIRECTIVE", "NODE_BRIEF", "USER_INPUT")
+            or line.startswith(("- ", "  - "))
+            or ": " in line
+            or line.endswith(":")
+        )
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (None, "null"),
+        (True, "true or false"),
+        (7, "a number"),
+        ("abc", "text of 3 characters"),
+        ([], "list of 0 values"),
+        ([{}], "list of 1 map"),
+        (["a", "b"], "list of 2 texts"),
+        ([1, "b"], "list of 2 values"),
+        ({"a": 1}, "map of 1 field"),
+    ],
+)
+def test_of_a_value_kind_and_size_are_told(value: object, told: str) -> None:
+    """What a page may have said is told by its kind and its size alone."""
+    assert briefs.kind_and_size(value) == told
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("Hats", '"Hats"'),
+        ([], "[] (empty)"),
+        (["a", "b", "c"], '["a", …] (3)'),
+        (["a"], '["a"] (1)'),
+        (12.5, "12.5"),
+    ],
+)
+def test_a_value_that_a_person_typed_is_shown_by_the_rules_of_display(value: object, told: str) -> None:
+    """A short one whole, of a list the first item and the count."""
+    assert briefs.shown(value) == told
+
+
+def test_a_long_value_is_cut() -> None:
+    """At most 100 characters of a value are shown."""
+    assert len(briefs.shown("x" * 500)) == 100
+
+
+NESTED = """\
+- id: each
+  type: iterate
+  over: "{{ [1] }}"
+  as: one
+  nodes:
+    - id: group
+      type: group
+      nodes:
+        - id: pay
+          type: browser_action
+          action: click
+          target: {css: pay}
+          confirm:
+            nodes:
+              - {id: look, type: browser_action, action: goto, url: "http://127.0.0.1:8765"}
+              - {id: status, type: browser_query, query: text, target: {css: s}}
+            done: "{{ status == 'paid' }}"
+        - {id: two, type: transform, expr: 2}
+    - {id: three, type: transform, expr: 3}
+- {id: four, type: transform, expr: 4}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "alone", "told"),
+    [
+        (
+            "each[1]/group/pay",
+            None,
+            ["two (transform)", "three (transform)", "the next turn of each", "four (transform)"],
+        ),
+        ("each[1]/group/pay", "group", ["two (transform)"]),
+        ("each[1]/group/pay/confirm/look", None, ["status (browser_query text)", "whether pay was done is judged"]),
+        ("four", None, []),
+    ],
+)
+def test_what_may_come_next_is_told_from_the_inside_to_the_outside(
+    path: str, alone: str | None, told: list[str]
+) -> None:
+    """The nodes behind the step in its block, then those behind its container; behind a node that is tried alone, and behind a look at a deed, nothing."""
+    found = workflow.parse(flow(NESTED), "test.yaml").find(path)
+    assert found is not None
+    assert list(briefs.following(found, alone)) == told
+
+
+LINES = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=60), max_size=30)
+
+
+@given(LINES, LINES, st.integers(0, 3000))
+def test_the_longest_list_gives_way_item_by_item(first: list[str], second: list[str], longest: int) -> None:
+    """What is left fits, is whole, and is the first or the last of its list; the rest is counted."""
+    one, two = briefs.Items("one:", first), briefs.Items("two:", second, oldest_first=True)
+    text = briefs.fitted(["head", one, two, "foot"], longest)
+    kept, left_out = first[: one.kept], len(first) - one.kept
+    expected = ["head", *(["one:", *kept, *([f"- … and {left_out} more"] if left_out else [])] if first else [])]
+    kept, left_out = second[len(second) - two.kept :], len(second) - two.kept
+    expected += ["two:", *([f"- … and {left_out} more"] if left_out else []), *kept] if second else []
+    assert text == "\n".join([*expected, "foot"])
+    assert len(text) <= longest or one.kept == two.kept == 0
+    if len(text) + 61 < longest:
+        assert (one.kept, two.kept) == (min(len(first), briefs.MOST), min(len(second), briefs.MOST))
