@@ -1,7 +1,14 @@
 """What all tests share."""
 
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
 import hypothesis
 import pytest
+
+from runtime.browser import find
 
 # A busy machine is no defect of the code: the tests of speed have their own place, tests/benchmarks.
 hypothesis.settings.register_profile("runops", deadline=None)
@@ -12,6 +19,28 @@ hypothesis.settings.load_profile("runops")
 def anyio_backend() -> str:
     """Run the async tests as RunOps itself runs: on asyncio."""
     return "asyncio"
+
+
+def headless_shell() -> Path | None:
+    """Chromium's headless shell, where one is installed: the same engine without the window around it."""
+    named = ("chrome-headless-shell", "headless_shell")
+    downloaded = next((path for path in find.downloads() if path.stem in named), None)
+    on_path = shutil.which("chromium-headless-shell")
+    return downloaded or (Path(on_path) if on_path else None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def browser_of_runs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have runs drive the headless shell, which costs little more than half, where nobody has named a browser.
+
+    What shows documents is the same. What stands around them is not: tabs, dialogs, downloads, profiles, switches, documents that are loaded
+    ahead. Modules that are about these, or about which browser is found, have the mark ``full_browser`` and drive what a person's run finds.
+    """
+    shell = headless_shell()
+    with pytest.MonkeyPatch.context() as patched:
+        if shell and not os.environ.get(find.VARIABLE) and not request.node.get_closest_marker("full_browser"):
+            patched.setenv(find.VARIABLE, str(shell))
+        yield
 
 
 @pytest.hookimpl(trylast=True)

@@ -12,6 +12,8 @@ import pytest
 from runtime.testing import responses, scripted
 from tests.command import Project
 
+pytestmark = pytest.mark.full_browser
+
 WITHOUT = {
     name: dataclasses.replace(responses.OPENAI, fields=responses.FIELDS - {name}, unknown="ignore")
     for name in ("previous_response_id", "store", "background", "stream")

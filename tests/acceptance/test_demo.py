@@ -13,6 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+pytestmark = pytest.mark.full_browser
+
 ROOT = Path(__file__).parents[2]
 
 

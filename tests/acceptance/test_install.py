@@ -10,6 +10,8 @@ import pytest
 
 from tests.command import RUNOPS
 
+pytestmark = pytest.mark.full_browser
+
 
 def program(folder: Path, name: str, text: str) -> Path:
     """An executable script."""

@@ -16,6 +16,8 @@ from runtime import crashes, durable
 from runtime.browser import own
 from tests import browsers
 
+pytestmark = pytest.mark.full_browser
+
 ORIGIN = "http://127.0.0.1:9"
 
 

@@ -23,6 +23,8 @@ from runtime.browser.options import BrowserOptions, Mode, Viewport
 from runtime.browser.session import Session
 from tests import browsers, site
 
+pytestmark = pytest.mark.full_browser
+
 ROOT = Path(__file__).parents[2]
 
 NAME = Target(label="Name")

@@ -18,6 +18,8 @@ from runtime.browser.options import BrowserOptions, Geolocation, HttpCredentials
 from runtime.browser.session import Session
 from tests import browsers, site
 
+pytestmark = pytest.mark.full_browser
+
 MODES: tuple[Mode, ...] = ("own", "shared")
 
 STATES = (*MODES, "found again")

@@ -9,6 +9,8 @@ import pytest
 from runtime import running, settings
 from tests.site import serve
 
+pytestmark = pytest.mark.full_browser
+
 FLOW = """
 version: 1
 name: Headers

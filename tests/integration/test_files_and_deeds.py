@@ -18,6 +18,8 @@ from runtime.browser.page import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 
+pytestmark = pytest.mark.full_browser
+
 DEEDS = """<!doctype html><title>Deeds</title>
 <input aria-label=Search><ul id=log></ul>
 <div id=menu style="width:100px;height:20px">Menu<ul hidden><li>Settings</ul></div>

@@ -19,6 +19,8 @@ from runtime.browser.page import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 
+pytestmark = pytest.mark.full_browser
+
 
 @dataclasses.dataclass(frozen=True)
 class Attack:

@@ -26,6 +26,8 @@ from tests.command import Project, warm_server
 from tests.kills import flow, mortal
 from tests.terminal import still_running
 
+pytestmark = pytest.mark.full_browser
+
 CONFIRM = """
     confirm:
       settle: 1

@@ -20,6 +20,8 @@ from runtime.browser.options import Mode
 from runtime.browser.session import Session
 from tests import browsers, site
 
+pytestmark = pytest.mark.full_browser
+
 GO = Target(css="#go")
 
 OPENING = {
