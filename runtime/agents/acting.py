@@ -32,6 +32,7 @@ from nodes.ports import Task
 from nodes.values import Json
 from runtime import attempt, events, frames, judge, log, turn
 from runtime.agents import pages, refusals, targets, telling, tools
+from runtime.browser import refs
 from runtime.models.exchange import Tool, ToolCall
 
 if TYPE_CHECKING:
@@ -171,8 +172,19 @@ class Acting:
     async def _read(self, ref: str) -> turn.Outcome:
         async with self._page.pointed(ref) as pointed:
             said = self._masker.text(await pointed.said())
+            found = await self._target_of(pointed, await self._element(ref))
+            field = bool(pointed.facts.type)
         cut = f"the first {READ:,} of {len(said):,} characters" if len(said) > READ else ""
-        return self._told(cut, said[:READ] or "(nothing)", value=said[:READ])
+        value: Json = {"text": said[:READ], "field": field, "target": found}
+        return self._told(cut, said[:READ] or "(nothing)", value=value)
+
+    async def _target_of(self, pointed: pages.Pointed, element: pages.Element) -> Json:
+        """How a node would find what was read; None where it could not."""
+        try:
+            target = await targets.target_of(pointed, element.role, element.name, self._usable)
+        except SiteError:
+            return None
+        return target.model_dump(mode="json", exclude_unset=True, by_alias=True)
 
     # What is done on it.
 
@@ -272,18 +284,19 @@ class Acting:
             case _:
                 return {"action": "switch_tab", "tab": arguments["name"]}
 
-    async def _target(self, ref: str) -> tuple[targets.Target, Any]:
-        page = self._page
-        if self._seen is None or self._seen[0] is not page or not self._seen[1].has(ref):
+    async def _target(self, ref: str) -> tuple[targets.Target, refs.Facts]:
+        element = await self._element(ref)
+        async with self._page.pointed(ref) as pointed:
+            return await targets.target_of(pointed, element.role, element.name, self._usable), pointed.facts
+
+    async def _element(self, ref: str) -> pages.Element:
+        """What the last look knows of an element, or else another look."""
+        if self._seen is None or self._seen[0] is not self._page or not self._seen[1].has(ref):
             await self._view()
-        assert self._seen is not None
-        view = self._seen[1]
-        if not view.has(ref):
+        assert self._seen is not None, "the page was looked at"
+        if not self._seen[1].has(ref):
             raise _gone(ref)
-        element = view.element(ref)
-        async with page.pointed(ref) as pointed:
-            found = await targets.target_of(pointed, element.role, element.name, self._usable)
-            return found, pointed.facts
+        return self._seen[1].element(ref)
 
     def _usable(self, text: str) -> bool:
         return refusals.refusal(text, self._masker) is None

@@ -37,6 +37,15 @@ def show(
             "--at", metavar="PATH", help="Only the step at this path and what is below it, in full.", show_default=False
         ),
     ] = None,
+    as_nodes: Annotated[
+        str | None,
+        typer.Option(
+            "--as-nodes",
+            metavar="PATH",
+            help="Print the workflow of the `agent` at this path with what it did in its place, as nodes that ask no model.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
 ) -> None:
     """Show what a run did, step by step: outcomes, values, errors with what was seen, and what is open.
@@ -47,6 +56,11 @@ def show(
     run_id = runs.find(chosen, run)
     past, reading = runs.load_history(chosen, run_id)
     kept = store.FileStore(chosen.home)
+    if as_nodes is not None:
+        from runtime.agents import printing  # most looks ask for none
+
+        console.result(printing.as_nodes(run_id, past, kept, as_nodes).removesuffix("\n"))
+        return
     said = threads.Threads(reading.entries, past, kept)
     view = View(run_id, past, kept, runs.state_of(past, held=reading.held), said)
     wanted = view.at(at) if at is not None else None
@@ -198,6 +212,7 @@ class View:
             "path": ending.get("path"),
             "tolerated": ending.get("tolerated") or 0,
             "files": list[Json](self.past.files),
+            "flags": list[Json](self.past.flags),
             "costs": self.past.ledger.totals(),
             "budget": self.past.budget,
             "question": None if question is None else {**question.as_json(), "path": question.path},

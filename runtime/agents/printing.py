@@ -1,0 +1,254 @@
+"""What an agent did, as nodes that do the same without a model: the file of its step, with a group of its deeds in its place."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from nodes import registry
+from nodes.agent import Agent
+from nodes.base import Leaf
+from nodes.errors import UsageError
+from nodes.targets import WAYS
+from nodes.values import Json
+from runtime import history, journal, log, store
+from runtime.agents import telling
+from runtime.language import callees, workflow, writing
+from runtime.language.writing import Comment
+from runtime.models import threads
+
+NOTHING_CHANGED = telling.fenced("nothing changed")
+
+HANDED_ON = ("description", "when", "on_error")
+"""Fields of the agent that its group takes over."""
+
+
+def as_nodes(run: str, past: history.History, kept: store.Store, path: str) -> str:
+    """The workflow file of the step at ``path``, which asks no model there: a group of what the agent's last attempt did stands in its place.
+
+    Deeds that failed are left out; those that changed nothing stand there as comments. Raises UsageError ``not-an-agent``.
+    """
+    assert past.header is not None, "a run that began has a header"
+    found = _stored(past.header, kept).find(path)
+    attempts = past.attempts.get(path)
+    if found is None or not isinstance(found.node, Agent) or not attempts:
+        raise UsageError(
+            "not-an-agent",
+            f"`{path}` is no step of an `agent` that run {run} has done",
+            mend=f"`runops show {run}` lists its steps",
+        )
+    # The last attempt that a model worked in: one that was never begun did nothing.
+    attempt = attempts[-1]
+    thread = past.thread(log.model_thread(attempt.call.again or attempt.call.call))
+    addresses = _addresses(past.header.inputs) if not found.user else {}
+    deeds = _Deeds(found, addresses, kept)
+    for each in thread.said:
+        if isinstance(each, threads.Exchange):
+            for asked in each.answer.calls or ():
+                deeds.take(each.done[asked.id])
+    group = deeds.group(found.node, attempt)
+    data: Any = copy.deepcopy(found.file.document.data)
+    place = found.file.places[found.node.id]
+    owner = data
+    for step in place[:-1]:
+        owner = owner[step]
+    owner[place[-1]] = group
+    ended = (
+        ""
+        if attempt.result is not None and attempt.result.status in ("ok", "recovered")
+        else "\n# It did not reach its goal there."
+    )
+    return (
+        f"# {found.node.id}: what an agent did in run {run}, as nodes. They ask no model.{ended}\n{writing.text(data)}"
+    )
+
+
+def _stored(header: log.RunHeader, kept: store.Store) -> workflow.Loaded:
+    """The workflow that the run has, and the files that it uses."""
+    texts = {each: kept.blob(blob.sha256).decode() for each, blob in header.callees.items()}
+    text = kept.blob(header.text.sha256).decode()
+    return workflow.parse(text, header.file, callees.Texts(texts, str(Path(header.file).parent)))
+
+
+def _addresses(inputs: Mapping[str, Json]) -> dict[str, str]:
+    """The inputs that are addresses, by what they are: the longest first."""
+    found = {
+        value.rstrip("/"): name
+        for name, value in inputs.items()
+        if isinstance(value, str) and re.match(r"https?://[^/]", value)
+    }
+    return dict(sorted(found.items(), key=lambda each: -len(each[0])))
+
+
+class _Deeds:
+    """The nodes of one conversation, in order."""
+
+    def __init__(self, found: workflow.Found, addresses: Mapping[str, str], kept: store.Store) -> None:
+        self._addresses = addresses
+        self._kept = kept
+        self._ids = set(found.file.index)
+        self._nodes: list[dict[str, Json]] = []
+        self._shown: list[Json] = []
+        """The nodes, with comments between them."""
+        self._read: dict[str, str] = {}
+        """The node that reads a text from the page, by that text."""
+
+    def take(self, done: threads.Done) -> None:
+        """A call of the model: a node, a comment, or nothing."""
+        call, result = done.call, done.result
+        if call is None or result is None or result.status != "ok":
+            return
+        if call.node == "agent":
+            if call.action == "read":
+                self._reading(journal.value_of(result, self._kept))
+            return
+        told = self._told(done)
+        fields = journal.value_of(call, self._kept)
+        if not isinstance(fields, dict):
+            return
+        node = self._node(call, fields)
+        if call.action in ("click", "press") and told.endswith(NOTHING_CHANGED):
+            shown = writing.text({"nodes": [node]}).strip().partition("\n")[2]
+            self._shown.append(Comment(f"left out, for nothing changed:\n{shown}"))
+            return
+        if opened := telling.opened_in(told):
+            node["opens"] = opened[0]
+        self._add(node)
+
+    def _add(self, node: dict[str, Json]) -> None:
+        self._ids.add(str(node["id"]))
+        self._nodes.append(node)
+        self._shown.append(node)
+
+    def _told(self, done: threads.Done) -> str:
+        told = done.told
+        if told is None:
+            return ""
+        return told.text or "" if told.blob is None else str(json.loads(self._kept.blob(told.blob.sha256)))
+
+    def _node(self, call: log.Call, fields: dict[str, Json]) -> dict[str, Json]:
+        given = {key: self._said(fields[key]) for key in sorted(fields, key=lambda key: key != "action")}
+        name = self._id(str(call.action), fields.get("target"))
+        node: dict[str, Json] = {"id": name, "type": call.node, **given}
+        if call.action in ("click", "press", "dialog") and call.effect != "effect":
+            node["effect"] = call.effect
+        return node
+
+    def _said(self, value: Json) -> Json:
+        """A value in the file: what looks like a reference is only text, and an address begins with the input that it came from."""
+        if isinstance(value, str):
+            for address, name in self._addresses.items():
+                if value == address or value.startswith((f"{address}/", f"{address}?", f"{address}#")):
+                    return f"{{{{ inputs.{name} }}}}{writing.literal(value[len(address) :])}"
+        if isinstance(value, dict):
+            return {key: self._said(each) for key, each in value.items()}
+        return writing.literal(value)
+
+    def _id(self, action: str, target: Any) -> str:
+        """A name that says what is done, and that no other node has."""
+        words = re.findall(r"[a-z0-9]+", _named(target).lower())
+        base = "_".join([action, *words])[:60].rstrip("_")
+        number, name = 1, base
+        while name in self._ids:
+            number += 1
+            name = f"{base}_{number}"
+        return name
+
+    def _reading(self, read: Any) -> None:
+        """A node that reads what the model read, where the element can be found again."""
+        if read["target"] is None:
+            return
+        name = self._id("read", read["target"])
+        query = "value" if read["field"] else "text"
+        self._read.setdefault(str(read["text"]), name)
+        self._add({"id": name, "type": "browser_query", "query": query, "target": self._said(read["target"])})
+
+    # The whole.
+
+    def group(self, agent: Agent, attempt: history.Attempt) -> dict[str, Json]:
+        """The group that stands for the agent."""
+        said = workflow.plain(agent)
+        rules: list[Json] = [*(said.get("success") or ()), *(said.get("verify") or ())]
+        if rules:
+            self._verified(rules)
+        if (asked := said.get("confirm")) is not None:
+            self._confirmed(asked, said.get("after_crash"))
+        used = self._used(attempt)
+        nodes = [each for each in self._shown if not _is_read(each) or each["id"] in used]
+        if not any(not isinstance(each, Comment) for each in nodes):
+            nodes.append({"id": self._id("nothing", None), "type": "transform", "expr": True})
+        group: dict[str, Json] = {"id": agent.id, "type": "group"}
+        group |= {field: said[field] for field in HANDED_ON if field in said}
+        group["nodes"] = nodes
+        if agent.output is not None and attempt.result is not None:
+            value = journal.value_of(attempt.result, self._kept)
+            if any(each not in self._read for each in _texts(value)):
+                nodes.append(
+                    Comment("What stands below as a value is what the model answered: nothing that it read gives it.")
+                )
+            group["value"] = self._valued(value)
+        return group
+
+    def _verified(self, rules: list[Json]) -> None:
+        """The rules stand at the last deed: then it is waited for what it leads to."""
+        last = next((each for each in reversed(self._nodes) if each["type"] == "browser_action"), None)
+        if last is not None and self._nodes[-1] is last:
+            last["verify"] = rules
+        else:
+            self._add({"id": self._id("reached", None), "type": "browser_action", "action": "wait", "verify": rules})
+
+    def _confirmed(self, confirm: Json, after_crash: Json) -> None:
+        """What tells whether the agent's work is done tells the same of its last deed that must not be done twice."""
+        for node in reversed(self._nodes):
+            parsed = registry.parse_node(copy.deepcopy(node))
+            if isinstance(parsed, Leaf) and parsed.effect_class == "effect":
+                node["confirm"] = confirm
+                if after_crash is not None:
+                    node["after_crash"] = after_crash
+                return
+
+    def _used(self, attempt: history.Attempt) -> set[str]:
+        """The readings that give a part of the value."""
+        if attempt.result is None:
+            return set()
+        return {self._read[each] for each in _texts(journal.value_of(attempt.result, self._kept)) if each in self._read}
+
+    def _valued(self, value: Json) -> Json:
+        """The value: what was read from the page is read again, the rest is what the model answered."""
+        if isinstance(value, str) and value in self._read:
+            return f"{{{{ {self._read[value]} }}}}"
+        if isinstance(value, int | float) and not isinstance(value, bool) and str(value) in self._read:
+            return f"{{{{ {self._read[str(value)]} | number }}}}"
+        if isinstance(value, dict):
+            return {key: self._valued(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self._valued(each) for each in value]
+        return writing.literal(value)
+
+
+def _is_read(node: Json) -> bool:
+    return isinstance(node, dict) and node["type"] == "browser_query"
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
+
+
+def _named(target: Any) -> str:
+    """What an element is called: its name, or else how it is found."""
+    if target is None:
+        return ""
+    name = target.get("name") or next((target[way] for way in WAYS if way in target), "")
+    within: Any = target.get("within") or {}
+    return f"{name} {within.get('has_text') or ''}"
