@@ -91,6 +91,8 @@ class RunEnded:
     question: dict[str, Json] | None = None
     files: list[dict[str, Json]] = dataclasses.field(default_factory=list[dict[str, Json]])
     """The files that the run's steps have kept: ``name``, ``path``, ``size``, ``sha256``, ``type``."""
+    flags: list[dict[str, Json]] = dataclasses.field(default_factory=list[dict[str, Json]])
+    """What a person should look at though its step went on: ``path``, ``code``, ``message``, ``evidence``."""
     costs: dict[str, Json] | None = None
     """What its steps had with models: ``requests``, tokens by kind, ``dollars`` (a text; null where a price is unknown); None where no model was asked."""
 

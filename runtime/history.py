@@ -440,6 +440,16 @@ class History:
         return list(kept.values())
 
     @property
+    def flags(self) -> list[dict[str, Json]]:
+        """What a person should look at though its step went on, with the ``path`` of the step; of each step that of its last attempt."""
+        lasts = {attempt.call.path: attempt for attempt in self._by_call.values() if attempt.result is not None}
+        return [
+            {"path": path, **flag}
+            for path, last in lasts.items()
+            for flag in (last.result.flags if last.result is not None else None) or ()
+        ]
+
+    @property
     def tolerated(self) -> int:
         """How many failures ``on_error: continue`` has passed over."""
         lasts = (attempts[-1] for attempts in self.attempts.values())

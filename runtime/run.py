@@ -139,12 +139,12 @@ class Run:
 
     def _ended(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
         """How the run ended, as it is told."""
-        pen, tolerated, files = self._journal, self._journal.history.tolerated, self._journal.history.files
-        costs = pen.history.ledger.totals()
+        pen, past = self._journal, self._journal.history
+        tolerated, files, flags, costs = past.tolerated, past.files, past.flags, past.ledger.totals()
         if failure is None:
             shown = pen.masker.json(output)
             return events.RunEnded(
-                self.id, "passed", 0, seconds, output=shown, tolerated=tolerated, files=files, costs=costs
+                self.id, "passed", 0, seconds, output=shown, tolerated=tolerated, files=files, flags=flags, costs=costs
             )
         error = pen.error(failure)
         question = as_question(failure, error) if isinstance(failure, Paused) else None
@@ -159,6 +159,7 @@ class Run:
             tolerated=tolerated,
             question=question,
             files=files,
+            flags=flags,
             costs=costs,
         )
 

@@ -214,16 +214,28 @@ def _already_over(
         tolerated = int(ending.data.get("tolerated") or 0)
         costs = past.ledger.totals()
         return events.RunEnded(
-            run_id, "passed", 0, 0.0, output=output, tolerated=tolerated, files=past.files, costs=costs
+            run_id,
+            "passed",
+            0,
+            0.0,
+            output=output,
+            tolerated=tolerated,
+            files=past.files,
+            flags=past.flags,
+            costs=costs,
         )
     question = runs.question_of(past, run_id)
     if ending is not None and ending.status == "paused" and question is not None:
         asked = run.as_question(question, question.as_json())
-        return events.RunEnded(run_id, "paused", 4, 0.0, path=question.path, question=asked, files=past.files)
+        return events.RunEnded(
+            run_id, "paused", 4, 0.0, path=question.path, question=asked, files=past.files, flags=past.flags
+        )
     if ending is not None and ending.status == "out-of-budget" and not _more_is_given(past, chosen):
         error, path = ending.data.get("error"), ending.data.get("path")
         costs = past.ledger.totals()
-        return events.RunEnded(run_id, "out-of-budget", 5, 0.0, error=error, path=path, files=past.files, costs=costs)
+        return events.RunEnded(
+            run_id, "out-of-budget", 5, 0.0, error=error, path=path, files=past.files, flags=past.flags, costs=costs
+        )
     return None
 
 

@@ -99,15 +99,27 @@ FAULTS = {
 }
 
 
+KINDS = {
+    "cognition": ASK,
+    "ai_extract": ASK.replace("type: cognition", "type: browser_query\n    query: ai_extract").replace(
+        '    input: {note: "I want my money back."}\n', ""
+    ),
+}
+"""The kinds of step that ask for one answer."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", FAULTS)
-async def test_each_fault_is_met_as_documented(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_fault_is_met_as_documented(
+    name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What may go right another time is tried again, everything else ends the step at once; the log has each try, with what had come of its answer."""
     fault = FAULTS[name]
     with responses.serve(fault.answers) as server:
         # A request that hangs is given up after a moment.
         rig = Rig(
             tmp_path,
-            ASK,
+            KINDS[kind],
             chosen=models.asked_at(server, monkeypatch, model_timeout=0.4 if "model-timeout" in fault.codes else 20),
         )
         ended = await rig.start()

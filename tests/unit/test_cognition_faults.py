@@ -69,8 +69,17 @@ CASES = [
 ]
 
 
+KINDS = {
+    "cognition": ASK,
+    "ai_extract": ASK.replace("type: cognition", "type: browser_query, query: ai_extract").replace("input: tea, ", ""),
+}
+"""The kinds of step that ask for one answer."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("fault", "settings"), CASES)
 async def test_each_fault_is_met_as_with_a_stream(
+    kind: str,
     fault: tuple[list[scripted.Scripted], list[str], bool],
     settings: dict[str, Any],
     tmp_path: Path,
@@ -81,7 +90,7 @@ async def test_each_fault_is_met_as_with_a_stream(
     hangs = codes == ["model-timeout"]
     with responses.serve(answers, strict=True) as server:
         chosen = models.asked_at(server, monkeypatch, model_timeout=0.5 if hangs else 30, **settings)
-        rig = Rig(tmp_path, ASK, chosen=chosen)
+        rig = Rig(tmp_path, KINDS[kind], chosen=chosen)
         ended = await rig.start()
         assert len(server.asked) == len(answers)
     errors = [each.error["code"] for each in rig.store.read(rig.id).entries if isinstance(each, log.ModelError)]
