@@ -104,5 +104,6 @@ def record(ended: events.RunEnded | None, run: str | None, state: State, code: i
         "tolerated": ended.tolerated if ended else 0,
         "costs": ended.costs if ended else None,
         "question": ended.question if ended else None,
+        "flags": list[Json](ended.flags) if ended else [],
         "files": list[Json](ended.files) if ended else [],
     }

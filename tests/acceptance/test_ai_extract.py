@@ -125,6 +125,8 @@ def test_a_price_that_is_not_on_the_list_is_flagged_where_people_look(reading: R
     assert (code, said["output"]) == (0, wrong)
     told = "the page does not say $.rows[0].price = 9.35"
     assert f"found: {told}" in talk
+    assert [(each["path"], each["code"]) for each in said["flags"]] == [("found", "value-unseen")]
+    assert reading.project.show()["flags"] == said["flags"]
     assert told in reading.project.runops("show", "last").stdout
     assert [each["code"] for each in reading.flags] == ["value-unseen"]
     code, said, talk = reading.run(prices, wrong, more="unseen: fail")
