@@ -235,7 +235,7 @@ class Turns:
     async def _do(self, asked: ToolCall, place: Place, state: threads.Done, refusal: RunOpsError | None) -> Done:
         begun = time.monotonic()
         if refusal is not None:
-            outcome = Outcome(_told_of(refusal), error=refusal.as_json())
+            outcome = Outcome(_refused(refusal.as_json()), error=refusal.as_json())
         else:
             outcome = await self._tools.take(asked, self._arguments(asked), place)
         if not outcome.written:
@@ -264,6 +264,8 @@ class Turns:
         if state.result is None:
             self._pen.result(state.call, "interrupted")
         assert state.result is not None
+        if state.call.node == NODE and state.result.error and state.result.error.get("code") in _OURS:
+            return _refused(state.result.error)
         if state.result.status != "interrupted":
             return self._tools.told(asked, state.result)
         return INTERRUPTED if state.call.effect == "effect" else None
@@ -328,12 +330,19 @@ _OVER = "tool-not-done"
 
 def _over() -> ModelError:
     return ModelError(
-        _OVER, "not done: an earlier call of the same answer ended the work", mend="ask for one call at a time"
+        "tool-not-done",
+        "not done: an earlier call of the same answer ended the work",
+        mend="ask for one call at a time",
     )
 
 
-def _told_of(error: RunOpsError) -> str:
-    return f"{error.message} ({error.code}). {error.mend}" if error.mend else f"{error.message} ({error.code})"
+_OURS = frozenset({"tool-unknown", "tool-arguments", "secret-refused", _OVER})
+"""Codes of what a turn refuses itself."""
+
+
+def _refused(error: dict[str, Json]) -> str:
+    """What the model is told of what it may not do, or cannot."""
+    return f"{error['message']} ({error['code']}). {error['mend']}"
 
 
 def _stuck(done: Done) -> ModelError:

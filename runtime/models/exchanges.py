@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, TypeVar
 import tenacity
 
 from nodes.errors import AuthorError, ModelError
-from runtime import journal, log
+from runtime import journal, log, secrets
 from runtime.crashes import CrashPoint, crash_point
-from runtime.models import budgets, choosing, estimates, supply
+from runtime.models import budgets, choosing, estimates, reading, supply
 from runtime.models.exchange import Answer, Request, ToolCall, Usage
 from runtime.models.failures import Failed
 
@@ -115,7 +115,7 @@ class Exchanges:
             return answer
         number = ledger.exchanges
         if self._models.player is not None:
-            answer = _told_apart(self._models.player.answer(number, self._path, request), request)
+            answer = told_apart(self._models.player.answer(number, self._path, request), request, self._pen.masker)
             self._write(answer, key, "cassette")
             return answer
         answer = await self._waited_for(ledger.waiting(earlier, key), key, number, request)
@@ -255,7 +255,7 @@ class Exchanges:
 
     def _take(self, came: Answer, key: str, number: int, request: Request) -> Answer:
         crash_point(CrashPoint.ANSWER_CAME)
-        answer = _told_apart(came, request)
+        answer = told_apart(came, request, self._pen.masker)
         if self._models.recorder is not None:
             self._models.recorder.take(number, self._path, request, answer)
         self._write(answer, key, "model", seconds=time.monotonic() - self._begun)
@@ -343,16 +343,19 @@ def texts_of(request: Request) -> list[str]:
     return texts
 
 
-def _told_apart(answer: Answer, request: Request) -> Answer:
-    """The answer with calls of which each has an id of its own in the thread: servers that number the calls of each answer from 1 there are, too."""
+def told_apart(answer: Answer, request: Request, masker: secrets.Masker) -> Answer:
+    """The answer with calls of which each has an id of its own in the thread: servers that number the calls of each answer from 1 there are, too.
+
+    No secret stands in an id or in a name; a name has only such characters as the API takes.
+    """
     taken = {each.id for each in request.items if isinstance(each, ToolCall)}
     calls: list[ToolCall] = []
     for call in answer.calls:
         number, name = len(taken) + 1, call.id
-        while name in taken:
+        while name in taken or masker.text(name) != name:
             name, number = f"call_{number}", number + 1
         taken.add(name)
-        calls.append(dataclasses.replace(call, id=name))
+        calls.append(ToolCall(name, reading.tool_name(masker.text(call.name)), call.arguments))
     return dataclasses.replace(answer, calls=tuple(calls))
 
 

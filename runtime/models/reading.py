@@ -158,8 +158,12 @@ def _call(item: Any) -> ToolCall:
     # Some servers send what the text stands for; some leave it out where the tool takes nothing.
     given: object = item.arguments
     arguments = given if isinstance(given, str) else json.dumps(given if given is not None else {}, ensure_ascii=False)
-    # A name that the model made up is sent back to it, and the API takes no others.
-    return ToolCall(item.call_id[:LONGEST_NAME], NO_NAME.sub("_", item.name)[:LONGEST_NAME], arguments)
+    return ToolCall(item.call_id, tool_name(item.name), arguments)
+
+
+def tool_name(text: str) -> str:
+    """The name of a tool, as it can be sent back: a model may make up any, and the API takes no others."""
+    return NO_NAME.sub("_", text)[:LONGEST_NAME]
 
 
 def _output(response: Any) -> list[Any]:

@@ -1,0 +1,340 @@
+"""A turn: one request, every call of its answer done in order, told and written down; and a conversation that goes on after a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodes.errors import ModelError
+from nodes.values import Json
+from runtime import history, journal, log, model, secrets, turn
+from runtime.models import exchanges
+from runtime.models.exchange import Answer, Message, Request, Tool, ToolCall, ToolOutput
+from runtime.testing import memory
+from runtime.testing.responses import rules
+
+SECRET = "tops3cret-word"
+
+
+def tool(name: str, **fields: Json) -> Tool:
+    """A tool that takes these fields, in the strict form."""
+    schema: dict[str, Json] = {
+        "type": "object",
+        "properties": fields,
+        "required": list[Json](fields),
+        "additionalProperties": False,
+    }
+    return Tool(name, f"The tool {name}.", schema)
+
+
+def seen(name: str, number: int) -> str:
+    """What is told of a tool that only looks."""
+    return f"{name}, call {number}: the page says {SECRET}"
+
+
+class Kit:
+    """Tools: ``look`` sees, ``click`` is a deed that writes itself and fails for ``broken``, ``finish`` ends."""
+
+    offered = (
+        tool("look", ref={"type": ["string", "null"]}),
+        tool("click", ref={"type": "string"}),
+        tool("finish", done={"type": "boolean"}),
+    )
+    final = frozenset({"finish"})
+
+    def __init__(self, pen: journal.Journal, deeds: list[str]) -> None:
+        self.pen, self.deeds = pen, deeds
+        self.taken: list[tuple[str, dict[str, Json]]] = []
+
+    async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        """Do it, as a step of the engine would."""
+        self.taken.append((asked.name, arguments))
+        if asked.name != "click":
+            return turn.Outcome(seen(asked.name, place.number), {"n": place.number})
+        call = log.Call(
+            thread=place.thread, path=place.path, node="browser_action", action="click", asked=asked.id,
+            attempt=1, effect="effect", args=arguments, fingerprint="f",
+        )  # fmt: skip
+        call = self.pen.call(call, barrier=True)
+        if arguments["ref"] == "broken":
+            error = ModelError("broken", "it is broken").as_json()
+            self.pen.result(call, "error", error=error)
+            return turn.Outcome("it is broken", error=error, written=True)
+        self.deeds.append(str(arguments["ref"]))
+        self.pen.result(call, "ok", value="clicked")
+        return turn.Outcome(self.told(asked, self.pen.history.attempt_of(call).result), written=True)
+
+    def told(self, asked: ToolCall, result: log.Result | None) -> str:
+        """What is said of a deed that its result tells of."""
+        assert result is not None
+        if asked.name != "click":
+            return seen(asked.name, result.value["n"])
+        return "it is broken" if result.error else f"{asked.name}: {result.status}"
+
+
+class Talk:
+    """The exchanges of a thread, without a server: the script answers, and every request is held against the rules of the API."""
+
+    def __init__(self, pen: journal.Journal, call: log.Call, script: Sequence[Answer], requests: list[Request]) -> None:
+        self.pen, self.call, self.script, self.requests = pen, call, script, requests
+
+    def model(self) -> str:
+        """Always the same."""
+        return "m"
+
+    def say(self, text: str) -> None:
+        """As ``Exchanges`` does."""
+        self.pen.said(log.User(thread=self._thread), text, self.call.path)
+
+    @property
+    def _thread(self) -> str:
+        return log.model_thread(self.call.again or self.call.call)
+
+    async def exchange(self, request: Request) -> Answer:
+        """The script's next answer; written down, and the request kept."""
+        demand_protocol(request)
+        assert SECRET not in str(request.items)
+        self.requests.append(request)
+        said = len([each for each in self.pen.history.thread(self._thread).said if not isinstance(each, log.User)])
+        answer = self.script[said] if said < len(self.script) else calling("finish", "z", done=True)
+        answer = exchanges.told_apart(answer, request, self.pen.masker)
+        entry = log.Assistant(thread=self._thread, key=request.key, source="model", model="m")
+        self.pen.said(entry, answer.text, self.call.path, answer.calls)
+        self.pen.barrier()
+        return answer
+
+
+def demand_protocol(request: Request) -> None:
+    """Raises where the API would refuse the thread."""
+    items = rules.items_of([model._item(each) for each in request.items])
+    rules.check_thread(items, set())
+    assert not model._is_models(request.items[-1])
+
+
+def calling(name: str, id_: str = "a", /, **arguments: Json) -> Answer:
+    """An answer that calls one tool."""
+    return Answer("", None, "m", calls=(ToolCall(id_, name, json.dumps(arguments)),))
+
+
+def calls(*asked: Answer, said: str = "") -> Answer:
+    """One answer that asks for all of it."""
+    every = [call for each in asked for call in each.calls]
+    return Answer(said, None, "m", calls=tuple(dataclasses.replace(each, id=f"c{n}") for n, each in enumerate(every)))
+
+
+@dataclasses.dataclass
+class Life:
+    """One process of an agent's step, over a log."""
+
+    script: Sequence[Answer]
+    entries: Sequence[log.AnyEntry] = ()
+    """What the log holds of earlier processes."""
+    requests: list[Request] = dataclasses.field(default_factory=list[Request])
+    deeds: list[str] = dataclasses.field(default_factory=list[str])
+    error: str = ""
+    kit: Kit | None = None
+
+    async def live(self) -> None:
+        """Begin, or go on, until the work is done or given up; ``entries`` are then the whole log."""
+        with tempfile.TemporaryDirectory() as folder:
+            kept = memory.MemoryStore(Path(folder))
+            conversation = kept.create("r")
+            before = [conversation.append(each) for each in self.entries]
+            pen = journal.Journal(conversation, history.History(before), secrets.Masker({"S": SECRET}), kept)
+            first = next((each for each in before if isinstance(each, log.Call)), None)
+            call = log.Call(path="do", node="agent", attempt=2 if first else 1, effect="effect", fingerprint="f")
+            call = pen.call(call.model_copy(update={"again": first.call if first else None}), barrier=True)
+            self.kit = Kit(pen, self.deeds)
+            talk = cast(Any, Talk(pen, call, self.script, self.requests))
+            turns = turn.Turns(talk, self.kit, pen, call, instructions="Work.", max_output=500)
+            try:
+                await self._work(turns)
+            except ModelError as error:
+                self.error = error.code
+            self.entries = kept.read("r").entries
+
+    async def _work(self, turns: turn.Turns) -> None:
+        assert self.kit is not None
+        if not turns.begun:
+            turns.say("Reach the goal.")
+        while True:
+            latest = await turns.turn()
+            if latest.final(self.kit) is not None:
+                return
+            if not latest.answer.calls:
+                turns.say("Call a tool.")
+
+
+def lived(*script: Answer, entries: Sequence[log.AnyEntry] = ()) -> Life:
+    """The life with this model, to its end."""
+    life = Life(script, entries)
+    asyncio.run(life.live())
+    return life
+
+
+def outputs(request: Request) -> list[str]:
+    """What the model was told of its calls, in order."""
+    return [each.text for each in request.items if isinstance(each, ToolOutput)]
+
+
+ARGUMENTS = st.sampled_from(
+    [
+        '{"ref": "e1"}',
+        '{"ref": "e2"}',
+        '{"ref": "broken"}',
+        '{"done": true}',
+        '{"done": 1}',
+        "{}",
+        "",
+        "[1]",
+        "{no",
+        "null",
+        json.dumps({"ref": SECRET}),
+        "NaN",
+        '{"ref": "\\ud800"}',
+        '{"ref": "tops3cret\\u002dword"}',
+        "[" * 2000,
+    ]
+)
+NAMES = ["look", "click", "click", "finish", "nope", f"no {SECRET}"]
+ANSWERS = st.builds(
+    lambda text, asked: Answer(text, None, "m", calls=tuple(asked)),
+    st.sampled_from(["", "I think.", SECRET]),
+    st.lists(
+        st.builds(ToolCall, st.sampled_from([*"abcz", SECRET]), st.sampled_from(NAMES), ARGUMENTS),
+        max_size=3,
+    ),
+)
+SCRIPTS = st.lists(ANSWERS, max_size=5)
+
+
+@settings(max_examples=60)
+@given(SCRIPTS)
+def test_every_call_is_answered_once_and_every_request_keeps_the_protocol(script: list[Answer]) -> None:
+    """Whatever a model asks for, each call has one entry, one result and one thing told, in order; the API takes every request, and none holds a secret."""
+    life = lived(*script)
+    asked = [each.id for entry in life.entries if isinstance(entry, log.Assistant) for each in entry.calls or ()]
+    begun = {entry.call: entry.asked for entry in life.entries if isinstance(entry, log.Call) and entry.asked}
+    ended = [begun[entry.call] for entry in life.entries if isinstance(entry, log.Result) and entry.call in begun]
+    told = [entry.asked for entry in life.entries if isinstance(entry, log.Told)]
+    assert [*begun.values()] == ended == told == asked
+    assert len(set(asked)) == len(asked)
+    assert SECRET not in str(life.entries)
+    assert life.error in ("", "agent-stuck")
+
+
+@settings(max_examples=60)
+@given(SCRIPTS, st.data())
+def test_a_conversation_goes_on_wherever_its_process_died(script: list[Answer], data: st.DataObject) -> None:
+    """Cut after any entry, it asks what the first process would have asked, pays no answer again, and does no deed again that has its result."""
+    whole = lived(*script)
+    there = whole.entries[: data.draw(st.integers(1, len(whole.entries)))]
+    again = lived(*script, entries=there)
+    answered = sum(isinstance(each, log.Assistant) for each in there)
+    over = {each.call for each in there if isinstance(each, log.Result)}
+    deeds = [each for each in there if isinstance(each, log.Call) and each.node == "browser_action"]
+    done = [each.args["ref"] for each in deeds if each.call in over and each.args["ref"] != "broken"]
+    if all(each.call in over for each in deeds):
+        assert [each.key for each in again.requests] == [each.key for each in whole.requests[answered:]]
+        assert done + again.deeds == whole.deeds
+        assert again.error == whole.error
+    else:
+        # Nobody knows what became of the last one: it is not done again, and the model is told so.
+        assert turn.INTERRUPTED in [each.text for each in again.entries if isinstance(each, log.Told)]
+        missing = int(deeds[-1].args["ref"] != "broken")
+        assert done + again.deeds == [*whole.deeds[: len(done)], *whole.deeds[len(done) + missing :]]
+
+
+def test_a_model_is_told_what_it_did_wrong() -> None:
+    """An unknown tool, arguments that are no object or do not fit, and a secret are told in words that say what is wrong; no tool sees them."""
+    life = lived(
+        calling("fly", "a"),
+        calling("click", "b", ref=3),
+        Answer("", None, "m", calls=(ToolCall("c", "click", "{no"),)),
+        calling("click", "d", ref=SECRET),
+        Answer("", None, "m", calls=(ToolCall("e", "click", '{"ref": "tops3cret\\u002dword"}'),)),
+        calling("click", "f", ref="e1", why="because"),
+    )
+    unknown, unfit, broken, secret, escaped, more = outputs(life.requests[-1])
+    assert "no tool `fly`" in unknown
+    assert "look, click, finish" in unknown
+    assert "ref: 3 is not of type 'string'" in unfit
+    assert "no JSON object" in broken
+    assert "secret-refused" in secret
+    assert "secret-refused" in escaped
+    assert "'why' was unexpected" in more
+    assert life.deeds == []
+    assert [each.error["code"] for each in life.entries if isinstance(each, log.Result) and each.error] == [
+        "tool-unknown", "tool-arguments", "tool-arguments", "secret-refused", "secret-refused", "tool-arguments",
+    ]  # fmt: skip
+
+
+def test_what_may_be_null_may_be_left_out() -> None:
+    """Models of lesser servers leave out what they have nothing to say for: the tool is given null."""
+    life = lived(Answer("", None, "m", calls=(ToolCall("a", "look", ""),)))
+    assert life.kit is not None
+    assert life.kit.taken[0] == ("look", {"ref": None})
+
+
+def test_calls_behind_the_end_are_not_done() -> None:
+    """The calls of an answer are done in order, also behind one that failed, and none behind the one that ends the work."""
+    life = lived(
+        calls(calling("click", ref="broken"), calling("click", ref="e1"), calling("finish", done=True), calling("click", ref="e2"))
+    )  # fmt: skip
+    assert life.deeds == ["e1"]
+    told = [each.text for each in life.entries if isinstance(each, log.Told)]
+    assert [told[0], told[1]] == ["it is broken", "click: ok"]
+    assert "not done" in str(told[3])
+    assert len(life.requests) == 1
+
+
+def test_the_same_failing_call_ends_the_work() -> None:
+    """Three times the same call with the same failure ends it, with others in between, and nothing behind the third is done."""
+    fails = calling("click", ref="broken")
+    life = lived(fails, calling("look"), fails, calls(fails, calling("click", ref="e1")))
+    assert life.error == "agent-stuck"
+    assert life.deeds == []
+    assert len(life.requests) == 4
+
+
+def test_a_call_that_goes_right_is_counted_anew() -> None:
+    """A call that fails, goes right and fails is not the same failing call."""
+    pen_fails = {"left": [True, True, False, True, True]}
+
+    class Moody(Kit):
+        async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+            if asked.name == "look" and pen_fails["left"].pop(0):
+                return turn.Outcome("no", error={"code": "no", "message": "no"})
+            return await super().take(asked, arguments, place)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(globals(), "Kit", Moody)
+        life = lived(*[calling("look")] * 5)
+    assert life.error == ""
+    assert len(life.requests) == 6
+
+
+def test_what_a_tool_says_is_masked_before_it_is_told() -> None:
+    """A secret in what a tool says reaches neither the log nor the model, and both have the same text."""
+    life = lived(calling("look"))
+    [told] = [each.text for each in life.entries if isinstance(each, log.Told)][:1]
+    assert outputs(life.requests[-1]) == [told]
+    assert SECRET not in str(told)
+    assert secrets.MASK in str(told)
+
+
+def test_a_model_that_only_talks_is_heard() -> None:
+    """An answer without calls is part of the thread, also an empty one, and what it is told then comes behind it."""
+    life = lived(Answer("", None, "m"), Answer("Hm.", None, "m"))
+    assert [each.text for each in life.requests[-1].items if isinstance(each, Message)] == [
+        "Reach the goal.", "(nothing)", "Call a tool.", "Hm.", "Call a tool.",
+    ]  # fmt: skip
