@@ -1,4 +1,4 @@
-"""Refuses a requirements.lock that is not a plain list of pinned, hashed requirements.
+"""Refuses a lock (requirements.lock, tests/miniwob.lock) that is not a plain list of pinned, hashed requirements.
 
 A lock that names an index, a host or a path works on one machine only, and says something about that machine. So the
 check is a grammar and not a list of what is bad: a line that is not `name==version --hash=sha256:...` is refused,
@@ -40,8 +40,8 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
         yield first, " ".join(parts).strip()
 
 
-def check(lock: str, project: str) -> list[str]:
-    """Give what is wrong with the text of a lock, seen beside the text of its pyproject.toml."""
+def check(lock: str, project: str | None = None) -> list[str]:
+    """Give what is wrong with the text of a lock, seen beside the text of its pyproject.toml where it has one."""
     problems: list[str] = []
     pinned: dict[str, list[str]] = {}
     for number, line in logical_lines(lock):
@@ -52,6 +52,8 @@ def check(lock: str, project: str) -> list[str]:
             shown = line if len(line) <= 60 else line[:60] + " …"
             problems.append(f"{number}: not `name==version` with sha256 hashes: {shown}")
 
+    if project is None:
+        return problems
     table = tomllib.loads(project)["project"]
     for text in [*table["dependencies"], *table["optional-dependencies"]["dev"]]:
         wanted = Requirement(text)
@@ -74,7 +76,10 @@ def main() -> int:
         print(f"requirements.lock: {problem}", file=sys.stderr)
     if problems:
         print("  make it again:  make lock", file=sys.stderr)
-    return 1 if problems else 0
+    pages = check((root / "tests" / "miniwob.lock").read_text())
+    for problem in pages:
+        print(f"tests/miniwob.lock: {problem}", file=sys.stderr)
+    return 1 if problems or pages else 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Makes .venv: the packages that requirements.lock names, and RunOps itself in
-# editable form. Ends at once when .venv already stands for the present lock,
-# project file and place of the checkout.
+# Makes .venv: the packages that requirements.lock names, pages that tests look
+# at (tests/miniwob.lock), and RunOps itself in editable form. Ends at once when
+# .venv already stands for the present locks, project file and place of the
+# checkout.
 #
 # PYTHON names the interpreter; without it the first fit one on PATH is taken.
 set -eu
@@ -18,7 +19,7 @@ place() {
 
 state() {
     place
-    cksum requirements.lock pyproject.toml
+    cksum requirements.lock tests/miniwob.lock pyproject.toml
 }
 
 usable() {
@@ -74,6 +75,8 @@ rm -f "$stamp"
 
 echo "setup: installing the packages of requirements.lock" >&2
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+# Only the pages in it are used: what it would drive them with is not needed.
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r tests/miniwob.lock
 # Without isolation and dependencies nothing outside the lock is fetched.
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 state >"$stamp"

@@ -2,48 +2,115 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from runtime.observing.folding import bounded
-from runtime.observing.lines import NAME_MOST, TEXT_MOST, line_of, quoted
-from runtime.observing.tree import FIELDS, URGENT, Node, inner
+from runtime.observing.lines import NAME_MOST, TEXT_MOST, line_of, quoted, row_text
+from runtime.observing.tree import FIELDS, ROWS, URGENT, Node, inner
 
-_LEAST_COMMON = 0.3
-"""Share of the earlier refs that a document keeps; one that keeps fewer is a new one."""
+_ROW_MOST = 60
+_REF = re.compile(r" \[ref=\w+\]")
 
 
 def changes(before: Node, after: Node, budget: int) -> str:
-    """What changed, the most telling first, in at most ``budget`` characters; the empty text where nothing did."""
-    old, new = _lines(before), _lines(after)
-    gone, came = old - new, new - old
-    by_ref = {ref: node for ref, node in _refs(before).items() if ref in _refs(after)}
+    """What changed, the most telling first, in at most ``budget`` characters; the empty text where nothing did.
+
+    An element is the same one by its ref, else by what its line says: a document that is loaded again has other refs, and that is no change.
+    """
+    old, new = _Told(before), _Told(after)
     told: list[tuple[int, str]] = []
-    replaced: Counter[str] = Counter()
-    for ref, now in _refs(after).items():
-        earlier = by_ref.get(ref)
-        if earlier is None or line_of(earlier) == line_of(now):
+    for ref, now in new.refs.items():
+        earlier = old.refs.get(ref)
+        if earlier is None:
             continue
-        told.append((1 if now.error else 2, f"changed: {line_of(now)} (was: {_was(earlier, now)})"))
-        replaced[line_of(earlier)] += 1
-        replaced[line_of(now)] += 1
-    for sign, lines in (("new", came), ("gone", gone)):
-        for line, number in (lines - replaced).items():
-            rank = _rank(line, sign)
-            told.append((rank, f"{sign}: {line}" + (f" ({number} times)" if number > 1 else "")))
+        was, is_now = line_of(earlier), line_of(now)
+        if was != is_now:
+            told.append((1 if now.error else 3, f"changed: {is_now} (was: {_was(earlier, now)})"))
+            old.counts[_REF.sub("", was)] -= 1
+            new.counts[_REF.sub("", is_now)] -= 1
+    told += [(4, f"new: {each}") for each in new.take_rows(old)] + [(5, f"gone: {each}") for each in old.take_rows(new)]
+    for sign, lines, whole in (
+        ("new", new.counts - old.counts, new.lines),
+        ("gone", old.counts - new.counts, old.lines),
+    ):
+        for key, number in lines.items():
+            times = f" ({number} times)" if number > 1 else ""
+            told.append((_rank(whole[key], sign), f"{sign}: {whole[key]}{times}"))
     told.sort(key=lambda each: each[0])
     return bounded([line for _rank, line in told], budget, "… {} more changes: look()") if told else ""
+
+
+class _Told:
+    """What can be compared of a page: what one acts on, headings, what is called out, texts."""
+
+    def __init__(self, root: Node) -> None:
+        self.refs: dict[str, Node] = {}
+        self.counts: Counter[str] = Counter()
+        """How often each line is there, refs aside."""
+        self.lines: dict[str, str] = {}
+        """The last such line, with its ref and row."""
+        self.rows: list[tuple[str, Node]] = []
+        """The rows, with what a person reads in them."""
+        for node in root.walk():
+            if node.role in ROWS and not node.acting and node.children:
+                self.rows.append((row_text(node), node))
+            if node.acting and node.ref is not None:
+                self.refs[node.ref] = node
+            if line := _line(node):
+                key = _REF.sub("", line)
+                self.counts[key] += 1
+                row = "" if node.acting else _row(node)
+                self.lines[key] = f"{line} in {row}" if row else line
+
+    def take_rows(self, other: _Told) -> list[str]:
+        """The rows that the other page has not, one a line; what is in them is told with them, and not once more."""
+        there = {text for text, _row in other.rows}
+        taken: list[str] = []
+        for text, row in self.rows:
+            if text in there:
+                continue
+            within = list(row.walk())
+            if any(each.ref in other.refs for each in within):
+                # The same row, in which something changed.
+                continue
+            taken.append(f"{row.role} {quoted(text, NAME_MOST)}")
+            for node in within:
+                if line := _line(node):
+                    self.counts[_REF.sub("", line)] -= 1
+        return taken
+
+
+def _line(node: Node) -> str:
+    if node.role in URGENT:
+        return f"{node.role} {quoted(inner(node, TEXT_MOST), TEXT_MOST)}"
+    if node.acting or node.role == "heading":
+        return line_of(node)
+    said = node.text or ("" if node.children else node.name)
+    if not said or node.role == "option" or any(each.acting and said in each.name for each in node.above()):
+        return ""
+    return quoted(said, TEXT_MOST)
+
+
+def _row(node: Node) -> str:
+    for above in node.above():
+        if above.role in ROWS:
+            return f"row {quoted(row_text(above), _ROW_MOST)}"
+    return ""
 
 
 def _rank(line: str, sign: str) -> int:
     role = line.split(" ", 1)[0]
     if role in URGENT:
         return 0
-    if role == "heading":
+    if " error: " in line or "(invalid)" in line:
         return 1
+    if role == "heading":
+        return 2
     acting = "[ref=" in line
     if sign == "new":
-        return 3 if acting else 4
-    return 6 if acting else 5
+        return 4 if acting else 5
+    return 7 if acting else 6
 
 
 def _was(earlier: Node, now: Node) -> str:
@@ -53,23 +120,6 @@ def _was(earlier: Node, now: Node) -> str:
         return ", ".join(earlier.states) or f"not {', '.join(now.states)}"
     if earlier.name != now.name:
         return quoted(earlier.name, NAME_MOST)
+    if earlier.error != now.error:
+        return f"error: {quoted(earlier.error, NAME_MOST)}" if earlier.error else "without error"
     return line_of(earlier)
-
-
-def _refs(root: Node) -> dict[str, Node]:
-    return {each.ref: each for each in root.walk() if each.acting and each.ref is not None}
-
-
-def _lines(root: Node) -> Counter[str]:
-    """What can be compared: what one acts on, headings, alerts, texts."""
-    found: Counter[str] = Counter()
-    for node in root.walk():
-        if node.role in URGENT:
-            found[f"{node.role} {quoted(inner(node, TEXT_MOST), TEXT_MOST)}"] += 1
-        elif node.acting or node.role == "heading":
-            found[line_of(node)] += 1
-        elif node.role == "option":
-            continue
-        elif node.text and not any(each.acting and each.name == node.text for each in node.above()):
-            found[quoted(node.text, TEXT_MOST)] += 1
-    return found

@@ -57,6 +57,8 @@ def name_of(node: Node) -> str:
     """What the node is called: its name, else for what one acts on the text that stands in it, else its placeholder."""
     if node.name:
         return node.name
+    if node.role == "heading":
+        return folded(inner(node, TEXT_MOST))
     if node.acting and node.role not in FIELDS:
         return folded(node.text if node.text and not node.children else inner(node, TEXT_MOST))
     return node.placeholder
