@@ -132,6 +132,11 @@ class Leaf(Node):
         return self.timeout or self.usual_seconds or (LEAF_SECONDS if self.asks is None else MODEL_SECONDS)
 
     @property
+    def page_seconds(self) -> float:
+        """How long the page may be waited for, of the attempt's time: a step that asks a model for one answer looks first, and the rest is the model's."""
+        return min(self.seconds, LEAF_SECONDS) if self.asks == "cognition" and self.timeout is None else self.seconds
+
+    @property
     def postconditions(self) -> list[Rule]:
         """What holds once the deed has happened: looked at right before it too, so that after a crash it can say that it did."""
         return self.verify

@@ -262,6 +262,9 @@ class Step:
     async def verify(self) -> None:
         """Wait until the rules hold."""
         self._verified = self._verifying = True
+        if self._node.asks == "cognition" and self._engine.browser is not None:
+            # What the model took is not the page's time.
+            self._engine.browser.bound(min(self._node.page_seconds, self.left))
         for rule in self._resolve().verify:
             if rule.kind == "expr":
                 judge.demand_expr(rule)
@@ -327,7 +330,7 @@ class Step:
         resolved = self._resolve()
         if node.touches_page or any(rule.kind != "expr" for rule in node.verify):
             browser = await engine.need_browser(self._path)
-            browser.bound(node.seconds)
+            browser.bound(node.page_seconds)
             self._frame.program.confine(browser)
             self._fresh, self._page = page is not None, page or browser.tabs.get(node.works_in)
             if not node.despite_dialog:

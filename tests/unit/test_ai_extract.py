@@ -15,6 +15,7 @@ from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.testing import responses, scripted
 from tests import models
+from tests.fakes import FakeBrowser
 from tests.rig import Rig
 
 READ = """
@@ -304,6 +305,20 @@ async def test_a_page_of_which_the_model_saw_only_a_part_is_flagged(asked: Asked
     assert flag["code"] == "page-folded"
     assert "items" in flag["message"]
     assert "max_chars" in flag["message"]
+
+
+@pytest.mark.parametrize(("more", "seconds"), [("", 10), ("timeout: 60", 60)])
+async def test_a_page_is_waited_for_no_longer_than_by_other_steps(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch, more: str, seconds: float
+) -> None:
+    """The long time of such a step is the model's, unless the author gives it; the page has its time again for `verify`."""
+    bounds: list[float] = []
+    monkeypatch.setattr(FakeBrowser, "bound", lambda _browser, each: bounds.append(each))
+    text = with_fields(f"verify: [{{text: paid}}]{chr(10)}    {more}".rstrip())
+    await asked.run(BILL, text=text)
+    assert bounds[0] == seconds
+    assert len(bounds) == 2
+    assert bounds[1] <= seconds
 
 
 async def test_an_element_is_read_in_place_of_the_page(asked: Asked) -> None:
