@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import textwrap
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from runtime import answers, briefs, settings
 from runtime.language import workflow
+from runtime.models.exchange import Message, Request
 from runtime.testing import responses, scripted
 from tests import models
 from tests.fakes import FakePage
@@ -215,7 +217,7 @@ async def test_of_the_budget_a_coarse_share_is_told(tmp_path: Path, monkeypatch:
 async def test_a_recorded_answer_is_found_whatever_the_brief_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A brief is no part of what is recorded, nor of what a request is known by: a cassette answers where only the brief differs."""
+    """A brief is no part of what is recorded, and a cassette answers where only the brief differs."""
     monkeypatch.chdir(tmp_path)
     text = flow(ask("first", "tea"))
     with responses.serve([scripted.text(WISH)], strict=True) as server:
@@ -227,6 +229,13 @@ async def test_a_recorded_answer_is_found_whatever_the_brief_says(
     assert "RUN_DIRECTIVE" not in cassette
     replayed = Rig(tmp_path / "again", text.replace("Sorts", "Orders"), chosen=settings.load(model_calls="replay"))
     assert (await replayed.start()).status == "passed"
+
+
+def test_a_request_is_known_by_what_it_asks() -> None:
+    """A brief is no part of the key by which the log knows a request; so an answer before a crash answers the resumed request."""
+    request = Request("m", "Say it.", (Message("user", "tea"),), None, 100, brief="start")
+    assert request.key == dataclasses.replace(request, brief="resume").key
+    assert request.key != dataclasses.replace(request, instructions="Say more.").key
 
 
 SEEDED = """\
