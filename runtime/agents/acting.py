@@ -32,7 +32,7 @@ from nodes.ports import Task
 from nodes.values import Json
 from runtime import attempt, events, frames, judge, log, turn
 from runtime.agents import pages, refusals, targets, telling, tools
-from runtime.browser import refs
+from runtime.browser import origins, refs
 from runtime.models.exchange import Tool, ToolCall
 
 if TYPE_CHECKING:
@@ -165,7 +165,11 @@ class Acting:
     async def _find(self, wanted: dict[str, Json]) -> turn.Outcome:
         role, name, row, text = (wanted[each] or None for each in ("role", "name", "row", "text"))
         if not (role or name or row or text):
-            return self._refused(ModelError("tool-arguments", "give at least one of role, name, row and text"))
+            return self._refused(
+                ModelError(
+                    "tool-arguments", "give at least one of role, name, row and text", mend="call it again, mended"
+                )
+            )
         view = await self._view()
         return self._told("", view.find(role, name, row, text, LOOK))
 
@@ -273,6 +277,7 @@ class Acting:
                     fields["target"] = (await self._target(arguments["ref"]))[0]
                 return fields
             case "goto":
+                self._refuse_no_site(arguments["url"])
                 return {"action": "goto", "url": arguments["url"]}
             case "dialog":
                 if self._page.dialog is None:
@@ -283,6 +288,20 @@ class Acting:
                 return {"action": "dialog", "answer": "accept", **typed}
             case _:
                 return {"action": "switch_tab", "tab": arguments["name"]}
+
+    def _refuse_no_site(self, url: str) -> None:
+        """An author may open `data:`, `about:` and `javascript:`; what a page talks a model into is kept to addresses of sites."""
+        if origins.origin(url) is not None:
+            return
+        header = self._engine.history.header
+        allowed = self._place.frame.program.origins or (header.origins if header is not None else [])
+        scheme = f"{url.partition(':')[0]}:"[:40]
+        raise OriginRefused(
+            "origin-refused",
+            f"an agent opens addresses of web sites only, and not {scheme}",
+            mend="give the whole address, with https:// or http://",
+            evidence={"origin": scheme, "allowed": list[Json](allowed), "kind": "main frame"},
+        )
 
     async def _target(self, ref: str) -> tuple[targets.Target, refs.Facts]:
         element = await self._element(ref)

@@ -82,7 +82,7 @@ def _items(items: Sequence[Any], indent: str) -> Iterator[str]:
             lines = [line for name, each in item.items() for line in _entry(name, each, f"{indent}  ")]
             yield f"{indent}- {lines[0][len(indent) + 2 :]}"
             yield from lines[1:]
-        else:
+        elif isinstance(item, list):
             yield f"{indent}-"
             yield from _items(item, f"{indent}  ")
 

@@ -1,0 +1,76 @@
+"""Models for tests of agents: they do as they are told, whoever tells them; and projects that ask them."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.testing import responses, scripted
+from tests.command import Project
+
+
+@dataclasses.dataclass(frozen=True)
+class Ref:
+    """Stands for the ref of the element that was last shown with this name."""
+
+    name: str
+
+
+def ref_in(texts: Sequence[str], name: str) -> str:
+    """The ref of the element of that name that was last shown."""
+    for text in reversed(texts):
+        found = re.findall(rf'"{re.escape(name)}"[^\n]*?\[ref=(\w+)\]', text)
+        if found:
+            return found[-1]
+    raise AssertionError(f"no element {name!r} was shown")
+
+
+class Obedient:
+    """Asks for these tools one after the other, and then finishes. ``told`` has what it was told of each."""
+
+    def __init__(self, *calls: tuple[str, dict[str, Any]], output: Any = None, done: bool = True) -> None:
+        """In the arguments a ``Ref`` stands for what the model has to look up."""
+        self._calls = list(calls)
+        self._end: dict[str, Any] = {"done": done, "note": "as I was told"}
+        if output is not None:
+            self._end["output"] = output
+        self.told: list[str] = []
+
+    def __call__(self, asked: scripted.Asked) -> scripted.Scripted:
+        """The next answer."""
+        outputs = list(asked.outputs.values())
+        self.told = outputs
+        if len(outputs) >= len(self._calls):
+            return scripted.call("finish", self._end)
+        name, arguments = self._calls[len(outputs)]
+        filled = {
+            key: ref_in(outputs, value.name) if isinstance(value, Ref) else value for key, value in arguments.items()
+        }
+        return scripted.call(name, filled)
+
+
+LOOK = ("look", {"ref": None})
+"""A look at the whole page."""
+
+
+def click(name: str) -> tuple[str, dict[str, Any]]:
+    """A click on what is called so."""
+    return "click", {"ref": Ref(name)}
+
+
+def fill(name: str, text: str) -> tuple[str, dict[str, Any]]:
+    """A text put into the field that is called so."""
+    return "fill", {"ref": Ref(name), "text": text}
+
+
+def ask_at(project: Project, server: responses.Server, **settings: str) -> None:
+    """Have the project ask the fake server."""
+    project.environment |= {
+        "RUNOPS_MODEL": "test-model",
+        "RUNOPS_MODEL_BASE_URL": server.url,
+        "RUNOPS_MODEL_KEY": server.key,
+        "RUNOPS_MODEL_PROFILE": "openai",
+        **settings,
+    }
