@@ -59,9 +59,12 @@ def _form(schema: Json, refs: bool) -> Json:
             raise NoRefs
         return schema
     said: dict[str, Json] = schema
+    if "const" in said:
+        # What is fixed is the author's own word, and tells the forms of a choice apart.
+        return said
     if _is_single(said):
         return _single(said, refs)
-    if refs and not (said.keys() <= WORDS or all(each in WORDS or each.startswith("x-") for each in said)):
+    if refs and not all(each in WORDS or each.startswith("x-") for each in said):
         raise NoRefs
     found = dict(said)
     for key in said.keys() & {*INSIDE, *BELOW, *LISTED}:
@@ -85,12 +88,10 @@ def _is_single(schema: dict[str, Json]) -> bool:
 
 
 def _single(schema: dict[str, Json], refs: bool) -> dict[str, Json]:
-    if "const" in schema or not all(each in OF_SINGLE or each.startswith("x-") for each in schema):
-        # What is fixed is the author's own word, and tells the forms of a choice apart.
-        if refs and "const" not in schema:
-            raise NoRefs
-        return schema
-    inner = strictly.nullable(schema if "type" in schema else {**schema, "type": _types_of(schema["enum"])})
+    if all(each in OF_SINGLE or each.startswith("x-") for each in schema):
+        inner = strictly.nullable(schema if "type" in schema else {**schema, "type": _types_of(schema["enum"])})
+    else:
+        inner: dict[str, Json] = {"anyOf": [schema, {"type": "null"}]}
     if not refs:
         return inner
     found: dict[str, Json] = {
@@ -107,6 +108,8 @@ def _says_values(schema: dict[str, Json]) -> bool:
     if "$ref" in schema or "anyOf" in schema:
         return True
     types = _types(schema)
+    if any(each in SINGLE for each in types if each != "null"):
+        return False
     if "object" in types and not schema.get("properties"):
         return False
     if "array" in types and "items" not in schema:

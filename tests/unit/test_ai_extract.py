@@ -268,6 +268,23 @@ async def test_a_map_of_the_authors_with_fields_called_value_and_ref_is_kept(ask
     }
 
 
+@pytest.mark.parametrize("refs", [False, True])
+async def test_each_value_of_a_schema_may_be_null(asked: Asked, refs: bool) -> None:
+    """Also one of which more is said than its kind; only what is fixed stays as the author wrote it."""
+    schema = (
+        "{json_schema: {type: object, required: [kind, a, b], additionalProperties: false, properties: {kind: {const: bill},"
+        " a: {type: string, not: {const: x}}, b: {enum: [1, 2]}}}}"
+    )
+
+    def value(each: Json) -> Json:
+        return {"value": each, "ref": None} if refs else each
+
+    answer = {"kind": "bill", "a": value(None), "b": value(None)}
+    ended = await asked.run(answer, text=with_fields(f"refs: {str(refs).lower()}", schema))
+    assert ended.error is not None
+    assert (ended.error["code"], ended.error["evidence"]["missing"]) == ("not-on-page", ["$.a", "$.b"])
+
+
 async def test_no_secret_of_the_page_is_sent_or_taken_for_a_value(asked: Asked) -> None:
     """The model sees a mask in its place; an answer that holds the mask is no value, whatever `unseen` says."""
     ended = await asked.run({**BILL, "number": "code [hidden]"})
