@@ -1,0 +1,125 @@
+"""A model's faults in a conversation with tools, over real HTTP: what may go right is tried again, and no call is done twice for it."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes import budgets
+from nodes.errors import RunOpsError
+from runtime import history, journal, log, secrets, turn
+from runtime.models import choosing, exchanges, supply
+from runtime.testing import memory, responses, scripted
+from tests import models
+from tests.unit.test_cognition_faults import BACKGROUND, PLAIN
+from tests.unit.test_turn import Kit
+
+CLICK = scripted.call("click", {"ref": "e1"}).in_background(polls=0)
+FINISH = scripted.call("finish", {"done": True}).in_background(polls=0)
+PART = "I will"
+
+STREAMED: dict[str, tuple[list[scripted.Scripted], list[str], bool]] = {
+    "429": ([scripted.rate_limited(milliseconds=1), FINISH], ["model-rate-limited"], True),
+    "429 with a date": ([scripted.rate_limited(0), FINISH], ["model-rate-limited"], True),
+    "quota": ([scripted.quota()], ["model-quota"], False),
+    "500": ([scripted.server_error(), FINISH], ["model-failed"], True),
+    "503 twice": ([scripted.server_error(503), scripted.server_error(503), FINISH], ["model-failed"] * 2, True),
+    "hang": ([scripted.hang(), FINISH], ["model-timeout"], True),
+    "reset": ([scripted.reset(), FINISH], ["model-unreachable"], True),
+    "reset in the middle": ([scripted.reset(PART), FINISH], ["model-stream-broken"], True),
+    "reset in the middle of a call": ([scripted.reset(FINISH), FINISH], None, True),  # type: ignore[dict-item]
+    "stall": ([scripted.stall(PART), FINISH], ["model-timeout"], True),
+    "end without the last event": ([scripted.cut(PART), FINISH], ["model-stream-broken"], True),
+    "error event": ([scripted.error_event(PART), FINISH], ["model-failed"], True),
+    "failed response": ([scripted.failed(said=PART), FINISH], ["model-failed"], True),
+    "no JSON": ([scripted.not_json(status=502), FINISH], ["model-failed"], True),
+    "refusal": ([scripted.refusal()], ["model-refused"], False),
+    "incomplete": ([scripted.incomplete(PART)], ["model-cut-short"], False),
+    "a call cut short": ([scripted.incomplete(FINISH)], ["model-cut-short"], False),
+    "arguments that are no JSON": ([scripted.call("click", "{no"), FINISH], [], True),
+    "a tool that is not there": ([scripted.call("fly", {}), FINISH], [], True),
+    "a call named as one before": ([scripted.call("look", {"ref": None}, call_id="call_0001_0"), FINISH], [], True),
+}
+CHAINED = {"a chain that is lost": ([scripted.chain_lost(), FINISH], ["model-chain-lost"], True)}
+
+
+def finishing(
+    fault: tuple[list[scripted.Scripted], list[str], bool],
+) -> tuple[list[scripted.Scripted], list[str], bool]:
+    """The same fault with ``FINISH`` in the place of a text that fits."""
+    answers, codes, passes = fault
+    if not passes:
+        return fault
+    last = answers[-1]
+    assert isinstance(last, scripted.Answer)
+    return [*answers[:-1], last + FINISH], codes, passes
+
+
+WAYS: dict[str, tuple[dict[str, Any], dict[str, tuple[list[scripted.Scripted], list[str], bool]]]] = {
+    "streamed": ({}, STREAMED),
+    "chained": ({"model_store": True}, STREAMED | CHAINED),
+    "background": ({"model_background": True}, {name: finishing(each) for name, each in BACKGROUND.items() if "mended" not in name}),
+    "plain": ({"model_profile": "compatible"}, {name: finishing(each) for name, each in PLAIN.items()}),
+}  # fmt: skip
+CASES = [
+    pytest.param(settings, each, id=f"{way}: {name}")
+    for way, (settings, faults) in WAYS.items()
+    for name, each in faults.items()
+]
+
+
+@pytest.mark.parametrize(("settings", "fault"), CASES)
+async def test_a_fault_after_a_deed_does_not_repeat_it(
+    settings: dict[str, Any],
+    fault: tuple[list[scripted.Scripted], list[str], bool],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The deed was done; then the model fails. What may go right is tried again and ends the work, everything else is raised; the deed was done once."""
+    answers, codes, passes = fault
+    monkeypatch.setattr(exchanges, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(exchanges, "POLL_SECONDS", 0.01)
+    with responses.serve([CLICK, *answers], strict=True) as server:
+        more = {"model_timeout": 0.5} if codes == ["model-timeout"] else {}
+        chosen = models.asked_at(server, monkeypatch, **settings, **more)
+        supplied = supply.Supply(chosen, choosing.server(chosen), None, tmp_path / "f.yaml", tmp_path, {}, {})
+        kept = memory.MemoryStore(tmp_path)
+        pen = journal.Journal(kept.create("r"), history.History(), secrets.Masker({}), kept)
+        call = log.Call(path="do", node="agent", attempt=1, effect="effect", fingerprint="f")
+        call = pen.call(call, barrier=True)
+        kit = Kit(pen, [])
+        asker = exchanges.Asker(call, "agent", lambda: 60.0, lambda _what: None, lambda: "RUN_DIRECTIVE now")
+        thread = exchanges.Exchanges(supplied, pen, asker, None, budgets.parse("calls=20"))
+        turns = turn.Turns(thread, kit, pen, call, instructions="Work.", max_output=500)
+        turns.say("Reach the goal.")
+        raised: str | None = None
+        with contextlib.closing(pen.conversation):
+            try:
+                while (await turns.turn()).final(kit) is None:
+                    pass
+            except RunOpsError as error:
+                raised = error.code
+            finally:
+                await supplied.close()
+        assert len(server.asked) == 1 + len(answers)
+        assert [each.body["instructions"] for each in server.asked] == ["Work.\n\nRUN_DIRECTIVE now"] * len(
+            server.asked
+        )
+        for each in server.asked:
+            assert [tool["name"] for tool in each.body["tools"]] == ["look", "click", "finish"]
+            assert all(tool["strict"] is (settings.get("model_profile") is None) for tool in each.body["tools"])
+            assert each.body["parallel_tool_calls"] is False
+        if settings.get("model_store"):
+            # The server has the rest: only what came of the call is sent, and all of it once more where the server has lost it.
+            sent = [(len(each.body["input"]), "previous_response_id" in each.body) for each in server.asked[:2]]
+            assert sent == [(1, False), (1, True)]
+            assert codes != ["model-chain-lost"] or len(server.asked[-1].body["input"]) == 3
+    errors = [each.error["code"] for each in kept.read("r").entries if isinstance(each, log.ModelError)]
+    assert codes is None or errors == codes
+    assert (raised is None) is passes
+    assert passes or raised == codes[-1]
+    assert kit.deeds == ["e1"]
+    assert [row.status for row in pen.history.ledger.rows].count("open") == 0
