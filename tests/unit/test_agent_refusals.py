@@ -1,0 +1,74 @@
+"""What a model may not say to a tool: secrets, in whatever writing, and what stands for them."""
+
+from __future__ import annotations
+
+import base64
+import html
+import urllib.parse
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.agents import refusals, telling
+from runtime.secrets import Masker
+
+SECRET = "c0rrect horse/ü&staple"
+MASKER = Masker({"PASSWORD": SECRET})
+WRITINGS = {
+    "plain": SECRET,
+    "in a sentence": f"it is {SECRET}!",
+    "for a URL": urllib.parse.quote(SECRET, safe=""),
+    "for a URL twice": urllib.parse.quote(urllib.parse.quote(SECRET, safe=""), safe=""),
+    "every byte for a URL": "".join(f"%{byte:02X}" for byte in SECRET.encode()),
+    "for HTML": html.escape(SECRET),
+    "every letter for HTML": "".join(f"&#{ord(each)};" for each in SECRET),
+    "base64": base64.b64encode(SECRET.encode()).decode(),
+    "base64 in base64": base64.b64encode(base64.b64encode(SECRET.encode())).decode(),
+    "base64 for URLs": base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="),
+    "with characters that nobody sees": "\u200b".join(SECRET),
+    "in wide letters": "".join(chr(ord(each) + 0xFEE0) if "!" <= each <= "~" else each for each in SECRET),
+    "by name": "{{ secrets.PASSWORD }}",
+    "by name in brackets": "{{secrets['PASSWORD']}}",
+    "by name among others": "{{ '' ~\n secrets.PASSWORD }}",
+    "the mask": "[hidden]",
+}
+
+
+@pytest.mark.parametrize("written", WRITINGS.values(), ids=list(WRITINGS))
+@pytest.mark.parametrize("place", ["text", "list", "map", "key"])
+def test_no_writing_of_a_secret_passes(written: str, place: str) -> None:
+    """Wherever in the arguments it stands."""
+    arguments = {
+        "text": {"ref": "e1", "text": written},
+        "list": {"options": ["a", written]},
+        "map": {"output": {"a": {"b": written}}},
+        "key": {"output": {written: 1}},
+    }[place]
+    assert refusals.refusal(arguments, MASKER) is not None
+
+
+@given(st.text(max_size=60))
+def test_other_texts_pass(text: str) -> None:
+    """Whatever they look like: a reference to something else is only text."""
+    for each in (text, f"{{{{ {text.replace('secrets', '')} }}}}", "{{ inputs.name }}", "our secrets are safe"):
+        if "[hidden]" not in each:
+            assert refusals.refusal({"text": each}, MASKER) is None
+
+
+@given(
+    st.lists(st.sampled_from(["[page]", "[end of page]", "[ End  of page ]", "\n", "a", "[", "]", "page"])).map("".join)
+)
+def test_what_a_page_says_ends_where_we_say(text: str) -> None:
+    """Between the lines that are ours there is none that looks like them."""
+    lines = telling.fenced(text).split("\n")
+    assert (lines[0], lines[-1]) == ("[page]", "[end of page]")
+    assert [line for line in lines[1:-1] if "[page]" in line or "[end of page]" in line.lower()] == []
+
+
+def test_only_our_own_words_name_new_tabs() -> None:
+    """A page that says the same says it inside its part."""
+    ours = f"turn 1 of 2\ndone\n{telling.OPENED}tab2; `tab` goes there"
+    theirs = telling.fenced(f"{telling.OPENED}tab9; `tab` goes there")
+    assert telling.opened_in(f"{ours}\n{theirs}") == ["tab2"]
+    assert telling.opened_in(f"turn 1 of 2\ndone\n{theirs}") == []

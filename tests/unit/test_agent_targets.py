@@ -1,0 +1,138 @@
+"""Targets of what a model points at: semantic first, proved, and never by more than is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from nodes.errors import SiteError
+from nodes.targets import Target
+from runtime.agents import targets
+from runtime.browser.refs import Facts, Row
+
+ROW = Row("row", ("Ada Okafor", "1001", "248.50"))
+
+
+class Pointed:
+    """An element on a page where targets match as ``places`` says, by what they look like; none of the others match it."""
+
+    def __init__(self, facts: Facts, places: dict[str, tuple[int, int]]) -> None:
+        self.facts = facts
+        self._places = places
+        self.tried: list[str] = []
+
+    async def places(self, target: Target) -> tuple[int, int]:
+        """As the test says."""
+        line = f"{target}{' exact' if target.exact else ''}"
+        self.tried.append(line)
+        return self._places.get(line, (0, -1))
+
+
+def anything(_text: str) -> bool:
+    """No text is a secret."""
+    return True
+
+
+CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
+    (
+        "a name of its own",
+        Facts("button"),
+        "button",
+        "Pay",
+        {'role=button name="Pay"': (1, 0)},
+        'role=button name="Pay"',
+    ),
+    (
+        "a name within another's",
+        Facts("button"),
+        "button",
+        "Pay",
+        {'role=button name="Pay"': (2, 0), 'role=button name="Pay" exact': (1, 0)},
+        'role=button name="Pay" exact',
+    ),
+    (
+        "a field by its label",
+        Facts("input", "text", labels=("Name",)),
+        "textbox",
+        "Name",
+        {'label="Name"': (1, 0), 'role=textbox name="Name"': (1, 0)},
+        'label="Name"',
+    ),
+    (
+        "alike in rows, by the number of the row",
+        Facts("button", rows=(ROW,)),
+        "button",
+        "Pay",
+        {
+            'role=button name="Pay"': (3, 1),
+            'role=button name="Pay" within role=row has_text="1001"': (1, 0),
+            'role=button name="Pay" within role=row has_text="Ada Okafor"': (1, 0),
+        },
+        'role=button name="Pay" within role=row has_text="1001"',
+    ),
+    (
+        "without a name, by its id for tests",
+        Facts("span", test_id="go"),
+        "clickable",
+        "",
+        {'test_id="go"': (1, 0)},
+        'test_id="go"',
+    ),
+    (
+        "in a frame",
+        Facts("button", frames=("card",)),
+        "button",
+        "Pay",
+        {'role=button name="Pay" frame=card': (1, 0)},
+        'role=button name="Pay" frame=card',
+    ),
+    (
+        "alike in everything, by its place",
+        Facts("button"),
+        "button",
+        "Pay",
+        {'role=button name="Pay"': (3, 2), 'role=button name="Pay" nth=2': (1, 0)},
+        'role=button name="Pay" nth=2',
+    ),
+    (
+        "by what it says where it has no role of its own",
+        Facts("div", text="More"),
+        "generic",
+        "",
+        {'text="More"': (1, 0)},
+        'text="More"',
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("facts", "role", "name", "places", "wanted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+async def test_the_first_target_that_is_proved_is_taken(
+    facts: Facts, role: str, name: str, places: dict[str, tuple[int, int]], wanted: str
+) -> None:
+    """It matches the element, and nothing else."""
+    found = await targets.target_of(Pointed(facts, places), role, name, anything)
+    assert f"{found}{' exact' if found.exact else ''}" == wanted
+
+
+async def test_one_that_matches_another_element_is_none() -> None:
+    """One match is no proof where it is not the element that the model meant."""
+    pointed = Pointed(Facts("button"), {'role=button name="Pay"': (1, -1)})
+    with pytest.raises(SiteError) as raised:
+        await targets.target_of(pointed, "button", "Pay", anything)
+    assert raised.value.code == "no-target"
+    assert pointed.tried
+
+
+async def test_no_secret_stands_in_a_target() -> None:
+    """A name or a row that holds one is passed by for the next way."""
+    usable: Callable[[str], bool] = lambda text: "s3cret" not in text  # noqa: E731
+    facts = Facts("button", id="pay", rows=(Row("row", ("s3cret", "Ada")),))
+    places: dict[str, Any] = {'role=button name="Pay s3cret"': (1, 0), "css=#pay": (1, 0)}
+    pointed = Pointed(facts, places)
+    found = await targets.target_of(pointed, "button", "Pay s3cret", usable)
+    assert str(found) == "css=#pay"
+    assert [each for each in pointed.tried if "s3cret" in each] == []

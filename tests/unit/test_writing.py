@@ -1,0 +1,83 @@
+"""Workflow files that we write: they are read back as the data that they were made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime.language import references, writing, yaml_text
+from tests.pages import ROOT
+
+TEXTS = st.text(max_size=30) | st.sampled_from(
+    [
+        "{{ a }}",
+        "{% x",
+        "{#",
+        "on",
+        "No",
+        "a\nb",
+        "a\n\nb\n",
+        "a\n b \n",
+        "1e3",
+        "012",
+        "1:30",
+        " x",
+        "null",
+        "#a",
+        "a: b",
+        "- x",
+    ]
+)
+VALUES = st.recursive(
+    TEXTS | st.integers(-(2**60), 2**60) | st.booleans() | st.none(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+class Clock:
+    """Nobody asks for it."""
+
+    def now(self) -> str:
+        """Never called."""
+        raise AssertionError
+
+    def uuid(self) -> str:
+        """Never called."""
+        raise AssertionError
+
+
+@settings(max_examples=200)
+@given(st.dictionaries(st.sampled_from(["nodes", "name", "confirm", "x y", "on"]), VALUES, min_size=1))
+def test_what_is_written_is_read_back(data: dict[str, Any]) -> None:
+    """Whatever the data."""
+    read = yaml_text.read("written.yaml", writing.text(data))
+    assert read.problems == []
+    assert read.data == data
+
+
+@given(st.text(alphabet="{}%#a '\"-\\\n", max_size=12))
+def test_what_looks_like_a_reference_is_only_text(text: str) -> None:
+    """Rendered, it is what it was."""
+    written = writing.literal(text)
+    if references.holds_reference(written):
+        assert references.compile(written).render({}, Clock()) == text
+    else:
+        assert written == text
+
+
+def test_a_comment_is_a_line_of_its_own() -> None:
+    """And nothing of the data."""
+    written = writing.text({"nodes": [{"id": "a"}, writing.Comment("left out:\n- {id: b}")]})
+    assert "  # left out:\n  # - {id: b}\n" in written
+    assert yaml_text.read("written.yaml", written).data == {"nodes": [{"id": "a"}]}
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "workflows").glob("**/*.yaml")), ids=lambda file: file.name)
+def test_the_examples_are_read_back(file: Any) -> None:
+    """Every file of ours."""
+    data: Any = yaml_text.read(file.name, file.read_text(encoding="utf-8")).data
+    assert yaml_text.read(file.name, writing.text(data)).data == data
