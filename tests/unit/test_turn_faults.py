@@ -58,7 +58,7 @@ def finishing(
     return [*answers[:-1], last + FINISH], codes, passes
 
 
-WAYS: dict[str, tuple[dict[str, Any], dict[str, tuple[list[scripted.Scripted], list[str], bool]]]] = {
+WAYS: dict[str, tuple[dict[str, Any], Any]] = {
     "streamed": ({}, STREAMED),
     "chained": ({"model_store": True}, STREAMED | CHAINED),
     "background": ({"model_background": True}, {name: finishing(each) for name, each in BACKGROUND.items() if "mended" not in name}),
