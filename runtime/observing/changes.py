@@ -67,14 +67,16 @@ class _Told:
         """The rows that the other page has not, one a line; what is in them is told with them, and not once more."""
         there = {text for text, _row in other.rows}
         taken: list[str] = []
+        done: set[int] = set()
         for text, row in self.rows:
-            if text in there:
+            if text in there or id(row) in done:
                 continue
             within = list(row.walk())
             if any(each.ref in other.refs for each in within):
                 # The same row, in which something changed.
                 continue
             taken.append(f"{row.role} {quoted(text, NAME_MOST)}")
+            done.update(map(id, within))
             for node in within:
                 if line := _line(node):
                     self.counts[_REF.sub("", line)] -= 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from collections.abc import Callable
 
 from runtime.observing.folding import bounded
 from runtime.observing.lines import NAME_MOST, line_of, name_of, options, quoted, row_text
@@ -40,6 +42,7 @@ class Finder:
     def __init__(self, root: Node) -> None:
         self._nodes = [each for each in root.walk() if _found_at_all(each)]
         self._rows: dict[int, str] = {}
+        self._cards: dict[int, bool] = {}
 
     def find(self, role: str | None, name: str | None, row: str | None, text: str | None, budget: int) -> str:
         """The elements that match, one a line, in at most ``budget`` characters."""
@@ -53,16 +56,12 @@ class Finder:
         return bounded(lines, budget, rest)
 
     def matches(self, role: str | None, name: str | None, row: str | None, text: str | None) -> list[Node]:
-        """The elements that match; where some are called exactly ``name``, those alone."""
+        """The elements that match: by name and row as closely as any does."""
         found = [each for each in self._nodes if role is None or each.role == role]
         if name is not None:
-            wanted = plain(name)
-            exact = [each for each in found if plain(name_of(each)) == wanted]
-            found = exact or [each for each in found if wanted and wanted in plain(name_of(each))]
+            found = _closest(found, name, name_of)
         if row is not None:
-            wanted = plain(row)
-            exact = [each for each in found if plain(self.row(each)) == wanted]
-            found = exact or [each for each in found if wanted in plain(self.row(each))]
+            found = _closest(found, row, self.row)
         if text is not None:
             wanted = plain(text)
             found = [each for each in found if wanted in plain(_said(each))]
@@ -76,13 +75,18 @@ class Finder:
 
     def _row(self, node: Node) -> str:
         for above in node.above():
-            if above.role in ROWS or _is_card(above):
+            if above.role in ROWS or self._is_card(above):
                 return self._text_of(above)
         if not name_of(node):
             for above in node.above():
                 if above.role != "page" and (said := inner(above, ROW_MOST)):
                     return said
         return ""
+
+    def _is_card(self, node: Node) -> bool:
+        if id(node) not in self._cards:
+            self._cards[id(node)] = _is_card(node)
+        return self._cards[id(node)]
 
     def _text_of(self, row: Node) -> str:
         if id(row) not in self._rows:
@@ -127,6 +131,19 @@ class Finder:
         return Element(
             node.ref, node.role, name_of(node), value or ", ".join(chosen), node.states, self.row(node), region_of(node)
         )
+
+
+def _closest(nodes: list[Node], wanted: str, said: Callable[[Node], str]) -> list[Node]:
+    """The nodes that say exactly what is wanted; else those that say it as whole words; else as a part."""
+    sought = plain(wanted)
+    texts = [plain(said(node)) for node in nodes]
+    if not sought:
+        return [node for node, text in zip(nodes, texts, strict=True) if not text]
+    words = re.compile(rf"(?:(?<!\w)|(?!\w)){re.escape(sought)}(?:(?!\w)|(?<!\w))")
+    for fits in (re.compile(re.escape(sought)).fullmatch, words.search, re.compile(re.escape(sought)).search):
+        if found := [node for node, text in zip(nodes, texts, strict=True) if fits(text)]:
+            return found
+    return []
 
 
 def region_of(node: Node) -> str:

@@ -1,0 +1,284 @@
+"""Observations of made-up pages: any tree, any budget."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime.observation import Observation
+from runtime.observing.tree import HIDDEN_VALUE, Fact
+
+ROLES = (
+    "generic", "paragraph", "text", "heading", "link", "button", "textbox", "checkbox", "combobox", "option", "list", "listitem", "table",
+    "row", "cell", "alert", "dialog", "main", "navigation", "group", "img", "article", "iframe",
+)  # fmt: skip
+NAMES = st.one_of(
+    st.sampled_from(["", "Pay", "Edit", "1001", "Total: 12.50"]),
+    st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=40),
+    st.integers(100, 500).map("x".__mul__),
+)
+STATES = st.sampled_from(["", " [checked]", " [invalid]", " [level=2]", " [cursor=pointer]"])
+BUDGETS = st.integers(200, 6000)
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> str:
+    """A snapshot as Playwright writes it: a tree of any roles and names, with rows that are alike."""
+    lines: list[str] = []
+    depth = 0
+    for number in range(draw(st.integers(0, 12))):
+        depth = draw(st.integers(0, depth))
+        role, name = draw(st.sampled_from(ROLES)), draw(NAMES)
+        if role == "text":
+            lines.append(f"{'  ' * depth}- text: {json.dumps(name, ensure_ascii=False)}")
+            continue
+        state, value = draw(STATES), draw(st.sampled_from(["", ": held"]))
+        for again in range(draw(st.sampled_from([1, 1, 1, 4, 20]))):
+            key = f"{role}{' ' + json.dumps(name, ensure_ascii=False) if name else ''}{state} [ref=e{number}n{again}]"
+            key = "'" + key.replace("'", "''") + "'"
+            lines.append(f"{'  ' * depth}- {key}{value}")
+        depth += 1
+    return "\n".join(lines)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines without their margins, those that stand for what is folded aside."""
+    return [line.strip() for line in text.split("\n")[1:] if not line.lstrip().startswith("…")]
+
+
+@settings(max_examples=30)
+@given(snapshots(), BUDGETS, BUDGETS)
+def test_a_budget_is_kept_and_a_larger_one_shows_no_less(snapshot: str, one: int, other: int) -> None:
+    """Never more characters than allowed, only whole lines, the same each time, and with more room everything that there was with less."""
+    seen = Observation.read(snapshot, "http://shop.test/orders", "Orders")
+    small, large = seen.render(min(one, other)), seen.render(max(one, other))
+    assert len(small) <= min(one, other)
+    assert len(large) <= max(one, other)
+    assert small == Observation.read(snapshot, "http://shop.test/orders", "Orders").render(min(one, other))
+    rest = lines_of(seen.render(10_000_000))
+    for text in (large, small):
+        left = list(rest)
+        for line in lines_of(text):
+            left.remove(line)
+        rest = lines_of(text)
+
+
+@settings(max_examples=30)
+@given(snapshots(), BUDGETS)
+def test_everything_shown_unfolded_can_be_found(snapshot: str, budget: int) -> None:
+    """With room for all, each element that one can act on has a line with its ref; and every answer keeps to its budget."""
+    seen = Observation.read(snapshot)
+    text = seen.render(10_000_000)
+    assert "…" not in {line.strip()[:1] for line in text.split("\n")}
+    for ref in seen.refs:
+        element = seen.element(ref)
+        if element.role != "option":
+            assert f"[ref={ref}]" in text
+        assert f"[ref={ref}]" in seen.find(role=element.role, name=element.name, budget=10_000_000)
+        assert len(seen.find(role=element.role, budget=budget)) <= budget
+        assert len(seen.subtree(ref, budget)) <= budget
+
+
+@settings(max_examples=30)
+@given(snapshots(), snapshots(), BUDGETS)
+def test_a_difference_keeps_to_its_budget(before: str, after: str, budget: int) -> None:
+    """Whatever changed is said in the budget; where nothing changed, that is said."""
+    earlier, later = Observation.read(before), Observation.read(after)
+    assert len(later.since(earlier, budget)) <= budget
+    assert later.since(Observation.read(after)) == "nothing changed"
+
+
+@settings(max_examples=30)
+@given(snapshots())
+def test_a_mask_reaches_every_text(snapshot: str) -> None:
+    """What is masked stands nowhere in what an observation says."""
+    seen = Observation.read(snapshot, "http://secret.test/", "A title").masked(lambda text: "#" * len(text))
+    assert not seen.says("Pay")
+    assert "Pay" not in seen.render(100_000) + seen.find(budget=100_000)
+    assert seen.url == "#" * len("http://secret.test/")
+
+
+def page(*rows: str) -> Observation:
+    """An observation of these lines of a snapshot."""
+    return Observation.read("\n".join(rows), "http://shop.test/", "Shop")
+
+
+def test_what_playwright_writes_is_read_back() -> None:
+    """Quotation marks, colons and backslashes in names and values come out as they stand on the page, and a text cannot pass for an element."""
+    seen = page(
+        "- 'button \"a: \\\"q\\\" it''s \\\\\" [disabled] [ref=e1]'",
+        '- textbox "Name" [ref=e2]: "Joe: \'x\'"',
+        '- text: "button \\"Pay\\" [ref=e9]"',
+        "- link [ref=e3] [cursor=pointer]:",
+        '  - /url: "#x"',
+        '  - img "pic"',
+    )
+    assert seen.element("e1").name == 'a: "q" it\'s \\'
+    assert seen.element("e2").value == "Joe: 'x'"
+    assert seen.element("e3").name == "pic"
+    assert seen.refs == ["e1", "e2", "e3"]
+    assert not seen.has("e9")
+    assert '\n"button \\"Pay\\" [ref=e9]"' in seen.render()
+
+
+def test_refs_stand_only_on_what_one_can_act_on() -> None:
+    """Headings, paragraphs, tables and wrappers have no ref in the text, and wrappers no line."""
+    seen = page(
+        "- generic [ref=e1]:", '  - heading "Shop" [level=1] [ref=e2]', "  - paragraph [ref=e3]: Hello",
+        '  - generic [ref=e4] [cursor=pointer]: Card', '  - checkbox "Yes" [checked] [ref=e5]',
+    )  # fmt: skip
+    assert seen.render().split("\n")[1:] == [
+        'heading "Shop" 1',
+        '"Hello"',
+        'clickable "Card" [ref=e4]',
+        'checkbox "Yes" (checked) [ref=e5]',
+    ]
+
+
+def rows(count: int) -> list[str]:
+    """A table whose rows have two buttons each, called the same."""
+    found = ['- table "Orders" [ref=e1]:']
+    for number in range(count):
+        found += [
+            f"  - row [ref=r{number}]:",
+            f"    - cell [ref=c{number}]: No {number}",
+            f"    - cell [ref=d{number}]:",
+            f'      - button "Pay" [ref=p{number}]',
+            f'      - button "Show" [ref=s{number}]',
+        ]
+    return found
+
+
+def test_rows_that_are_alike_are_folded() -> None:
+    """The first three and the last are shown, between them a line with the count of what is folded and the look at it; few rows are all shown."""
+    seen = page(*rows(200))
+    text = seen.render().split("\n")
+    assert [line.strip() for line in text if "row " in line] == [
+        f'row "No {number} | Pay Show"' for number in (0, 1, 2, 199)
+    ]
+    assert "  … 392 buttons, 196 rows: look(ref=e1)" in text
+    assert "…" not in page(*rows(5)).render()
+    # What is folded is shown where there is room for all of it.
+    assert "…" not in page(*rows(20)).render()
+    assert "… 32 buttons, 16 rows: look(ref=e1)" in page(*rows(20)).render(500)
+
+
+def test_an_element_is_found_in_its_row() -> None:
+    """What is called the same in each row is told apart by the row; what does not fit is counted."""
+    seen = page(*rows(200))
+    assert (
+        seen.find(role="button", name="Pay", row="No 17 | Pay Show") == 'button "Pay" [ref=p17] in "No 17 | Pay Show"'
+    )
+    assert seen.find(name="pay", row="no 17 ").count("\n") == 0
+    found = seen.find(role="button", budget=400)
+    assert len(found) <= 400
+    shown = found.count("[ref=")
+    assert found.endswith(f"… {400 - shown} more: give more of name=…, row=…")
+    assert seen.find(role="link").startswith('nothing found with role="link"; there are: button')
+    assert seen.find(role="link", name="Show", row="No 3 |").endswith('button "Show" [ref=s3] in "No 3 | Pay Show"')
+
+
+def test_a_long_select_shows_what_is_chosen() -> None:
+    """The chosen option is shown wherever it stands, the count, the first and the last; each option can be found."""
+    options = [f'  - option "C{number}"{" [selected]" if number == 70 else ""}' for number in range(120)]
+    seen = page('- combobox "Country" [ref=e1]:', *options)
+    assert seen.render().split("\n")[1:] == [
+        'combobox "Country" [ref=e1] = "C70" of 120: "C0", "C1", "C2", … 116 more, "C119"'
+    ]
+    assert seen.find(role="option", name="C99") == 'option "C99" of combobox "Country" [ref=e1]'
+    assert seen.element("e1").value == "C70"
+
+
+def test_what_is_urgent_gives_way_last() -> None:
+    """With hardly any room there are still the alert, the dialog and the field with its error."""
+    texts = [f'  - paragraph [ref=t{number}]: "Some words {number}"' for number in range(100)]
+    facts = [Fact("f1", "x1", role="textbox", error="No such day")]
+    snapshot = ["- main [ref=e0]:", *texts, '  - textbox "Day" [invalid] [ref=f1]: "31"', '- alert [ref=a1]: "Stop"',
+        '- dialog "Sure?" [ref=d1]:', '  - button "OK" [ref=d2]']  # fmt: skip
+    text = Observation.read("\n".join(snapshot), "http://shop.test/", "Shop", facts).render(300)
+    assert 'alert "Stop"' in text
+    assert 'dialog "Sure?"' in text
+    assert 'textbox "Day" (invalid) [ref=f1] = "31" error: "No such day"' in text
+
+
+def test_passwords_are_dots() -> None:
+    """What a password field holds is in no answer of the observation."""
+    facts = [Fact("e1", "x1", role="textbox", password=True)]
+    seen = Observation.read('- textbox "Password" [ref=e1]: hunter2', facts=facts)
+    assert seen.element("e1").value == HIDDEN_VALUE
+    assert not seen.says("hunter2")
+    assert "hunter2" not in seen.render() + seen.find() + seen.since(Observation.read("")) + seen.words
+
+
+def test_what_the_snapshot_lacks_is_put_where_it_stands() -> None:
+    """An element without a ref of Playwright's gets ours: in its own line where the snapshot has one, else behind what is around it."""
+    facts = [
+        Fact(None, "x1", "e1", "clickable", "here"),
+        Fact(None, "x2", "e1", "button", "Pay"),
+        Fact(None, "x3", "e1", "button", "Unseen", shown=False),
+        Fact(None, "f1x4", None, "button", "In a frame that is not shown", framed=True),
+        Fact("e2", "x5", role="editable"),
+    ]
+    seen = Observation.read(
+        '- main [ref=e1]:\n  - text: Look here\n  - button "Pay"\n  - generic [ref=e2]: Draft', facts=facts
+    )
+    assert seen.render().split("\n")[1:] == [
+        "main",
+        '  "Look here"',
+        '  button "Pay" [ref=x2]',
+        '  editable "Draft" [ref=e2]',
+        '  clickable "here" [ref=x1]',
+    ]
+
+
+def test_a_difference_says_the_most_telling_first() -> None:
+    """Another address, an alert, a changed value, then what came and went; a page that is loaded again is no change."""
+    before = page('- textbox "Name" [ref=e1]: Ada', '- button "Send" [ref=e2]', "- paragraph [ref=e3]: Draft")
+    after = Observation.read(
+        '- textbox "Name" [ref=e1]: Ben\n- button "Undo" [ref=e4]\n- paragraph [ref=e3]: Sent\n- alert [ref=e5]: Saved',
+        "http://shop.test/sent",
+        "Shop",
+    )
+    assert after.since(before).split("\n") == [
+        'now: page "Shop" http://shop.test/sent',
+        'new: alert "Saved"',
+        'changed: textbox "Name" [ref=e1] = "Ben" (was: "Ada")',
+        'new: button "Undo" [ref=e4]',
+        'new: "Sent"',
+        'gone: "Draft"',
+        'gone: button "Send" [ref=e2]',
+    ]
+    again = page('- textbox "Name" [ref=e11]: Ada', '- button "Send" [ref=e12]', "- paragraph [ref=e13]: Draft")
+    assert again.since(before) == "nothing changed"
+
+
+def test_rows_that_come_and_go_are_said_once() -> None:
+    """A row that is gone is one line, and what stood in it none; in a row that stays the text that changed is named with its row."""
+    before, after = rows(4), rows(3)
+    assert page(*after).since(page(*before)) == 'gone: row "No 3 | Pay Show"'
+    after = [line.replace("No 1", "done") for line in before]
+    assert page(*after).since(page(*before)).split("\n") == [
+        'new: "done" in row "done | Pay Show"',
+        'gone: "No 1" in row "No 1 | Pay Show"',
+    ]
+
+
+def test_what_the_page_says() -> None:
+    """Words over several elements, values of fields and names count, in any case and spacing; what is not there does not."""
+    seen = page(
+        "- paragraph [ref=e1]:",
+        "  - text: Total",
+        "  - strong [ref=e2]: 12.50 EUR",
+        '- textbox "Name" [ref=e3]: Ada  Lovelace',
+    )
+    assert all(seen.says(text) for text in ("total 12.50", "12.50", "ada lovelace", "NAME"))
+    assert not any(seen.says(text) for text in ("13.50", "Charles", "", "  "))
+
+
+def test_a_budget_that_is_too_small_is_refused() -> None:
+    """Below 200 characters there is nothing that can be said."""
+    with pytest.raises(ValueError, match="at least 200"):
+        page().render(199)
