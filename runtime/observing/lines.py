@@ -125,6 +125,8 @@ def items(root: Node) -> Item:
 
 def _children(node: Node) -> list[Item]:
     """The lines that stand directly under a node."""
+    if not node.children:
+        return []
     made: list[Item] = []
     alike = _alike(node.children)
     for child in node.children:
@@ -191,6 +193,8 @@ def row_text(node: Node) -> str:
 
 def _alike(children: list[Node]) -> dict[int, str]:
     """By the identity of a child, what makes it one of several rows: rows and list items by role, others by what one can do in them."""
+    if len(children) < 3:
+        return {}
     shapes: list[str] = []
     for child in children:
         if child.role in ROWS:
@@ -216,6 +220,8 @@ def _alike(children: list[Node]) -> dict[int, str]:
 
 def _merged(made: list[Item]) -> list[Item]:
     """Texts that stand side by side, as one."""
+    if len(made) < 2:
+        return made
     merged: list[Item] = []
     for item in made:
         before = merged[-1] if merged else None

@@ -13,7 +13,21 @@ ROOT = Path(__file__).parents[2]
 def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
     """One pair and one round: both ways leave the right record with the shop, and the numbers are there."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.benchmarks", "--pairs", "1", "--rounds", "1", "--restarts", "1", "--warm", "0"],
+        [
+            sys.executable,
+            "-m",
+            "tests.benchmarks",
+            "--pairs",
+            "1",
+            "--rounds",
+            "1",
+            "--restarts",
+            "1",
+            "--looks",
+            "1",
+            "--warm",
+            "0",
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -26,6 +40,8 @@ def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
     assert numbers["node_overhead_ms"] > 0
     assert numbers["log_off_over_on"] > 0
     assert numbers["resume_attach_over_restart"] > 0
+    assert 200 < numbers["observation_chars"] <= 5000
+    assert numbers["observation_over_aria_snapshot"] > 0
 
 
 def test_the_raw_script_is_short() -> None:

@@ -1,6 +1,6 @@
 """`make bench`: what RunOps costs. The last line is one JSON object; docs/benchmarks.md says what its numbers mean.
 
-python -m tests.benchmarks [--pairs N] [--rounds N] [--restarts N] [--warm N]
+python -m tests.benchmarks [--pairs N] [--rounds N] [--restarts N] [--looks N] [--warm N]
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.benchmarks import attach, engine_form, log_form, node_overhead
+from tests.benchmarks import attach, engine_form, log_form, looks, node_overhead
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pairs", type=int, default=15, help="pairs of form fillings (default 15)")
     parser.add_argument("--rounds", type=int, default=7, help="rounds of 1,000 nodes (default 7)")
     parser.add_argument("--restarts", type=int, default=7, help="pairs of runs that are gone on with (default 7)")
+    parser.add_argument("--looks", type=int, default=11, help="pairs of looks at a page (default 11)")
     parser.add_argument("--warm", type=int, default=2, help="pairs before them that do not count (default 2)")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="runops-bench-") as folder:
@@ -44,14 +45,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(
             f"  gone on {restarts.first * 1000:.0f} ms, anew {restarts.second * 1000:.0f} ms, ratios {min(restarts.ratios):.3f} to {max(restarts.ratios):.3f}"
         )
+        say(
+            f"{chosen.looks} pairs of looks at a table of 200 rows, as an observation and as Playwright's snapshot in turn …"
+        )
+        looked, characters = asyncio.run(looks.measure(Path(folder) / "looks", chosen.looks, chosen.warm))
+        say(
+            f"  observation {looked.first * 1000:.0f} ms, snapshot {looked.second * 1000:.0f} ms, ratios {min(looked.ratios):.3f} to {max(looked.ratios):.3f}"
+        )
     numbers = {
         "form_engine_over_raw_same_flags": round(form.ratio, 3),
         "node_overhead_ms": round(statistics.median(overhead), 3),
         "log_off_over_on": round(logs.ratio, 3),
         "resume_attach_over_restart": round(restarts.ratio, 3),
+        "observation_chars": characters,
+        "observation_over_aria_snapshot": round(looked.ratio, 3),
         "pairs": chosen.pairs,
         "rounds": chosen.rounds,
         "restarts": chosen.restarts,
+        "looks": chosen.looks,
     }
     sys.stdout.write(json.dumps(numbers) + "\n")
     return 0
