@@ -50,13 +50,12 @@ def as_nodes(run: str, past: history.History, kept: store.Store, path: str) -> s
         if isinstance(each, threads.Exchange):
             for asked in each.answer.calls or ():
                 deeds.take(each.done[asked.id])
-    group = deeds.group(found.node, attempt)
     data: Any = copy.deepcopy(found.file.document.data)
-    place = found.file.places[found.node.id]
+    *above, last = found.file.places[found.node.id]
     owner = data
-    for step in place[:-1]:
+    for step in above:
         owner = owner[step]
-    owner[place[-1]] = group
+    owner[last] = deeds.group(owner[last], attempt)
     ended = (
         ""
         if attempt.result is not None and attempt.result.status in ("ok", "recovered")
@@ -111,11 +110,12 @@ class _Deeds:
         if not isinstance(fields, dict):
             return
         node = self._node(call, fields)
-        if call.action in ("click", "press") and told.endswith(NOTHING_CHANGED):
+        opened = telling.opened_in(told)
+        if call.action in ("click", "press") and told.endswith(NOTHING_CHANGED) and not opened:
             shown = writing.text({"nodes": [node]}).strip().partition("\n")[2]
             self._shown.append(Comment(f"left out, for nothing changed:\n{shown}"))
             return
-        if opened := telling.opened_in(told):
+        if opened and call.action in ("click", "press"):
             node["opens"] = opened[0]
         self._add(node)
 
@@ -169,9 +169,8 @@ class _Deeds:
 
     # The whole.
 
-    def group(self, agent: Agent, attempt: history.Attempt) -> dict[str, Json]:
-        """The group that stands for the agent."""
-        said = workflow.plain(agent)
+    def group(self, said: dict[str, Json], attempt: history.Attempt) -> dict[str, Json]:
+        """The group that stands for the agent; ``said`` is what the file says of it."""
         rules: list[Json] = [*(said.get("success") or ()), *(said.get("verify") or ())]
         if rules:
             self._verified(rules)
@@ -181,10 +180,10 @@ class _Deeds:
         nodes = [each for each in self._shown if not _is_read(each) or each["id"] in used]
         if not any(not isinstance(each, Comment) for each in nodes):
             nodes.append({"id": self._id("nothing", None), "type": "transform", "expr": True})
-        group: dict[str, Json] = {"id": agent.id, "type": "group"}
+        group: dict[str, Json] = {"id": said["id"], "type": "group"}
         group |= {field: said[field] for field in HANDED_ON if field in said}
         group["nodes"] = nodes
-        if agent.output is not None and attempt.result is not None:
+        if "output" in said and attempt.result is not None:
             value = journal.value_of(attempt.result, self._kept)
             if any(each not in self._read for each in _texts(value)):
                 nodes.append(

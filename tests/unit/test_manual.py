@@ -10,13 +10,16 @@ from nodes import registry
 from nodes.errors import UsageError
 from runtime.language import manual
 
-ENTRIES = [
-    entry
-    for name in [*manual.PARTS, *(kind.name for kind in registry.BUILT_IN)]
-    for top in [manual.entry(name)]
-    for one in [top, *top.kinds]
-    for entry in [one, *one.parts]
-]
+ENTRIES = list(
+    {
+        entry.name: entry
+        for name in [*manual.PARTS, *(kind.name for kind in registry.BUILT_IN)]
+        for top in [manual.entry(name)]
+        for one in [top, *top.kinds]
+        for entry in [one, *one.parts]
+    }.values()
+)
+"""Each once: several kinds of step have the same parts."""
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)

@@ -1,0 +1,208 @@
+"""Agents in runs of the real command, with a model that plays one: what they reach on a site, how they end, and the nodes that they leave behind."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.testing import responses, scripted
+from tests.agents import LOOK, Obedient, Ref, ask_at, click, fill
+from tests.command import Project
+from tests.shop_flows import sign_in
+from tests.shop_process import Shop
+from tests.site import Answer, Request, Site, serve
+
+PAY = (
+    sign_in("Pay one order").replace("nodes:\n", 'allowed_origins: ["{{ inputs.base_url }}"]\nnodes:\n', 1)
+    + """
+  - id: buy
+    type: agent
+    goal: Pay the order of Priya Raman, and say its number and total.
+    success: [{text: paid, target: {role: row, has_text: "Priya Raman"}}]
+    output: {number: string, total: number, why: string}
+    confirm:
+      settle: 0
+      nodes:
+        - {id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}
+        - {id: paid, type: browser_query, query: text, target: {role: row, has_text: "Priya Raman"}}
+      done: "{{ 'unpaid' not in paid }}"
+output: "{{ buy }}"
+"""
+)
+FORM = """<!doctype html><title>Form</title><h1>Form</h1>
+<form method=post action="/done">
+<label>Name <input name=name></label>
+<label>Size <select name=size><option>small<option>large</select></label>
+<label><input type=checkbox name=gift> Gift</label>
+<label><input type=checkbox name=news checked> News</label>
+<fieldset><legend>Pay</legend><label><input type=radio name=pay value=cash> Cash</label><label><input type=radio name=pay value=card> Card</label></fieldset>
+<button type=button onclick="kind.value = confirm('Express?') ? 'express' : 'normal'">Ask</button>
+<input type=hidden id=kind name=kind>
+<button>Send</button></form>
+<p id=quiet onclick="void 0" role=button tabindex=0>Nothing</p>
+<a href="/help" target=_blank>Help</a>"""
+FILL = """
+version: 1
+inputs: {site: {type: string}}
+allowed_origins: ["{{ inputs.site }}"]
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.site }}/"}
+  - id: work
+    type: agent
+    goal: Send the form.
+    success: [{text: Thanks}]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """An empty project."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return Project(folder)
+
+
+@pytest.fixture
+def site() -> Generator[Site]:
+    """A form, and what it says to whoever has sent it."""
+    with serve() as site:
+        site.page("/", FORM)
+        site.page("/help", "<!doctype html><title>Help</title><h1>Help</h1><p>Cards are welcome.</p>")
+
+        def done(_request: Request) -> Answer:
+            return Answer("<!doctype html><title>Done</title><h1>Thanks</h1>")
+
+        site.answer("/done", done)
+        yield site
+
+
+def told_by(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """What ``--json`` tells of the one run."""
+    (run,) = json.loads(done.stdout)["runs"]
+    return run
+
+
+def as_nodes(project: Project, step: str) -> str:
+    """What the agent of the last run did, as a file that was found valid."""
+    printed = project.runops("show", "last", "--as-nodes", step)
+    assert printed.returncode == 0, printed.stderr
+    project.write("nodes.yaml", printed.stdout)
+    found = project.runops("validate", "nodes.yaml")
+    assert found.returncode == 0, f"{printed.stdout}\n{found.stdout}{found.stderr}"
+    return printed.stdout
+
+
+def test_an_agent_pays_an_order_and_its_nodes_pay_it_again(project: Project, tmp_path: Path) -> None:
+    """Once in each shop, by the shop's own ledger; the nodes ask no model, and give the same value."""
+    row: dict[str, Any] = {"role": "button", "name": "Pay", "row": "Priya Raman", "text": None}
+    numbers: dict[str, Any] = {"number": "1003", "total": 338.57, "why": "{{ it was }} open"}
+    model = Obedient(
+        LOOK,
+        ("find", row),
+        click("Pay"),
+        ("find", {**row, "role": "link", "name": None}),
+        ("read", {"ref": Ref("1003")}),
+        output=numbers,
+    )
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    with Shop.start(tmp_path / "one", orders=5, paid=0) as shop, responses.serve(model, strict=True) as server:
+        project.environment["SHOP_PASSWORD"] = shop.password
+        ask_at(project, server)
+        project.write("pay.yaml", PAY)
+        done = project.runops("run", "pay.yaml", "--input", f"base_url={shop.url}", "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert told_by(done)["output"] == numbers
+        assert [each["subject"] for each in shop.ledger("payment")] == ["1003"]
+    printed = as_nodes(project, "buy")
+    assert "agent" not in printed.partition("\n")[2]
+    with Shop.start(tmp_path / "two", orders=5, paid=0) as shop:
+        again = project.runops("run", "nodes.yaml", "--frozen", "--input", f"base_url={shop.url}", "--json")
+        assert again.returncode == 0, again.stdout + again.stderr
+        assert told_by(again)["output"] == numbers
+        assert [each["subject"] for each in shop.ledger("payment")] == ["1003"]
+
+
+def test_every_deed_of_an_agent_is_printed_as_a_node_that_does_the_same(project: Project, site: Site) -> None:
+    """Fields, lists, boxes, a dialog, a tab and the way back: the site is sent the same by the agent and by its nodes."""
+    model = Obedient(
+        LOOK,
+        fill("Name", "Ada {{ x }} {% y"),
+        ("select", {"ref": Ref("Size"), "options": ["large"]}),
+        click("Gift"),
+        click("News"),
+        click("Card"),
+        click("Nothing"),
+        ("click", {"ref": "e9999"}),
+        click("Ask"),
+        ("dialog", {"accept": True, "text": None}),
+        click("Help"),
+        ("tab", {"name": "tab2"}),
+        LOOK,
+        ("tab", {"name": "main"}),
+        ("press", {"key": "Tab", "ref": None}),
+        click("Send"),
+    )
+    with responses.serve(model, strict=True) as server:
+        ask_at(project, server)
+        project.write("fill.yaml", FILL)
+        done = project.runops("run", "fill.yaml", "--input", f"site={site.origin}")
+        assert done.returncode == 0, done.stdout + done.stderr + "\n".join(model.told)
+    printed = as_nodes(project, "work")
+    again = project.runops("run", "nodes.yaml", "--frozen", "--input", f"site={site.origin}")
+    assert again.returncode == 0, printed + again.stdout + again.stderr
+    bodies = [each.body for each in site.arrived("/done")]
+    assert len(bodies) == 2
+    assert bodies[0] == bodies[1] == "name=Ada+%7B%7B+x+%7D%7D+%7B%25+y&size=large&gift=on&pay=card&kind=express"
+    assert [each.path for each in site.arrived("/help")] == ["/help"] * 2
+    assert "# left out, for nothing changed:" in printed
+    assert "e9999" not in printed
+
+
+@dataclasses.dataclass(frozen=True)
+class End:
+    """How an agent ends that does not reach its goal."""
+
+    name: str
+    model: Any
+    code: str
+    requests: int
+
+
+SAYS = scripted.text("I would rather talk.")
+ENDS = [
+    End("gives up", Obedient(LOOK, done=False), "agent-gave-up", 2),
+    End("only talks", [SAYS, SAYS], "agent-silent", 2),
+    End("fails the same way three times", Obedient(*[("click", {"ref": "e9999"})] * 9), "agent-stuck", 3),
+    End("says too early that it is done", Obedient(), "agent-stuck", 3),
+    End("has no more turns", Obedient(*[LOOK] * 99), "agent-turns", 5),
+]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: end.name)
+def test_an_agent_that_does_not_reach_its_goal_ends_by_name(project: Project, site: Site, end: End) -> None:
+    """Exit 1, with a code that says how, after as many requests as it had; nothing was sent to the site."""
+    with responses.serve(end.model, strict=True) as server:
+        ask_at(project, server)
+        project.write("fill.yaml", f"{FILL}    max_turns: 5\n")
+        done = project.runops("run", "fill.yaml", "--input", f"site={site.origin}", "--json")
+        assert (done.returncode, told_by(done)["error"]["code"]) == (1, end.code)
+        assert len(server.asked) == end.requests
+    assert site.arrived("/done") == []
+
+
+def test_a_step_that_is_no_agent_cannot_be_printed_as_nodes(project: Project, site: Site) -> None:
+    """It is named, with where the steps are listed."""
+    with responses.serve(Obedient(done=False), strict=True) as server:
+        ask_at(project, server)
+        project.write("fill.yaml", FILL)
+        project.runops("run", "fill.yaml", "--input", f"site={site.origin}")
+    refused = project.runops("show", "last", "--as-nodes", "open")
+    assert refused.returncode == 2
+    assert "not-an-agent" in refused.stderr
