@@ -310,7 +310,7 @@ class View:
         parts = [f"{'  ' * depth}{step.status}", step.label]
         if step.attempts:
             call = step.attempts[-1].call
-            parts.append(cut(described(call), PREVIEW))
+            parts.append(cut(threads.described(call), PREVIEW))
             parts.append(count(len(step.attempts), "attempt") if len(step.attempts) > 1 else "")
             seen = self.preview(step)
             parts.append(f"= {seen}" if seen else "")
@@ -333,7 +333,7 @@ class View:
         took = duration(outcome.seconds) if outcome is not None and outcome.seconds is not None else ""
         judged = f"judged: {attempt.verdict}" if attempt.verdict else ""
         yield "  ".join(filter(None, [f"  attempt {call.attempt}", status, judged, took, call.at]))
-        yield f"    {one_line(described(call))}  ({call.effect})"
+        yield f"    {one_line(threads.described(call))}  ({call.effect})"
         if outcome is not None and outcome.error is not None:
             yield from (f"    {line}" for line in _error_lines(outcome.error))
         yield from (f"    {line}" for line in _flag_lines([attempt], whole=True))
@@ -377,15 +377,6 @@ def _seconds(attempts: list[history.Attempt]) -> float | None:
         if attempt.result is not None and attempt.result.seconds is not None
     ]
     return sum(times) if times else None
-
-
-def described(call: log.Call) -> str:
-    """What the call does, on one line: the deed, the element, and what else it was given; not the rules that it verifies."""
-    given: Json = call.args
-    args: dict[str, Json] = given if isinstance(given, dict) else {}
-    target = args.get("target")
-    others = {key: value for key, value in args.items() if key not in ("target", "verify") and value != call.action}
-    return "  ".join(filter(None, [call.action or call.node, value_text(target) if target else "", value_text(others)]))
 
 
 def _error_of(step: Step) -> dict[str, Json] | None:

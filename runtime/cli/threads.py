@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Iterator
 
 from nodes.values import Json
-from runtime import history, log, store
+from runtime import history, journal, log, store
 from runtime.display import costs
-from runtime.display.text import duration, harmless, one_line
+from runtime.display.text import duration, harmless, one_line, value_text
 
-Said = log.User | log.Reasoning | log.Assistant | log.ModelError | log.Note
+Said = log.User | log.Reasoning | log.Assistant | log.ModelError | log.Note | log.Call | log.Told
 
 OPEN = "open, no outcome recorded"
 LATER = "open here: a later attempt of the step waited for the answer"
@@ -25,17 +25,30 @@ class Threads:
         self._kept = kept
         self._said: dict[str, list[Said]] = {}
         self._closed_later = {row.line for row in past.ledger.rows if row.status != "open"}
+        self._results: dict[str, log.Result] = {}
+        """What came of the calls that models asked for."""
+        self._taken_up: dict[str, list[int]] = {}
+        """The lines at which a later attempt went on with a thread."""
         for entry in entries:
             match entry:
-                case log.User() | log.Reasoning() | log.Assistant() | log.ModelError():
+                case log.User() | log.Reasoning() | log.Assistant() | log.ModelError() | log.Told():
                     self._said.setdefault(entry.thread, []).append(entry)
+                case log.Call(asked=str()):
+                    self._said.setdefault(entry.thread, []).append(entry)
+                case log.Call(again=str(first)):
+                    self._taken_up.setdefault(log.model_thread(first), []).append(entry.seq)
+                case log.Result():
+                    self._results[entry.call] = entry
                 case log.Note(name="requested" | "submitted"):
                     self._said.setdefault(entry.thread, []).append(entry)
                 case _:
                     pass
 
     def _of(self, call: log.Call) -> list[Said]:
-        return self._said.get(log.model_thread(call.call), [])
+        """What was said in the attempt that the call began; an attempt that goes on has the rest of the thread."""
+        thread = log.model_thread(call.again or call.call)
+        end = next((line for line in self._taken_up.get(thread, ()) if line > call.seq), None)
+        return [each for each in self._said.get(thread, []) if each.seq > call.seq and (end is None or each.seq < end)]
 
     def left_open(self, call: log.Call) -> str | None:
         """What to say of the thread's last request where nothing in the thread closes it; None where something does, or none was made."""
@@ -59,34 +72,76 @@ class Threads:
             if isinstance(entry, log.Note):
                 told.append({"kind": entry.name, "at": entry.at, **entry.data})
                 continue
+            if isinstance(entry, log.Call):
+                told.append(self._call_json(entry))
+                continue
             fields = entry.model_dump(mode="json", exclude={"v", "seq", "thread", "blob", "text"}, exclude_none=True)
             told.append({**fields, "text": self._text(entry)})
         if (left := self.left_open(call)) is not None:
             told.append({"kind": "open", "text": left})
         return told
 
+    def _call_json(self, call: log.Call) -> Json:
+        result = self._results.get(call.call)
+        return {
+            "kind": "call",
+            "at": call.at,
+            "path": call.path,
+            "asked": call.asked,
+            "node": call.node,
+            "action": call.action,
+            "effect": call.effect,
+            "args": journal.value_of(call, self._kept),
+            "status": result.status if result is not None else None,
+            "error": result.error if result is not None else None,
+            "seconds": result.seconds if result is not None else None,
+        }
+
+    def _call_line(self, call: log.Call) -> Iterator[str]:
+        """What was done for the model, and how it ended."""
+        result = self._results.get(call.call)
+        yield from ("did", one_line(described(call)))
+        yield OPEN if result is None else result.status
+        if result is not None and result.error is not None:
+            yield str(result.error.get("code"))
+        yield duration(result.seconds) if result is not None and result.seconds is not None else ""
+
     def lines(self, call: log.Call) -> Iterator[str]:
         """The thread for people."""
         for entry in self._of(call):
+            if isinstance(entry, log.Call):
+                yield "  ".join(filter(None, self._call_line(entry)))
+                continue
             yield "  ".join(filter(None, _head(entry)))
             text = "" if isinstance(entry, log.Note) else self._text(entry)
             yield from (f"  {line}" for line in harmless(text).split("\n") if text)
         if (left := self.left_open(call)) is not None:
             yield left
 
-    def _text(self, entry: log.User | log.Reasoning | log.Assistant | log.ModelError) -> str:
-        if isinstance(entry, log.User | log.Assistant) and entry.blob is not None:
+    def _text(self, entry: log.User | log.Reasoning | log.Assistant | log.ModelError | log.Told) -> str:
+        if isinstance(entry, log.User | log.Assistant | log.Told) and entry.blob is not None:
             return str(json.loads(self._kept.blob(entry.blob.sha256)))
         return entry.text or ""
 
 
-def _head(entry: Said) -> Iterator[str]:
+def described(call: log.Call) -> str:
+    """What the call does, on one line: the deed, the element, and what else it was given; not the rules that it verifies."""
+    given: Json = call.args
+    args: dict[str, Json] = given if isinstance(given, dict) else {}
+    target = args.get("target")
+    others = {key: value for key, value in args.items() if key not in ("target", "verify") and value != call.action}
+    return "  ".join(filter(None, [call.action or call.node, value_text(target) if target else "", value_text(others)]))
+
+
+def _head(entry: log.User | log.Reasoning | log.Assistant | log.ModelError | log.Note | log.Told) -> Iterator[str]:
     """The parts of the line that names an entry."""
     match entry:
         case log.User():
             yield "asked"
         case log.Reasoning():
             yield "thought"
+        case log.Told():
+            yield "told"
         case log.Note(name="requested"):
             data = entry.data
             yield from ("request", one_line(str(data["model"])))
