@@ -338,3 +338,47 @@ def test_a_model_that_only_talks_is_heard() -> None:
     assert [each.text for each in life.requests[-1].items if isinstance(each, Message)] == [
         "Reach the goal.", "(nothing)", "Call a tool.", "Hm.", "Call a tool.",
     ]  # fmt: skip
+
+
+def begun(asked: Answer) -> tuple[list[log.AnyEntry], log.Call]:
+    """The log of a life that died just behind the beginning of the one call that ``asked`` asks for, and that beginning."""
+    whole = lived(asked).entries
+    at, call = next((at, each) for at, each in enumerate(whole) if isinstance(each, log.Call) and each.asked)
+    return [*whole[: at + 1]], call
+
+
+def test_an_interrupted_deed_is_not_done_again() -> None:
+    """Of a deed of which only the beginning is known the model is told to look; it is done by nobody, and its result says that it was interrupted."""
+    there, deed = begun(calling("click", ref="e1"))
+    again = lived(calling("click", ref="e1"), entries=there)
+    assert again.deeds == []
+    assert outputs(again.requests[0]) == [turn.INTERRUPTED]
+    assert [each.call for each in again.entries if isinstance(each, log.Call) and each.asked == "a"] == [deed.call]
+    assert [each.status for each in again.entries if isinstance(each, log.Result) and each.call == deed.call] == [
+        "interrupted"
+    ]
+
+
+def test_an_interrupted_look_is_taken_again() -> None:
+    """What only looks is done anew, as its second attempt, and the model is told what there is to see."""
+    there, look = begun(calling("look", ref="e1"))
+    again = lived(calling("look", ref="e1"), entries=there)
+    assert again.kit is not None
+    assert again.kit.taken[0] == ("look", {"ref": "e1"})
+    assert outputs(again.requests[0]) == [seen("look", 1).replace(SECRET, secrets.MASK)]
+    tried = [each for each in again.entries if isinstance(each, log.Call) and each.asked == "a"]
+    assert [(each.path, each.attempt) for each in tried] == [(look.path, 1), (look.path, 2)]
+
+
+def test_calls_that_a_server_names_alike_are_told_apart() -> None:
+    """Servers that count the calls of each answer from 1 name many alike, and some put a secret into a name: each call has an id of its own, and its own output."""
+    life = lived(
+        Answer("", None, "m", calls=(ToolCall("1", "look", "{}"), ToolCall("1", "click", '{"ref": "e1"}'))),
+        Answer("", None, "m", calls=(ToolCall("1", "click", '{"ref": "e2"}'), ToolCall(SECRET, "look", "{}"))),
+    )
+    ids = [each.id for each in life.requests[-1].items if isinstance(each, ToolCall)]
+    assert ids[0] == "1"
+    assert len(set(ids)) == 4
+    assert SECRET not in ids
+    assert [each.id for each in life.requests[-1].items if isinstance(each, ToolOutput)] == ids
+    assert life.deeds == ["e1", "e2"]
