@@ -27,8 +27,8 @@ def changes(before: Node, after: Node, budget: int) -> str:
         was, is_now = line_of(earlier), line_of(now)
         if was != is_now:
             told.append((1 if now.error else 3, f"changed: {is_now} (was: {_was(earlier, now)})"))
-            old.counts[_REF.sub("", was)] -= 1
-            new.counts[_REF.sub("", is_now)] -= 1
+            old.take(earlier)
+            new.take(now)
     told += [(4, f"new: {each}") for each in new.take_rows(old)] + [(5, f"gone: {each}") for each in old.take_rows(new)]
     for sign, lines, whole in (
         ("new", new.counts - old.counts, new.lines),
@@ -63,6 +63,11 @@ class _Told:
                 row = "" if node.acting else _row(node)
                 self.lines[key] = f"{line} in {row}" if row else line
 
+    def take(self, node: Node) -> None:
+        """Leave out what is told of a node already."""
+        if line := _line(node):
+            self.counts[_REF.sub("", line)] -= 1
+
     def take_rows(self, other: _Told) -> list[str]:
         """The rows that the other page has not, one a line; what is in them is told with them, and not once more."""
         there = {text for text, _row in other.rows}
@@ -78,8 +83,7 @@ class _Told:
             taken.append(f"{row.role} {quoted(text, NAME_MOST)}")
             done.update(map(id, within))
             for node in within:
-                if line := _line(node):
-                    self.counts[_REF.sub("", line)] -= 1
+                self.take(node)
         return taken
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from runtime.observing.folding import bounded
-from runtime.observing.lines import NAME_MOST, line_of, name_of, options, quoted, row_text
+from runtime.observing.lines import NAME_MOST, chosen, line_of, name_of, options, quoted, row_text
 from runtime.observing.tree import LANDMARKS, ROWS, URGENT, Node, folded, inner
 
 ROW_MOST = 120
@@ -127,9 +127,14 @@ class Finder:
         """What is known of a node that has a ref."""
         assert node.ref is not None
         value = node.text if node.role in ("textbox", "searchbox", "spinbutton", "slider", "combobox") else ""
-        chosen = [each.name or each.text for each in options(node) if "selected" in each.states]
         return Element(
-            node.ref, node.role, name_of(node), value or ", ".join(chosen), node.states, self.row(node), region_of(node)
+            node.ref,
+            node.role,
+            name_of(node),
+            value or ", ".join(chosen(node)),
+            node.states,
+            self.row(node),
+            region_of(node),
         )
 
 

@@ -74,36 +74,44 @@ def line_of(node: Node, role: str | None = None, name: str | None = None) -> str
     parts += [state.removeprefix("level=") if role == "heading" else f"({state})" for state in node.states]
     if node.acting and node.ref is not None:
         parts.append(f"[ref={node.ref}]")
-    choices = options(node)
-    if choices:
-        parts.append(_choices(choices))
+    if names := chosen(node):
+        parts.append(f"= {_chosen(names)}")
     elif node.role in FIELDS and node.text:
         parts.append(f"= {quoted(node.text, NAME_MOST)}")
     elif node.text and folded(node.text) != name:
         parts.append(quoted(node.text, TEXT_MOST))
+    if choices := options(node):
+        parts.append(_choices(choices))
     if node.error:
         parts.append(f"error: {quoted(node.error, TEXT_MOST)}")
     return " ".join(parts)
 
 
 def options(node: Node) -> list[Node]:
-    """The options of a select that is one line; empty for everything else."""
+    """The options of a select, which are shown on its own line because they have no refs; empty for everything else."""
     if node.role not in ("combobox", "listbox"):
         return []
-    found = [each for each in node.walk() if each.role == "option"]
-    return found if node.role == "combobox" or len(found) > OPTIONS_MOST else []
+    return [each for each in node.walk() if each.role == "option" and not each.acting]
+
+
+def chosen(node: Node) -> list[str]:
+    """What is chosen in a select or a list of options, whether its options have refs or none."""
+    if node.role not in ("combobox", "listbox"):
+        return []
+    return [each.name or each.text for each in node.walk() if each.role == "option" and "selected" in each.states]
+
+
+def _chosen(names: list[str]) -> str:
+    words = [quoted(name, NAME_MOST) for name in names]
+    return ", ".join(words if len(words) <= 3 else [*words[:2], f"… {len(words) - 3} more", words[-1]])
 
 
 def _choices(choices: list[Node]) -> str:
-    chosen = [quoted(each.name or each.text, NAME_MOST) for each in choices if "selected" in each.states]
     shown = choices if len(choices) <= OPTIONS_MOST else [*choices[:3], choices[-1]]
     words = [quoted(each.name or each.text, 40) for each in shown]
     if len(choices) > OPTIONS_MOST:
         words.insert(3, f"… {len(choices) - 4} more")
-    listed = f"of {len(choices)}: {', '.join(words)}"
-    if len(chosen) > 3:
-        chosen = [*chosen[:2], f"… {len(chosen) - 3} more", chosen[-1]]
-    return f"= {', '.join(chosen)} {listed}" if chosen else listed
+    return f"of {len(choices)}: {', '.join(words)}"
 
 
 def items(root: Node) -> Item:
@@ -114,7 +122,7 @@ def items(root: Node) -> Item:
     open_ = [top]
     while open_:
         item = open_.pop()
-        _drop_labels(item)
+        _drop_name(item)
         number = _fold(item.children, number)
         for child in item.children:
             child.parent = item
@@ -131,7 +139,7 @@ def _children(node: Node) -> list[Item]:
     alike = _alike(node.children)
     for child in node.children:
         made += _items(child, alike.get(id(child), ""))
-    return _merged(made)
+    return _merged(_without_labels(made))
 
 
 def _items(node: Node, alike: str) -> list[Item]:
@@ -157,10 +165,11 @@ def _items(node: Node, alike: str) -> list[Item]:
     if node.role in ("group", "list", "figure", "img") and not (node.acting or node.name or node.text):
         return _children(node)
     item = Item(node, line_of(node))
-    if not options(node):
-        item.children = _children(node)
-        if node.acting:
-            _drop_said(item)
+    item.children = _children(node)
+    if options(node):
+        item.children = [each for each in item.children if _matters(each)]
+    elif node.acting:
+        _drop_said(item)
     if node.role in _REPEATED and not item.children:
         item.alike = node.role
     return [item]
@@ -238,11 +247,16 @@ def _is_text(item: Item) -> bool:
     return item.line.startswith('"')
 
 
-def _drop_labels(item: Item) -> None:
-    """Leave out texts that only say what the element beside them is called, or what the element around them says already."""
-    names = {name_of(each.node) for each in item.children if each.node.acting}
-    names.add(name_of(item.node))
-    item.children = [each for each in item.children if not (_is_text(each) and json.loads(each.line) in names)]
+def _without_labels(made: list[Item]) -> list[Item]:
+    """The lines without texts that only say what an element beside them is called."""
+    names = {name_of(each.node) for each in made if each.node.acting}
+    return [each for each in made if not (_is_text(each) and json.loads(each.line) in names)] if names else made
+
+
+def _drop_name(item: Item) -> None:
+    """Leave out a text that says only what the element around it is called."""
+    name = name_of(item.node)
+    item.children = [each for each in item.children if not (_is_text(each) and json.loads(each.line) == name)]
 
 
 def _drop_said(item: Item) -> None:

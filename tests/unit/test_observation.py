@@ -75,8 +75,7 @@ def test_everything_shown_unfolded_can_be_found(snapshot: str, budget: int) -> N
     assert "…" not in {line.strip()[:1] for line in text.split("\n")}
     for ref in seen.refs:
         element = seen.element(ref)
-        if element.role != "option":
-            assert f"[ref={ref}]" in text
+        assert f"[ref={ref}]" in text
         assert f"[ref={ref}]" in seen.find(role=element.role, name=element.name, budget=10_000_000)
         assert len(seen.find(role=element.role, budget=budget)) <= budget
         assert len(seen.subtree(ref, budget)) <= budget
@@ -136,6 +135,17 @@ def test_refs_stand_only_on_what_one_can_act_on() -> None:
         'clickable "Card" [ref=e4]',
         'checkbox "Yes" (checked) [ref=e5]',
     ]
+
+
+def test_labels_are_said_once() -> None:
+    """A text that only says what the field beside it is called is left out; the words before it stay."""
+    seen = page(
+        "- paragraph [ref=e1]: Step 1 of 2",
+        "- generic [ref=e2]:",
+        "  - text: Name",
+        '  - textbox "Name" [ref=e3]',
+    )
+    assert seen.render().split("\n")[1:] == ['"Step 1 of 2"', 'textbox "Name" [ref=e3]']
 
 
 def rows(count: int) -> list[str]:
