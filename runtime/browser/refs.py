@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import urllib.parse
 from abc import abstractmethod
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -36,10 +37,11 @@ _FACTS = (
     const texts = [];
     const walk = (node) => {
       if (node === element || texts.length >= 8) return;
-      const own = Array.from(node.childNodes).some((child) => child.nodeType === 3 && child.data.trim());
-      const said = own ? short(seen(node)) : '';
+      const own = Array.from(node.childNodes).filter((child) => child.nodeType === 3).map((child) => child.data).join(' ');
+      const around = node.contains(element);
+      const said = own.trim() ? short(around ? own : seen(node)) : '';
       if (said && !texts.includes(said)) texts.push(said);
-      else for (const child of node.children) walk(child);
+      if (!said || around) for (const child of node.children) walk(child);
     };
     walk(around);
     rows.push({role: kind, texts});
@@ -161,7 +163,7 @@ class Refs(Reach):
         frames: list[str] = []
         frame = await handle.owner_frame()
         while frame is not None and frame.parent_frame is not None:
-            frames.insert(0, frame.name or frame.url.partition("?")[0].partition("#")[0])
+            frames.insert(0, frame.name or _address(frame.url))
             frame = frame.parent_frame
         return Facts(**found, labels=labels, rows=rows, frames=tuple(frames))
 
@@ -199,3 +201,9 @@ class Refs(Reach):
             page.remove_listener("request", began)
             page.remove_listener("requestfinished", ended)
             page.remove_listener("requestfailed", ended)
+
+
+def _address(url: str) -> str:
+    """The address of a frame as a glob that holds wherever the site runs."""
+    path = urllib.parse.urlsplit(url).path
+    return f"**{path}" if len(path) > 1 else url.partition("?")[0].partition("#")[0]

@@ -125,6 +125,12 @@ FILE = [
         "integer",
     ),
     whole(
+        "an agent that may go anywhere",
+        "version: 1\nnodes: [{id: a1, type: «agent, goal: Look around.}]\n",
+        "agent-without-origins",
+        "allowed_origins",
+    ),
+    whole(
         "an origin that is none",
         "version: 1\nallowed_origins: [«shop.test]\nnodes: [{id: a1, type: transform, expr: 1}]\n",
         "bad-origin",

@@ -120,6 +120,11 @@ def test_an_agent_pays_an_order_and_its_nodes_pay_it_again(project: Project, tmp
         assert done.returncode == 0, done.stdout + done.stderr
         assert told_by(done)["output"] == numbers
         assert [each["subject"] for each in shop.ledger("payment")] == ["1003"]
+    shown = project.runops("show", "last", "--at", "buy").stdout
+    assert "did  click  role=button  name=Pay  within=(role=row  has_text=1003)  ok" in shown
+    assert ["look", "find", "click", "find", "read", "finish"] == [
+        each["action"] for each in project.show()["steps"][-1]["attempts"][0]["thread"] if each["kind"] == "call"
+    ]
     printed = as_nodes(project, "buy")
     assert "agent" not in printed.partition("\n")[2]
     with Shop.start(tmp_path / "two", orders=5, paid=0) as shop:

@@ -1,0 +1,115 @@
+"""What an agent points at, on real pages: each element gets a target that is proved, wherever it stands, and what a deed sets off is waited for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from nodes.errors import SiteError
+from nodes.targets import Target
+from runtime.agents import targets
+from runtime.browser import locators
+from runtime.browser.page import Tab
+from runtime.browser.session import Session
+from tests import browsers, site
+
+ROWS = "".join(
+    f"<tr><td>10{number}</td><td>Ada</td><td><a href=/order>Open</a> <button>Pay</button></td></tr>"
+    for number in range(3)
+)
+PAGE = f"""<!doctype html><title>Page</title><button>Pay now</button><button>Pay</button><table>{ROWS}</table>
+<ul><li>Tea <button>Buy</button></li><li>Coffee <button>Buy</button></li></ul>
+<label>Name <input></label><label>Name of the firm <input></label><input placeholder=Search><input id=quiet>
+<label><input type=checkbox> Gift</label><select><option>a</select>
+<div onclick="1" style="cursor: pointer">More</div><button><img alt=Cart></button>
+<button>Same</button><button>Same</button>
+<iframe name=inside src=/inside></iframe>"""
+INSIDE = "<button>Pay</button><label>Card <input></label><iframe src=/deep></iframe>"
+DEEP = "<button>Pay</button><button>Deep</button>"
+SLOW = """<!doctype html><title>Slow</title><button onclick="fetch('/answer').then((a) => a.text()).then((t) => { said.textContent = t; })">Ask</button><p id=said></p>"""
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[site.Site]:
+    """The pages."""
+    with site.serve() as served:
+        served.page("/", PAGE)
+        served.page("/inside", INSIDE)
+        served.page("/deep", DEEP)
+        served.page("/slow", SLOW)
+
+        def answer(_request: site.Request) -> site.Answer:
+            time.sleep(0.5)  # what the page waits for
+            return site.Answer("Answered")
+
+        served.answer("/answer", answer)
+        yield served
+
+
+@pytest.fixture(scope="module")
+async def driven(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
+    """One browser for all of them."""
+    async with browsers.opened(tmp_path_factory.mktemp("browser"), served.origin, seconds=20) as session:
+        yield session
+
+
+async def target_at(tab: Tab, ref: str) -> Target:
+    """The target of the element that the last look called so."""
+    element = (await tab.look()).element(ref)
+    async with tab.pointed(ref) as pointed:
+        return await targets.target_of(pointed, element.role, element.name, lambda _text: True)
+
+
+async def test_each_element_has_a_target_of_its_own(driven: Session, served: site.Site) -> None:
+    """In rows, lists, frames and frames in frames, with a name and without: it leads to the very element, and no two share one."""
+    tab = driven.page
+    await tab.goto(f"{served.origin}/")
+    view = await tab.look()
+    found: dict[str, str] = {}
+    for ref in view.refs:
+        target = await target_at(tab, ref)
+        meant = await (await tab.by_ref(ref)).element_handle()
+        (led_to,) = await locators.locator(tab.page, target).element_handles()
+        assert await led_to.evaluate("(one, other) => one === other", meant), target
+        found[f"{target}{' exact' if target.exact else ''}"] = ref
+    assert len(found) == len(view.refs) >= 20
+    wanted = [
+        'role=button name="Pay now"',
+        'role=button name="Pay" within role=row has_text="101"',
+        'role=link name="Open" within role=row has_text="102"',
+        'role=button name="Buy" within role=listitem has_text="Coffee"',
+        'label="Name" exact',
+        'label="Gift"',
+        'role=button name="Deep" frame=inside > **/deep',
+        'role=button name="Same" nth=1',
+    ]
+    assert [each for each in wanted if each not in found] == []
+
+
+async def test_a_ref_that_is_not_there_is_told(driven: Session, served: site.Site) -> None:
+    """One that never was, one that is no ref, and one of a page that is left."""
+    tab = driven.page
+    await tab.goto(f"{served.origin}/")
+    ref = (await tab.look()).refs[0]
+    await tab.goto(f"{served.origin}/slow")
+    await tab.look()
+    for gone in ("e999", "a b", ref):
+        with pytest.raises(SiteError) as raised:
+            async with tab.pointed(gone):
+                pass
+        assert raised.value.code == "ref-gone"
+
+
+async def test_what_a_deed_sets_off_is_waited_for(driven: Session, served: site.Site) -> None:
+    """The request that a click sends is answered before the page is looked at again; a page at rest is not waited for."""
+    tab = driven.page
+    await tab.goto(f"{served.origin}/slow")
+    async with tab.settling(5):
+        await tab.click(Target(role="button", name="Ask"))
+    assert (await tab.look()).says("Answered")
+    begun = time.monotonic()
+    async with tab.settling(5):
+        await tab.press("Tab", None)
+    assert time.monotonic() - begun < 4
