@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests import warm
+from tests import drivers, warm
 from tests.terminal import Terminal
 
 RUNOPS = Path(sys.executable).parent / "runops"
@@ -38,7 +38,8 @@ class Project:
 
     def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
-        kept = {name: os.environ[name] for name in ("HOME", "PATH", "RUNOPS_BROWSER") if name in os.environ}
+        names = ("HOME", "PATH", "RUNOPS_BROWSER", drivers.VARIABLE)
+        kept = {name: os.environ[name] for name in names if name in os.environ}
         self.environment = {**kept, "LANG": "C.UTF-8", "TERM": "xterm-256color", "RUNOPS_LINGER": "30", **environment}
 
     def write(self, name: str, text: str) -> Path:

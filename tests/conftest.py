@@ -1,5 +1,7 @@
 """What all tests share."""
 
+import atexit
+import functools
 import os
 import shutil
 from collections.abc import Iterator
@@ -9,6 +11,7 @@ import hypothesis
 import pytest
 
 from runtime.browser import find
+from tests import drivers
 
 # A busy machine is no defect of the code: the tests of speed have their own place, tests/benchmarks.
 hypothesis.settings.register_profile("runops", deadline=None)
@@ -29,9 +32,17 @@ def headless_shell() -> Path | None:
     return downloaded or (Path(on_path) if on_path else None)
 
 
+@functools.cache
+def driver_server() -> drivers.Drivers:
+    """The process that has Playwright's driver loaded, of this worker."""
+    started = drivers.Drivers()
+    atexit.register(started.close)
+    return started
+
+
 @pytest.fixture(scope="module", autouse=True)
 def browser_of_runs(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Have runs drive the headless shell, which costs little more than half, where nobody has named a browser.
+    """Have runs drive the headless shell, by a driver that is loaded, where nobody has named a browser: a short run costs half.
 
     What shows documents is the same. What stands around them is not: tabs, dialogs, downloads, profiles, switches, documents that are loaded
     ahead. Modules that are about these, or about which browser is found, have the mark ``full_browser`` and drive what a person's run finds.
@@ -40,6 +51,8 @@ def browser_of_runs(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         if shell and not os.environ.get(find.VARIABLE) and not request.node.get_closest_marker("full_browser"):
             patched.setenv(find.VARIABLE, str(shell))
+            if "unit" not in request.path.parts and drivers.served():
+                patched.setenv(drivers.VARIABLE, str(driver_server().node))
         yield
 
 

@@ -1,0 +1,72 @@
+"""A process that has Playwright's driver loaded: to load it is half of what a short run on a page costs.
+
+What a run starts in the place of node is a process of the same life, with the streams of a driver; behind it stands a driver of the run's own in
+that process.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import playwright
+
+VARIABLE = "PLAYWRIGHT_NODEJS_PATH"
+"""The environment variable that says which node Playwright starts."""
+
+PACKAGE = Path(playwright.__file__).parent / "driver"
+
+# Where the process that serves is gone, it is the real driver.
+STAND_IN = """#!{python} -IS
+import os, select, socket, sys
+link = socket.socket(socket.AF_UNIX)
+try:
+    link.connect({address!r})
+except OSError:
+    os.execv({node!r}, [{node!r}, *sys.argv[1:]])
+there = link.fileno()
+onto = {{0: there, there: 1}}
+while True:
+    for ready in select.select(list(onto), [], [])[0]:
+        data = memoryview(os.read(ready, 1 << 16))
+        if not data:
+            os._exit(0)
+        while data:
+            data = data[os.write(onto[ready], data):]
+"""
+
+
+class Drivers:
+    """The serving process, of one worker of the tests."""
+
+    def __init__(self) -> None:
+        """Start it."""
+        self._folder = tempfile.TemporaryDirectory(prefix="runops-drivers-")
+        address, node = f"{self._folder.name}/socket", str(PACKAGE / "node")
+        serving = Path(__file__).with_suffix(".js")
+        self._server = subprocess.Popen(
+            [node, str(serving), str(PACKAGE / "package" / "lib"), address],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # Ctrl-C ends the tests, which then end it.
+            start_new_session=True,
+        )
+        assert self._server.stdout is not None
+        if not self._server.stdout.readline():
+            raise RuntimeError(f"{serving} ended with {self._server.wait()}")
+        self.node = Path(self._folder.name, "node")
+        self.node.write_text(STAND_IN.format(python=sys.executable, address=address, node=node))
+        self.node.chmod(0o755)
+
+    def close(self) -> None:
+        """End it."""
+        self._server.communicate()
+        self._folder.cleanup()
+
+
+def served() -> bool:
+    """Whether this system can do it: Playwright's node is where we look for it, and nobody has named another."""
+    return (PACKAGE / "node").exists() and not os.environ.get(VARIABLE)
