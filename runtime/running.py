@@ -137,7 +137,7 @@ def _run(
         browsers=Chromium(loaded, inputs, known, private, chosen),
         keep_browser=chosen.keep_browser,
         listener=listener,
-        models=models.supply(private, known),
+        models=models.supply(private, known, loaded.origins(inputs)),
     )
 
 

@@ -197,9 +197,16 @@ class Recorder:
     """Keeps the exchanges of a run as they happen, and makes a cassette of them when the run has passed."""
 
     def __init__(
-        self, workflow: Path, private: Path, known: Mapping[str, str], masked: Mapping[str, str] | None = None
+        self,
+        workflow: Path,
+        private: Path,
+        known: Mapping[str, str],
+        masked: Mapping[str, str] | None = None,
+        origins: Sequence[str] = (),
     ) -> None:
         """``private`` is the run's own folder, where a run that goes on finds what was recorded before; ``known`` are its secrets by name.
+
+        ``origins`` are those that the run may load.
 
         ``masked`` is what nothing may show besides, by name. It is no part of a workflow, so it has no placeholder in a normal form.
         """
@@ -207,10 +214,11 @@ class Recorder:
         self._folder = private / "cassette"
         self._secrets = known
         self._masked = masked or {}
+        self._origins = origins
 
     def take(self, number: int, step: str, request: Request, answer: Answer) -> None:
         """Keep exchange ``number`` of the run, counted from 0; it is on the disk when this returns. Raises LogError where it cannot be written."""
-        asked = normal.normal(request, self._secrets)
+        asked = normal.normal(request, self._secrets, self._origins)
         kept = json.dumps(exchange(step, asked, answer), ensure_ascii=False)
         path = self._kept(number)
         try:
@@ -288,15 +296,21 @@ class Recorder:
 class Player:
     """Gives the answers of a cassette."""
 
-    def __init__(self, workflow: Path, exchanges: Sequence[Exchange], known: Mapping[str, str]) -> None:
+    def __init__(
+        self, workflow: Path, exchanges: Sequence[Exchange], known: Mapping[str, str], origins: Sequence[str]
+    ) -> None:
         self._workflow = workflow
         self._exchanges = exchanges
         self._secrets = known
+        self._origins = origins
 
     @classmethod
-    def open(cls, workflow: Path, known: Mapping[str, str] | None = None) -> Player:
-        """The cassette of a workflow file; ``known`` are the run's secrets by name. Raises UsageError ``cassette-missing``, ``cassette-damaged``, ``cassette-too-new``."""
-        return cls(workflow, _read(path_of(workflow), how_to_record(workflow)), known or {})
+    def open(cls, workflow: Path, known: Mapping[str, str] | None = None, origins: Sequence[str] = ()) -> Player:
+        """The cassette of a workflow file; ``known`` are the run's secrets by name, ``origins`` those that it may load.
+
+        Raises UsageError ``cassette-missing``, ``cassette-damaged``, ``cassette-too-new``.
+        """
+        return cls(workflow, _read(path_of(workflow), how_to_record(workflow)), known or {}, origins)
 
     def model(self, number: int) -> str:
         """The model that exchange ``number`` of the run was recorded with; beyond the end that of the last one."""
@@ -304,7 +318,7 @@ class Player:
 
     def answer(self, number: int, step: str, request: Request) -> Answer:
         """The answer to exchange ``number`` of the run, counted from 0. Raises CassetteMiss ``cassette-miss``, which says what is asked otherwise."""
-        asked = normal.normal(request, self._secrets)
+        asked = normal.normal(request, self._secrets, self._origins)
         kept = self._exchanges[number] if number < len(self._exchanges) else None
         if kept is not None and kept.step == step and normal.same(kept.asked(), asked.request):
             return kept.answered(asked)

@@ -1,7 +1,8 @@
 """A request in its normal form: what it asks, without what differs from run to run and means nothing.
 
-Secrets, time stamps and ids become placeholders: ``<secret NAME>``, ``<time 1>``, ``<id 2>``, numbered as they appear, the same text with the
-same number; calls of tools are called ``call 1``, ``call 2``. Everything else counts, to the last word; plain dates are data. Two requests with one normal form get the same answer from a cassette.
+Secrets, time stamps, ids and refs of elements become placeholders: ``<secret NAME>``, ``<time 1>``, ``<id 2>``, ``<ref 3>``, numbered as they appear,
+the same text with the same number. The origins that the run may load become ``<origin 1>``, in the order of the file; calls of tools are called
+``call 1``, ``call 2``. Everything else counts, to the last word; plain dates are data. Two requests with one normal form get the same answer from a cassette.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,17 +31,24 @@ OF_SERVERS = (
 """What model servers call their things. Digits alone are data here, too, and so are letters alone."""
 HEX = r"(?=[0-9]*[a-fA-F])(?:[0-9a-fA-F]{64}|[0-9a-fA-F]{40}|[0-9a-fA-F]{32})"
 
-OURS = r"<(?P<more>_*)(?P<word>time \d+|id \d+|secret [A-Za-z_][A-Za-z0-9_]*)>"
+OF_REFS = r"""\[ref=|\(ref=|\bno element |"ref"\s*:\s*\""""
+"""What stands before the ref of an element, where observations, refusals and calls of tools name one. Elsewhere the same letters are data."""
+REF = r"(?:f\d+)?[ex]\d+"
+"""A ref is counted by the documents that were loaded and the elements that were seen before: frames come in any order."""
+
+OURS = r"<(?P<more>_*)(?P<word>time \d+|id \d+|ref \d+|origin \d+|secret [A-Za-z_][A-Za-z0-9_]*)>"
 """A placeholder; with ``_`` before its word it is a text that only looked like one, and had one ``_`` less."""
 
 MEANINGLESS = re.compile(
     rf"(?P<ours>{OURS})"
     rf"|(?<!\w)(?P<time>{ISO_TIME}|{SHORT_TIME}|{HTTP_TIME})(?!\w|[:.,]\d)"
     rf"|(?P<id>(?<!\w)(?:{OF_SERVERS}|{ULID}|{HEX})|(?<![^\W_]){UUID})(?!\w)"
+    rf"|(?P<before>{OF_REFS})(?P<ref>{REF})(?!\w)"
 )
 """An id stands by itself; only a UUID is known for one behind a name and ``_``, too (``order_…``)."""
 
 PLACEHOLDER = re.compile(OURS)
+ORIGIN = "origin "
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,7 +57,7 @@ class Normal:
 
     request: dict[str, Json]
     texts: Mapping[str, str]
-    """What stood where each placeholder of a time or an id stands now."""
+    """What stood where each placeholder stands now; secrets aside."""
     calls: Mapping[str, str]
     """What each call of the thread is called here, by its id: ``call 1``, ``call 2``, as they appear."""
 
@@ -75,9 +84,10 @@ class Normal:
         return PLACEHOLDER.sub(put, text)
 
 
-def normal(request: Request, secrets: Mapping[str, str]) -> Normal:
-    """The normal form of a request; ``secrets`` are values by name."""
-    placeholders = _Placeholders(secrets, {})
+def normal(request: Request, secrets: Mapping[str, str], origins: Sequence[str] = ()) -> Normal:
+    """The normal form of a request; ``secrets`` are values by name, ``origins`` those that the run may load."""
+    known = {origin: f"<{ORIGIN}{number}>" for number, origin in enumerate(dict.fromkeys(origins), 1)}
+    placeholders = _Placeholders(secrets, known)
     calls: dict[str, str] = {}
     asked: dict[str, Json] = {
         "model": request.model,
@@ -116,6 +126,14 @@ def _text(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def _with_origins(origins: Sequence[str]) -> re.Pattern[str]:
+    """``MEANINGLESS``, and these origins where they stand whole: no other port, and no longer name."""
+    if not origins:
+        return MEANINGLESS
+    every = "|".join(map(re.escape, origins))
+    return re.compile(rf"(?<![\w.+-])(?:{every})(?!\w|[.:-]\w)|{MEANINGLESS.pattern}")
+
+
 class _Placeholders:
     """Puts placeholders into texts, and remembers for what."""
 
@@ -123,7 +141,8 @@ class _Placeholders:
         """``known`` maps texts to their placeholders; ``closed``: no text is added to them."""
         self.known = known
         self._closed = closed
-        self._counts = {"time": 0, "id": 0}
+        self._counts = Counter[str]()
+        self._meaningless = _with_origins([text for text, each in known.items() if each.startswith(f"<{ORIGIN}")])
         self._names: dict[str, str] = {}
         for name in sorted(secrets):
             for form in secret_texts.forms(secrets[name]) if secrets[name] else ():
@@ -134,29 +153,29 @@ class _Placeholders:
     def text(self, text: str) -> str:
         """A text in normal form."""
         if self._secrets is None:
-            return MEANINGLESS.sub(self._placeholder, text)
+            return self._meaningless.sub(self._placeholder, text)
         parts: list[str] = []
         end = 0
         # A secret ends whatever stands before it: no half of it may be left behind.
         for found in self._secrets.finditer(text):
             parts += (
-                MEANINGLESS.sub(self._placeholder, text[end : found.start()]),
+                self._meaningless.sub(self._placeholder, text[end : found.start()]),
                 f"<secret {self._names[found[0]]}>",
             )
             end = found.end()
-        return "".join(parts) + MEANINGLESS.sub(self._placeholder, text[end:])
+        return "".join(parts) + self._meaningless.sub(self._placeholder, text[end:])
 
     def _placeholder(self, found: re.Match[str]) -> str:
-        text = found[0]
         if found["ours"]:
             return f"<_{found['more']}{found['word']}>"
+        before, text = found["before"] or "", found["ref"] or found[0]
         if text not in self.known:
             if self._closed:
-                return text
-            kind = "time" if found["time"] else "id"
+                return found[0]
+            kind = "time" if found["time"] else "ref" if found["ref"] else "id"
             self._counts[kind] += 1
             self.known[text] = f"<{kind} {self._counts[kind]}>"
-        return self.known[text]
+        return f"{before}{self.known[text]}"
 
     def json(self, value: Any) -> Json:
         """A value with its texts and keys in normal form."""

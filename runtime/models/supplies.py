@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,8 +48,8 @@ class Plan:
 
             cassettes.Recorder(self.file, private, {}, {}).demand(exchanges)
 
-    def supply(self, private: Path, secrets: Mapping[str, str]) -> supply.Supply | None:
-        """The models of the run whose private folder and secrets these are; None where no node asks one.
+    def supply(self, private: Path, secrets: Mapping[str, str], origins: Sequence[str] = ()) -> supply.Supply | None:
+        """The models of the run whose private folder and secrets these are, and which may load ``origins``; None where no node asks one.
 
         Raises UsageError ``cassette-missing``, ``cassette-damaged``.
         """
@@ -57,7 +57,7 @@ class Plan:
             return None
         from runtime.models import supply  # most runs ask none
 
-        return supply.Supply(self.chosen, self.server, self.budget, self.file, private, secrets, self.masked)
+        return supply.Supply(self.chosen, self.server, self.budget, self.file, private, secrets, self.masked, origins)
 
 
 def plan(loaded: workflow.Loaded, chosen: settings.Settings, begun_with: str | None = None) -> Plan:

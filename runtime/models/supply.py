@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import decimal
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,10 +32,11 @@ class Supply:
         private: Path,
         secrets: Mapping[str, str],
         masked: Mapping[str, str],
+        origins: Sequence[str] = (),
     ) -> None:
         """``server`` is None where only a cassette answers; ``budget`` is the run's; ``file`` is the workflow's, ``private`` the run's folder.
 
-        ``secrets`` are the run's by name, ``masked`` is what nothing may show besides.
+        ``secrets`` are the run's by name, ``masked`` is what nothing may show besides; ``origins`` are those that it may load.
 
         Raises UsageError ``cassette-missing``, ``cassette-damaged``.
         """
@@ -48,9 +49,9 @@ class Supply:
             from runtime.models import cassettes  # most runs have none
 
             if chosen.model_calls == "replay":
-                self.player = cassettes.Player.open(file, secrets)
+                self.player = cassettes.Player.open(file, secrets, origins)
             else:
-                self.recorder = cassettes.Recorder(file, private, secrets, masked)
+                self.recorder = cassettes.Recorder(file, private, secrets, masked, origins)
         self.seconds = chosen.model_timeout
         self._budget = budget
         self._chosen = chosen

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from runtime import secrets, store
 from runtime.models import normal
-from runtime.models.exchange import Message, Request
+from runtime.models.exchange import Message, Request, ToolCall, ToolOutput
 
 SECRETS = {"PASSWORD": 'pa"ss wörd/1', "TOKEN": "tok3n-of-the-shop"}
 
@@ -218,3 +218,61 @@ def test_an_answer_speaks_of_the_ids_of_this_run() -> None:
     kept = recorded.apply(f"refund {IDS[0]}, not {IDS[1]}")
     assert kept == f"refund <id 1>, not {IDS[1]}"
     assert asked.undo(kept) == f"refund {asked.texts['<id 1>']}, not {IDS[1]}"
+
+
+HERE, THERE = "http://127.0.0.1:46737", "https://shop.test"
+
+
+def looked(origin: str, ref: str, other: str) -> Request:
+    """A conversation of an agent that has looked at a page."""
+    page = (
+        f'page "Orders" {origin}/orders\nbutton "Pay" [ref={ref}]\nlink "Help" [ref={other}]\n9 more: look(ref={ref})'
+    )
+    call = ToolCall("a", "click", json.dumps({"ref": ref}))
+    said = ToolOutput("a", f"there is no element {ref} any more")
+    return asking("", items=(Message("user", "Pay."), ToolCall("l", "look", "{}"), ToolOutput("l", page), call, said))
+
+
+def test_where_the_pages_are_does_not_count() -> None:
+    """An origin that the run may load is known by its place in the file; what only begins like it, and any other address, are data."""
+    text = f"{HERE}/orders, {HERE}. {HERE}0/orders {HERE}.evil.test x{HERE} {THERE}/"
+    found = normal.normal(asking(text), {}, [THERE, HERE]).request["messages"][0]["text"]
+    assert found == f"<origin 2>/orders, <origin 2>. {HERE}0/orders {HERE}.evil.test x{HERE} <origin 1>/"
+    assert said(f"{HERE}/orders") == f"{HERE}/orders"
+
+
+def test_how_elements_are_counted_does_not_count() -> None:
+    """A page of another shop whose frames came in another order is the same page; which element is meant counts."""
+    one = normal.normal(looked(HERE, "f1e5", "f2x7"), {}, [HERE])
+    assert one.request == normal.normal(looked(THERE, "e9", "f3e1"), {}, [THERE]).request
+    other = looked(THERE, "e9", "f3e1")
+    swapped = dataclasses.replace(
+        other, items=(*other.items[:3], ToolCall("a", "click", '{"ref": "f3e1"}'), other.items[4])
+    )
+    assert one.request != normal.normal(swapped, {}, [THERE]).request
+
+
+def test_what_only_looks_like_a_ref_is_data() -> None:
+    """A text that is typed, and a word of the page, keep their letters, though an element has them for its ref."""
+    asked = normal.normal(asking("[ref=e5] room e5, f1e5"), {})
+    assert asked.request["messages"][0]["text"] == "[ref=<ref 1>] room e5, f1e5"
+    assert asked.apply('{"ref": "e5", "text": "e5"}') == '{"ref": "<ref 1>", "text": "e5"}'
+
+
+def test_an_answer_acts_on_the_page_of_the_run_that_is_played() -> None:
+    """The element and the address that the model chose are those of this run's page."""
+    mine, theirs = (
+        normal.normal(looked(HERE, "f1e5", "f2x7"), {}, [HERE]),
+        normal.normal(looked(THERE, "e9", "f3e1"), {}, [THERE]),
+    )
+    [(_name, kept)] = mine.named(
+        [ToolCall("z", "goto", json.dumps({"ref": "f2x7", "url": f"{HERE}/help", "no": "e9"}))]
+    )
+    assert json.loads(theirs.undo(kept.arguments)) == {"ref": "f3e1", "url": f"{THERE}/help", "no": "e9"}
+
+
+def test_a_text_that_looks_like_our_placeholder_of_a_ref_is_kept() -> None:
+    """It comes back as it was, whatever refs the page has."""
+    asked = normal.normal(asking("[ref=e5] <ref 1> <origin 1>"), {}, [HERE])
+    assert asked.request["messages"][0]["text"] == "[ref=<ref 1>] <_ref 1> <_origin 1>"
+    assert asked.undo(asked.apply("<ref 1> <origin 1> <_ref 1>")) == "<ref 1> <origin 1> <_ref 1>"
