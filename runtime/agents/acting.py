@@ -7,6 +7,7 @@ cannot be written, and a deed of which nobody knows what became.
 from __future__ import annotations
 
 import dataclasses
+import urllib.parse
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, cast
 
@@ -81,6 +82,8 @@ class Acting:
         self._masker = place.engine.journal.masker
         self._seen: tuple[pages.Page, pages.View] | None = None
         """The last look, and the tab that it shows."""
+        self._shown: set[str] = set()
+        """What this process has shown of refs."""
         self.turn = 0
         """Which turn it is, from 1."""
 
@@ -101,6 +104,7 @@ class Acting:
         self._waiting(asked.name, arguments)
         try:
             await self._ready()
+            self._demand_shown(arguments.get("ref"))
             match asked.name:
                 case "look":
                     return await self._look(arguments["ref"])
@@ -133,6 +137,11 @@ class Acting:
         counted = telling.counted(self.turn, self._task.max_turns)
         self._engine.tell(events.StepWaiting(self._place.call.path, f"{counted}: {name}{what}"))
 
+    def _demand_shown(self, ref: Json) -> None:
+        """In a browser that was taken up again refs are given anew: one that was shown before may be another element's by now."""
+        if isinstance(ref, str) and self._place.call.again is not None and ref not in self._shown:
+            raise _gone(ref, "; the run was interrupted since you were shown it")
+
     # What the page is asked.
 
     async def _ready(self) -> None:
@@ -150,7 +159,9 @@ class Acting:
         """The page as it is now, without secrets."""
         page = self._page
         page.calm()
-        view = cast("pages.View", await page.look()).masked(self._masker.text)
+        seen = cast("pages.View", await page.look())
+        here = origins.origin(page.url) or ""
+        view = seen.masked(lambda text: self._masker.text(_from_here(text, here)))
         self._seen = (page, view)
         return view
 
@@ -277,8 +288,10 @@ class Acting:
                     fields["target"] = (await self._target(arguments["ref"]))[0]
                 return fields
             case "goto":
-                self._refuse_no_site(arguments["url"])
-                return {"action": "goto", "url": arguments["url"]}
+                url: str = arguments["url"]
+                url = urllib.parse.urljoin(self._page.url, url) if url.startswith("/") else url
+                self._refuse_no_site(url)
+                return {"action": "goto", "url": url}
             case "dialog":
                 if self._page.dialog is None:
                     raise SiteError("no-dialog", "the page shows no dialog", mend="go on without one")
@@ -386,6 +399,7 @@ class Acting:
         )
 
     def _text(self, ours: str, theirs: str) -> str:
+        self._shown.update(telling.refs_in(theirs))
         lines = [self._counted(), self._masker.text(ours), telling.fenced(theirs) if theirs else ""]
         return "\n".join(filter(None, lines))
 
@@ -428,10 +442,10 @@ class Acting:
         return None
 
 
-def _gone(ref: str) -> SiteError:
+def _gone(ref: str, why: str = "") -> SiteError:
     return SiteError(
         "ref-gone",
-        f"the page has no element {ref[:40]} now",
+        f"the page has no element {ref[:40]} now{why}",
         mend="look again, and take the ref that the element has now",
     )
 
@@ -441,3 +455,8 @@ def _refused_words(error: OriginRefused) -> str:
     kind = {"popup": "a new tab was to be led", "sub frame": "a part of the page was to be led"}
     said = kind.get(str(error.evidence.get("kind")), "the page was to be led")
     return f"{said} to {error.evidence.get('origin')}, which this run may not open (origin-refused); it may open {', '.join(allowed)}"
+
+
+def _from_here(address: str, here: str) -> str:
+    """An address of the site that is shown, as it is written on that site: a model needs no more, and a cassette holds wherever the site runs."""
+    return address[len(here) :] if here and address.startswith(f"{here}/") else address

@@ -22,6 +22,11 @@ def fenced(text: str) -> str:
     return f"{BEGIN}\n{inside}\n{END}"
 
 
+def refs_in(text: str) -> list[str]:
+    """The refs that a text of the page shows."""
+    return re.findall(r"\b(?:f\d+)?[ex]\d+\b", text)
+
+
 def opened_in(told: str) -> list[str]:
     """The names of the tabs that a deed opened, as the model was told of them."""
     ours = told.partition(f"\n{BEGIN}\n")[0]

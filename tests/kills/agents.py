@@ -113,7 +113,7 @@ class Voice:
         if reached or any("\ndone" in f"\n{told[each['call_id']]}" for each in clicked):
             return scripted.call("finish", {"done": True, "note": "It is in the cart.", "output": {"pieces": 1}})
         seen = next((found for text in reversed(told.values()) if (found := _button(text))), None)
-        if seen is None:
+        if seen is None or "ref-gone" in next(reversed(told.values())):
             look = scripted.call("look", {"ref": None})
             return look + scripted.call("find", {"role": "button", "name": "Add to cart", "row": None, "text": None})
         return scripted.call("click", {"ref": seen})
