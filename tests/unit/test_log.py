@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from nodes.errors import LogError
 from nodes.values import normalise
 from runtime import history, log, store
+from runtime.models import threads
 
 GOLDEN = Path(__file__).parent / "golden" / "log-1.jsonl"
 
@@ -163,6 +164,62 @@ def test_the_home_is_private(tmp_path: Path) -> None:
     assert (kept.home / ".gitignore").read_text() == "*\n"
 
 
+def golden_conversation(blob: log.Blob, error: dict[str, Any]) -> list[log.AnyEntry]:
+    """What a step and its model said to each other: an answer that did not come, one that asks for tools, what became of each; and one that goes on."""
+    thread = "model:c15"
+    usage = log.Usage(input=100, cached=20, output=30, reasoning=5)
+    asked: dict[str, Any] = {"key": "0" * 64, "model": "m", "estimate": 90, "raw": 90, "limit": 500, "seconds": 60.0}
+    lost: dict[str, Any] = {"thread": thread, "error": {**error, "code": "model-failed", "who": "model"}}
+    step = {"path": "buy", "node": "agent", "effect": "effect", "fingerprint": "f" * 64}
+    deed: dict[str, Any] = {"thread": thread, "attempt": 1, "fingerprint": "f" * 64}
+    return [
+        log.Call(call="c15", attempt=1, **step),
+        log.User(thread=thread, text="Pay the order."),
+        log.Note(thread=thread, name="requested", data={**asked, "try": 1}),
+        log.ModelError(**lost, text="I w", usage=usage, dollars="0.1", seconds=1.5, again=0.5, free=True, pending=True),
+        log.Note(thread=thread, name="requested", data={**asked, "try": 2}),
+        log.Reasoning(thread=thread, text="It has a button."),
+        log.Assistant(
+            thread=thread,
+            key="0" * 64,
+            source="model",
+            text="",
+            model="m-1",
+            response="resp_1",
+            usage=usage,
+            dollars="0.25",
+            seconds=1.5,
+            calls=[
+                log.Asked(id="a", name="find", arguments='{"name": "Pay"}'),
+                log.Asked(id="b", name="click", arguments='{"ref": "e5"}'),
+                log.Asked(id="c", name="fill", arguments='{"ref": "e6", "text": "[hidden]"}', masked=True),
+                log.Asked(id="d", name="read", blob=blob),
+            ],
+        ),
+        log.Call(
+            call="c22",
+            path="buy/1_find",
+            node="agent",
+            action="find",
+            asked="a",
+            effect="read",
+            args={"name": "Pay"},
+            **deed,
+        ),
+        log.Result(call="c22", thread=thread, status="ok", seconds=0.5),
+        log.Told(thread=thread, asked="a", text='button "Pay" [ref=e5]'),
+        log.Call(
+            call="c25", path="buy/2_click", node="browser_action", action="click", asked="b", effect="effect", **deed
+        ),
+        log.Result(call="c15", status="interrupted"),
+        log.Call(call="c27", attempt=2, again="c15", **step),
+        log.Result(call="c25", thread=thread, status="interrupted"),
+        log.Told(thread=thread, asked="b", blob=blob),
+        log.Assistant(thread=thread, key="1" * 64, source="log", blob=blob, masked=True, model="m-1"),
+        log.User(thread=thread, blob=blob),
+    ]
+
+
 def golden_entries() -> list[log.AnyEntry]:
     """One entry of every kind, with every field, as the specification has them."""
     blob = log.Blob(sha256="0" * 64, bytes=5000, preview="version: 1", path="@state/01/workflow.yaml")
@@ -252,6 +309,7 @@ def golden_entries() -> list[log.AnyEntry]:
                 "rebuild": True,
             },
         ),
+        *golden_conversation(blob, error),
     ]
     return [
         entry.model_copy(update={"seq": n, "at": "2026-01-01T00:00:00.000Z"}) for n, entry in enumerate(made, start=1)
@@ -263,6 +321,40 @@ def test_the_golden_log_is_written_and_read_the_same() -> None:
     written = b"".join(log.encode(entry) for entry in golden_entries())
     assert GOLDEN.read_bytes() == written
     assert [log.decode(line) for line in GOLDEN.read_bytes().splitlines()] == golden_entries()
+
+
+def test_the_golden_log_has_every_kind_of_entry_and_every_field_of_a_conversation() -> None:
+    """Whatever is added to what is logged of models stands in the golden log, too."""
+    kinds: dict[type[log.AnyEntry], set[str]] = {}
+    for each in golden_entries():
+        kinds.setdefault(type(each), set()).update(each.model_dump(exclude_none=True))
+    assert set(kinds) == set(get_args(log.AnyEntry))
+    for kind in (log.User, log.Reasoning, log.Assistant, log.Told, log.ModelError):
+        assert kinds[kind] == set(kind.model_fields)
+    assert {"asked", "again"} <= kinds[log.Call]
+
+
+def test_the_golden_conversation_is_folded_with_what_became_of_its_calls() -> None:
+    """The answer has its calls in order, each with the last entry that began it, its result and what was told; those that were not begun have nothing."""
+    said = history.History(golden_entries()).thread("model:c15").said
+    answer = next(each for each in said if isinstance(each, threads.Exchange))
+    assert [each.kind if isinstance(each, log.User) else each.answer.key[0] for each in said] == [
+        "user",
+        "0",
+        "1",
+        "user",
+    ]
+    found, clicked, *others = answer.done.values()
+    assert [*answer.done] == ["a", "b", "c", "d"]
+    assert found.call is not None
+    assert found.result is not None
+    assert found.told is not None
+    assert (found.call.call, found.result.status, found.told.text) == ("c22", "ok", 'button "Pay" [ref=e5]')
+    assert clicked.call is not None
+    assert clicked.result is not None
+    assert clicked.told is not None
+    assert (clicked.call.call, clicked.result.status, clicked.told.blob is None) == ("c25", "interrupted", False)
+    assert others == [threads.Done(), threads.Done()]
 
 
 def test_the_golden_log_agrees_with_its_page() -> None:
@@ -287,6 +379,7 @@ def test_folding_in_pieces_is_folding_at_once() -> None:
             "each",
             "pages[2]",
             "pages[3]",
+            "buy",
         ]
     )
     assert in_pieces.status == at_once.status == "failed"
