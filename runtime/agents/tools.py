@@ -92,7 +92,12 @@ TOOLS = {
         _tool(
             "goto",
             "Loads an address of the sites that this run may open.",
-            {"url": {"type": "string", "description": "The whole address, with https:// or http://."}},
+            {
+                "url": {
+                    "type": "string",
+                    "description": "The whole address, or its part from / on for a page of the same site.",
+                }
+            },
         ),
         _tool(
             "dialog",

@@ -17,7 +17,7 @@ from runtime.browser import locators, matching
 from runtime.browser.dialogs import Dialogs
 from runtime.browser.reach import Reach
 
-QUIET_SECONDS = 0.05
+QUIET_SECONDS = 0.1
 """How long nothing must be under way before what a deed set off counts as over."""
 
 _FACTS = (
@@ -181,10 +181,11 @@ class Refs(Reach):
             under_way.discard(request)
             changed.set()
 
-        page = self.page
-        page.on("request", began)
-        page.on("requestfinished", ended)
-        page.on("requestfailed", ended)
+        page, context = self.page, self.page.context
+        # A tab that opens is there once its first request is answered.
+        context.on("request", began)
+        context.on("requestfinished", ended)
+        context.on("requestfailed", ended)
         try:
             yield
             with contextlib.suppress(TimeoutError, Error):
@@ -198,9 +199,9 @@ class Refs(Reach):
                     if not page.is_closed() and self.dialogs.message is None:
                         await page.wait_for_load_state("domcontentloaded")
         finally:
-            page.remove_listener("request", began)
-            page.remove_listener("requestfinished", ended)
-            page.remove_listener("requestfailed", ended)
+            context.remove_listener("request", began)
+            context.remove_listener("requestfinished", ended)
+            context.remove_listener("requestfailed", ended)
 
 
 def _address(url: str) -> str:
