@@ -256,11 +256,13 @@ class Exchanges:
     def _take(self, came: Answer, key: str, number: int, request: Request) -> Answer:
         crash_point(CrashPoint.ANSWER_CAME)
         answer = told_apart(came, request, self._pen.masker)
+        if answer.calls != came.calls or (answer.calls and not request.tools):
+            # What the server keeps has calls that it will not be told of by these names, or at all: nothing goes on from it.
+            answer = dataclasses.replace(answer, id="")
         if self._models.recorder is not None:
             self._models.recorder.take(number, self._path, request, answer)
         self._write(answer, key, "model", seconds=time.monotonic() - self._begun)
-        # A server that named two calls alike cannot be told of them by what it keeps.
-        self.goes_on_from(answer.id or None if answer.calls == came.calls else None)
+        self.goes_on_from(answer.id or None)
         return answer
 
     def _write(

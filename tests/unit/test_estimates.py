@@ -1,5 +1,6 @@
 """Tokens of a request before it is sent: never below the truth, and not far above it."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -10,8 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from runtime.models import estimates, tokens
-from runtime.models.exchange import Message, Request
+from runtime import model
+from runtime.models import estimates, profiles, tokens
+from runtime.models.exchange import Message, Request, Tool, ToolCall, ToolOutput
+from runtime.testing import responses, scripted
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "tokens.json").read_text(encoding="utf-8"))
 SAMPLES: list[dict[str, Any]] = GOLDEN["samples"]
@@ -149,6 +152,54 @@ def test_everything_in_a_request_counts() -> None:
     two = Request("m", "", (Message("user", "hello"), Message("assistant", "yes"), Message("user", "hello")), None, 9)
     assert estimates.tokens(two) >= plain + 2
     assert plain == estimates.tokens(Request("m", "", (Message("user", "hello"),), None, 100_000))
+
+
+LOOK = Tool(
+    "look",
+    "See the page.",
+    {
+        "type": "object",
+        "properties": {"ref": {"type": ["string", "null"]}},
+        "required": ["ref"],
+        "additionalProperties": False,
+    },
+)
+
+
+def test_tools_calls_and_outputs_count() -> None:
+    """Every part of a conversation with tools adds at least its own tokens: name, description and schema of a tool, arguments, outputs."""
+    plain = request("hello")
+    tooled = dataclasses.replace(plain, tools=(LOOK,))
+    before = estimates.tokens(tooled)
+    written = json.dumps(LOOK.parameters)
+    assert before >= estimates.tokens(plain) + tokens.count(LOOK.description) + tokens.count(written)
+    call, output = ToolCall("call_a", "look", '{"ref": "e5"}'), ToolOutput("call_a", "button Pay, and many more words")
+    asked = estimates.tokens(dataclasses.replace(tooled, items=(*tooled.items, call)))
+    assert asked >= before + tokens.count(call.arguments) + tokens.count(call.name)
+    told = estimates.tokens(dataclasses.replace(tooled, items=(*tooled.items, call, output)))
+    assert told >= asked + tokens.count(output.text)
+    assert estimates.tokens(dataclasses.replace(plain, brief="You are here.")) >= estimates.tokens(plain) + 4
+
+
+async def test_a_conversation_with_tools_is_never_estimated_lower_than_the_server_counts() -> None:
+    """At each of its requests, by the real client, by a server that counts the whole of what it is sent with the same tokenizer."""
+    tools = (LOOK, dataclasses.replace(LOOK, name="find", description="Find an element of the page by its words."))
+    asked = dataclasses.replace(request("Pay the order.", instructions="Work."), tools=tools, brief="Step 3 of 4.")
+    script = [scripted.call("look", {"ref": None}), scripted.call("find", {"ref": "e5"}), scripted.text("Done.")]
+    with responses.serve(script, tokens=tokens.count) as server:
+        client = model.Client(server.url, server.key, profiles.PROFILES["openai"])
+        counted: list[int] = []
+        try:
+            for _turn in script:
+                answer = await client.ask(asked, 30)
+                assert answer.usage is not None
+                counted.append(answer.usage.input)
+                assert counted[-1] <= estimates.tokens(asked)
+                outputs = [ToolOutput(each.id, "button Pay, and more words " * 20) for each in answer.calls]
+                asked = dataclasses.replace(asked, items=(*asked.items, *answer.calls, *outputs))
+        finally:
+            await client.close()
+    assert counted[0] + 200 < counted[-1]
 
 
 COUNTED = st.lists(st.tuples(st.integers(1, 10**6), st.floats(0.1, 9), st.integers(0, 500)), min_size=1, max_size=12)

@@ -170,7 +170,7 @@ def golden_conversation(blob: log.Blob, error: dict[str, Any]) -> list[log.AnyEn
     usage = log.Usage(input=100, cached=20, output=30, reasoning=5)
     asked: dict[str, Any] = {"key": "0" * 64, "model": "m", "estimate": 90, "raw": 90, "limit": 500, "seconds": 60.0}
     lost: dict[str, Any] = {"thread": thread, "error": {**error, "code": "model-failed", "who": "model"}}
-    step = {"path": "buy", "node": "agent", "effect": "effect", "fingerprint": "f" * 64}
+    step: dict[str, Any] = {"path": "buy", "node": "agent", "effect": "effect", "fingerprint": "f" * 64}
     deed: dict[str, Any] = {"thread": thread, "attempt": 1, "fingerprint": "f" * 64}
     return [
         log.Call(call="c15", attempt=1, **step),

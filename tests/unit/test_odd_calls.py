@@ -1,0 +1,125 @@
+"""Calls of tools as a server may send them that calls itself compatible, over real HTTP through the real client, streamed and not: a call or Failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes.values import Json
+from runtime.models.exchange import Answer, ToolCall, Usage
+from runtime.models.failures import Failed
+from runtime.testing import responses, scripted
+from tests import models
+from tests.rig import Rig
+from tests.unit.test_cognition import ASK, GOOD, REFUND
+from tests.unit.test_odd_servers import FORM, answering, asked, body, ended, said, stream
+
+LOOK: dict[str, Json] = {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "look", "arguments": "{}"}
+GONE = object()
+
+
+def calling(**changed: Any) -> list[Json]:
+    """The output of a response with one call, but for this; what is ``GONE`` is left out."""
+    return [{name: value for name, value in {**LOOK, **changed}.items() if value is not GONE}]
+
+
+async def answered(streamed: bool, output: list[Json], kind: str = "completed", **changed: Json) -> Answer:
+    """What the client makes of a response with this output. Raises Failed."""
+    if not streamed:
+        async with answering(body(output=output, **changed)) as url:
+            return await asked(url)
+    async with answering(stream(ended(kind, output=output, **changed)), kind="text/event-stream") as url:
+        return await asked(url, "vllm")
+
+
+UNFIT: dict[str, list[Json]] = {
+    "no id": calling(call_id=GONE),
+    "the id is null": calling(call_id=None),
+    "the id is empty": calling(call_id=""),
+    "the id is a number": calling(call_id=7),
+    "no name": calling(name=GONE),
+    "the name is null": calling(name=None),
+    "the name is empty": calling(name=""),
+    "the name is a list": calling(name=["look"]),
+    "the second has no id": [*calling(), *calling(call_id=None)],
+}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("name", UNFIT)
+async def test_a_call_that_nobody_could_answer_is_a_failure_that_is_not_paid_again(name: str, streamed: bool) -> None:
+    """Without an id no output could name it, and without a name nobody knows what is wanted: Failed, with the tokens that it cost."""
+    with pytest.raises(Failed) as caught:
+        await answered(streamed, UNFIT[name])
+    assert (caught.value.error.code, caught.value.again) == ("model-failed", False)
+    assert FORM in caught.value.error.message
+    assert caught.value.usage == Usage(5, 0, 3, 0)
+
+
+ARGUMENTS: dict[str, tuple[Any, str]] = {
+    "an object": ({"ref": "e1", "text": "é"}, '{"ref": "e1", "text": "é"}'),
+    "left out": (GONE, "{}"),
+    "null": (None, "{}"),
+    "a list": ([1], "[1]"),
+    "a number": (5, "5"),
+    "empty": ("", ""),
+    "no JSON": ("{no", "{no"),
+    "half a character": ('{"ref": "\ud800"}', '{"ref": "\ud800"}'),
+}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("name", ARGUMENTS)
+async def test_arguments_are_text_however_they_come(name: str, streamed: bool) -> None:
+    """What is no text is written as the JSON that it is, and nothing at all as an empty object; whether it fits, the turn says."""
+    sent, text = ARGUMENTS[name]
+    found = await answered(streamed, calling(arguments=sent))
+    assert found.calls == (ToolCall("a", "look", text),)
+    assert found.text == ""
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_words_and_calls_come_together(streamed: bool) -> None:
+    """The text, and every call in its order; a name that the API would not take back is one that it takes."""
+    output = [*said({"type": "output_text", "text": "I look."}), *calling(), *calling(call_id="b", name="look at/é")]
+    found = await answered(streamed, output)
+    assert found.text == "I look."
+    assert [(each.id, each.name) for each in found.calls] == [("a", "look"), ("b", "look_at__")]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_calls_of_an_answer_that_is_cut_short_are_not_done(streamed: bool) -> None:
+    """Its last call may be half of what was meant: it is a failure that says so, and no call comes of it."""
+    details: dict[str, Json] = {"reason": "max_output_tokens"}
+    with pytest.raises(Failed) as caught:
+        await answered(streamed, calling(), "incomplete", status="incomplete", incomplete_details=details)
+    assert (caught.value.error.code, caught.value.again) == ("model-cut-short", False)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_calls_of_a_response_that_failed_are_not_done(streamed: bool) -> None:
+    """The response says that it failed, and nothing in it counts."""
+    error: dict[str, Json] = {"code": "server_error", "message": "no"}
+    with pytest.raises(Failed) as caught:
+        await answered(streamed, calling(), "failed", status="failed", error=error)
+    assert caught.value.error.code == "model-failed"
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"model_store": True}, {"model_background": True}, {"model_profile": "compatible"}]
+)
+async def test_a_call_of_a_tool_where_none_was_offered_is_an_answer_that_does_not_fit(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model is told so and mends it, also where the server keeps the conversation; it is told of no call, and nothing is done."""
+    with responses.serve(
+        [scripted.call("look", {}).in_background(polls=0), GOOD.in_background(polls=0)], strict=True
+    ) as server:
+        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, **settings))
+        over = await rig.start()
+        assert (over.status, over.output) == ("passed", REFUND), over.error
+        assert len(server.asked) == 2
+        assert "does not fit" in server.asked[1].body["input"][-1]["content"]
+    assert [each for each in rig.history.all_attempts() if each.call.asked is not None] == []
