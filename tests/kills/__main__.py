@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests import warm
-from tests.kills import asked, plan, trial
+from tests.kills import agents, asked, plan, trial
 from tests.shop_process import Shop
 
 TELL_EVERY = 20.0
@@ -75,9 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 reports += carry_out(bench, plan.cases(missed, chosen.seed + number + 1), chosen.jobs)
                 missed = plan.left(missed, reports)
             controls = carry_out(bench, plan.CONTROLS, chosen.jobs)
+            whole = chosen.only is None and chosen.mode is None and chosen.point is None
+            models_fine = not whole or all((let_work(bench, chosen.seed, chosen.jobs), ask(chosen.seed)))
         finally:
             server.close()
-    models_fine = chosen.only is not None or chosen.mode is not None or chosen.point is not None or ask(chosen.seed)
     if chosen.only is None and any(missed.values()):
         say(f"never come to: {', '.join(f'{mode} {each}' for (mode, _how), some in missed.items() for each in some)}")
         return conclude(reports, controls) or 1
@@ -95,6 +96,25 @@ def ask(seed: int) -> bool:
             if each.wrong:
                 fine = False
                 say(asked.as_json(each))
+    return fine
+
+
+def let_work(bench: Bench, seed: int, jobs: int) -> bool:
+    """Kill runs with a node of each type that asks a model, at every crash point; a line for each way, and whether all was well."""
+    fine = True
+    for way, survives in agents.WAYS:
+        place = agents.Bench(bench.folder, bench.shop, bench.server)
+        kills = paused = wrong = 0
+        for done in agents.examine(place, way, None, random.Random(seed), survives=survives, jobs=jobs):
+            kills, paused = kills + len(done.kills), paused + done.paused
+            if done.wrong:
+                wrong += 1
+                say(f"killed at {done.kills}: {done.wrong}")
+        browser = "surviving" if survives else "gone"
+        print(
+            f"agent {way:<7} {browser:<9} {kills} kill points, {paused} times a person was asked, {wrong} not as they should be"
+        )
+        fine = fine and not wrong
     return fine
 
 

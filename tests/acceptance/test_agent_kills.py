@@ -1,0 +1,39 @@
+"""A run with a cognition, an ai_extract and an agent, killed at crash points that a seed draws: ``make crash`` kills it at each of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.command import warm_server
+from tests.kills import agents
+from tests.shop_process import Shop
+
+EACH = 2
+"""So many times a run is killed in each of the four ways."""
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """A shop for all runs."""
+    with Shop.start(tmp_path_factory.mktemp("shop")) as started:
+        yield started
+
+
+@pytest.mark.parametrize(("way", "survives"), agents.WAYS)
+def test_what_an_agent_does_is_done_once(
+    way: agents.Way, survives: bool, shop: Shop, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """Its model would do it again wherever its thread does not say that it was done: the runtime goes on in the thread, asks the site, or a person."""
+    server = warm_server()
+    if server is None:
+        pytest.skip("this system cannot fork commands")
+    seed: int = pytestconfig.option.randomly_seed
+    chance = random.Random(f"{seed} {way} {survives}")
+    numbers = [chance.randint(1, 1000) for _ in range(EACH)]
+    bench = agents.Bench(tmp_path, shop, server)
+    for done in agents.examine(bench, way, numbers, chance, survives=survives, jobs=1):
+        assert done.wrong == [], f"seed {seed}: killed at {done.kills}"
