@@ -119,7 +119,7 @@ class Acting:
         except ENDS_THE_STEP:
             raise
         except (SiteError, AuthorError) as error:
-            return self._failed(error, *await self._trouble())
+            return self._failed(error, *await self._trouble(whole=error.code == "ref-gone"))
 
     def told(self, asked: ToolCall, result: log.Result) -> str:
         """What the model is told of a call that was done, and then the process died before it could be told."""
@@ -161,7 +161,7 @@ class Acting:
         page.calm()
         seen = cast("pages.View", await page.look())
         here = origins.origin(page.url) or ""
-        view = seen.masked(lambda text: self._masker.text(_from_here(text, here)))
+        view = seen.masked(lambda text: self._masker.text(telling.from_here(text, here)))
         self._seen = (page, view)
         return view
 
@@ -335,15 +335,17 @@ class Acting:
 
     # What became of it.
 
-    async def _trouble(self) -> tuple[str, str]:
-        """What there is to say of the page now: in our words, and in its own."""
+    async def _trouble(self, *, whole: bool = False) -> tuple[str, str]:
+        """What there is to say of the page now: in our words, and in its own. It is shown ``whole``, or where the refs that were shown are none any more."""
         engine, ours = self._engine, list[str]()
         assert engine.browser is not None
         await self._ready()
         if (refused := engine.browser.refusal()) is not None:
-            ours.append(_refused_words(refused))
+            ours.append(telling.refused_words(refused))
         page = self._page
         await self._bring_back(page)
+        if self._seen is not None and self._seen[0] is not page and self._seen[0] not in self._tabs.all():
+            ours.append("the tab that you were on is closed, and you are on another one now")
         ours += [f"{telling.OPENED}{name}; `tab` goes there" for name in self._tabs.name_new()]
         if page.dialog is not None:
             ours.append("the page shows a dialog, which must be answered with `dialog` before anything else. It says:")
@@ -355,8 +357,8 @@ class Acting:
             ours.append(f"the page cannot be looked at now ({error.code})")
             return "\n".join(ours), ""
         if earlier is None or earlier[0] is not page:
-            return "\n".join(ours), view.render(telling.CHANGED)
-        return "\n".join(ours), view.since(earlier[1], telling.CHANGED)
+            return "\n".join(ours), view.render(LOOK)
+        return "\n".join(ours), telling.page_now(view, earlier[1], LOOK, whole=whole)
 
     async def _bring_back(self, page: pages.Page) -> None:
         """Chromium puts a page of its own where a document was refused: go back to the one on which the model worked."""
@@ -385,7 +387,7 @@ class Acting:
         if not isinstance(error, OriginRefused) and error.mend:
             head += f"; {error.mend}"
         elif isinstance(error, OriginRefused):
-            head += f"; {_refused_words(error)}"
+            head += f"; {telling.refused_words(error)}"
         said = "\n".join(filter(None, [self._masker.text(error.message), theirs]))
         recorded = self._engine.journal.error(error)
         return turn.Outcome(told=self._text("\n".join(filter(None, [head, ours])), said), error=recorded)
@@ -448,15 +450,3 @@ def _gone(ref: str, why: str = "") -> SiteError:
         f"the page has no element {ref[:40]} now{why}",
         mend="look again, and take the ref that the element has now",
     )
-
-
-def _refused_words(error: OriginRefused) -> str:
-    allowed: Any = error.evidence.get("allowed") or []
-    kind = {"popup": "a new tab was to be led", "sub frame": "a part of the page was to be led"}
-    said = kind.get(str(error.evidence.get("kind")), "the page was to be led")
-    return f"{said} to {error.evidence.get('origin')}, which this run may not open (origin-refused); it may open {', '.join(allowed)}"
-
-
-def _from_here(address: str, here: str) -> str:
-    """An address of the site that is shown, as it is written on that site: a model needs no more, and a cassette holds wherever the site runs."""
-    return address[len(here) :] if here and address.startswith(f"{here}/") else address

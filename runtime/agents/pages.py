@@ -23,11 +23,14 @@ class Element(Protocol):
 class View(Protocol):
     """One look at the page: ``runtime.observation.Observation``."""
 
+    @property
+    def path(self) -> str: ...  # noqa: D102
     def masked(self, mask: Callable[[str], str]) -> View: ...  # noqa: D102
     def render(self, budget: int) -> str: ...  # noqa: D102
     def subtree(self, ref: str, budget: int) -> str: ...  # noqa: D102
     def find(self, role: str | None, name: str | None, row: str | None, text: str | None, budget: int) -> str: ...  # noqa: D102
     def since(self, earlier: View, budget: int) -> str: ...  # noqa: D102
+    def continues(self, earlier: View) -> bool: ...  # noqa: D102
     def has(self, ref: str) -> bool: ...  # noqa: D102
     def element(self, ref: str) -> Element: ...  # noqa: D102
 
@@ -57,6 +60,10 @@ class Page(pages.Page, Protocol):
 
 class Tabs(Protocol):
     """The row of tabs."""
+
+    def all(self) -> Sequence[object]:
+        """Every open tab."""
+        ...
 
     def name_new(self) -> Sequence[str]:
         """Give each open tab without a name one, ``tab2``, ``tab3``; the names given."""

@@ -21,7 +21,7 @@ from runtime.language import callees, workflow, writing
 from runtime.language.writing import Comment
 from runtime.models import threads
 
-NOTHING_CHANGED = telling.fenced("nothing changed")
+NOTHING_CHANGED = telling.fenced(telling.UNCHANGED)
 
 HANDED_ON = ("description", "when", "on_error")
 """Fields of the agent that its group takes over."""

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
+
+from nodes.errors import OriginRefused
+from runtime.agents import pages
 
 BEGIN, END = "[page]", "[end of page]"
 """What the page says stands between these lines; in it they are spelt otherwise, so that no page can end its part by itself."""
@@ -11,6 +15,9 @@ _FENCE = re.compile(r"\[\s*(end\s+of\s+)?page\s*\]", re.IGNORECASE)
 
 CHANGED = 800
 """Characters of what changed since the last look."""
+
+UNCHANGED = "nothing changed"
+"""What a look says that is like the one before."""
 
 OPENED = "a tab opened, called "
 """What the name of a new tab follows."""
@@ -37,3 +44,29 @@ def counted(number: int, of: int) -> str:
     """Which turn it is."""
     left = of - number
     return f"turn {number} of {of}" + (", the last one" if left == 0 else "")
+
+
+def page_now(view: pages.View, earlier: pages.View, most: int, *, whole: bool = False) -> str:
+    """The page after a deed: what changed on it; all of it, in ``most`` characters, where it is another document, whose refs a model must see to go on.
+
+    What changed stands before the rest where the document is another one at the same place.
+    """
+    changed = view.since(earlier, CHANGED)
+    if not whole and (changed == UNCHANGED or view.continues(earlier)):
+        return changed
+    if whole or changed == UNCHANGED or view.path != earlier.path:
+        return view.render(most)
+    return f"{changed}\n{view.render(most - len(changed) - 1)}"
+
+
+def refused_words(error: OriginRefused) -> str:
+    """What was not loaded, and what may be."""
+    allowed: Any = error.evidence.get("allowed") or []
+    kind = {"popup": "a new tab was to be led", "sub frame": "a part of the page was to be led"}
+    said = kind.get(str(error.evidence.get("kind")), "the page was to be led")
+    return f"{said} to {error.evidence.get('origin')}, which this run may not open (origin-refused); it may open {', '.join(allowed)}"
+
+
+def from_here(address: str, here: str) -> str:
+    """An address of the site that is shown, as it is written on that site: a model needs no more, and a cassette holds wherever the site runs."""
+    return address[len(here) :] if here and address.startswith(f"{here}/") else address

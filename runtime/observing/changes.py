@@ -6,10 +6,12 @@ import re
 from collections import Counter
 
 from runtime.observing.folding import bounded
-from runtime.observing.lines import NAME_MOST, TEXT_MOST, line_of, quoted, row_text
+from runtime.observing.lines import NAME_MOST, TEXT_MOST, chosen, line_of, quoted, row_text
 from runtime.observing.tree import FIELDS, ROWS, URGENT, Node, inner
 
 _ROW_MOST = 60
+ROW_HOLDS = 300
+"""Characters of what one can act on in a row that is new: with more in it, a look must tell."""
 _REF = re.compile(r" \[ref=\w+\]")
 
 
@@ -29,7 +31,9 @@ def changes(before: Node, after: Node, budget: int) -> str:
             told.append((1 if now.error else 3, f"changed: {is_now} (was: {_was(earlier, now)})"))
             old.take(earlier)
             new.take(now)
-    told += [(4, f"new: {each}") for each in new.take_rows(old)] + [(5, f"gone: {each}") for each in old.take_rows(new)]
+    told += [(4, f"new: {each}") for each in new.take_rows(old, acting=True)] + [
+        (5, f"gone: {each}") for each in old.take_rows(new)
+    ]
     for sign, lines, whole in (
         ("new", new.counts - old.counts, new.lines),
         ("gone", old.counts - new.counts, old.lines),
@@ -68,8 +72,8 @@ class _Told:
         if line := _line(node):
             self.counts[_REF.sub("", line)] -= 1
 
-    def take_rows(self, other: _Told) -> list[str]:
-        """The rows that the other page has not, one a line; what is in them is told with them, and not once more."""
+    def take_rows(self, other: _Told, *, acting: bool = False) -> list[str]:
+        """The rows that the other page has not, one a line; what is in them is told with them, and not once more. With ``acting``, what one can act on too."""
         there = {text for text, _row in other.rows}
         taken: list[str] = []
         done: set[int] = set()
@@ -80,7 +84,9 @@ class _Told:
             if any(each.ref in other.refs for each in within):
                 # The same row, in which something changed.
                 continue
-            taken.append(f"{row.role} {quoted(text, NAME_MOST)}")
+            holds = ", ".join(line_of(each) for each in within if acting and each.acting and each.ref is not None)
+            holds = f" with {holds}" if 0 < len(holds) <= ROW_HOLDS else ""
+            taken.append(f"{row.role} {quoted(text, NAME_MOST)}{holds}")
             done.update(map(id, within))
             for node in within:
                 self.take(node)
@@ -120,6 +126,8 @@ def _rank(line: str, sign: str) -> int:
 
 
 def _was(earlier: Node, now: Node) -> str:
+    if (before := chosen(earlier)) != chosen(now):
+        return ", ".join(quoted(each, NAME_MOST) for each in before) or "nothing chosen"
     if earlier.text != now.text and earlier.role in FIELDS:
         return quoted(earlier.text, NAME_MOST)
     if earlier.states != now.states:

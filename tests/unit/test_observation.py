@@ -276,6 +276,46 @@ def test_rows_that_come_and_go_are_said_once() -> None:
     ]
 
 
+def test_a_new_row_is_told_with_what_one_can_act_on_in_it() -> None:
+    """So no look is needed to fill the fields of a line that was added; of a row that is gone nothing can be acted on."""
+    line = [
+        '  - row "" [ref=e{0}0]:',
+        "    - cell [ref=e{0}1]:",
+        "      - textbox [ref=e{0}2]",
+        '    - button "Remove" [ref=e{0}3]',
+    ]
+    before = page("- table [ref=e1]:", *(each.format(1) for each in line))
+    after = page(
+        "- table [ref=e1]:",
+        *(each.format(number) for number in (1, 2) for each in line),
+        '  - row "Add" [ref=e4]: Total',
+    )
+    again = page(
+        "- table [ref=e1]:",
+        *(each.format(1) for each in line),
+        *(each.format(3) for each in [*line, '    - cell "x" [ref=e{0}4]']),
+    )
+    assert again.since(before) == 'new: row " | Remove | x" with textbox [ref=e32], button "Remove" [ref=e33]'
+    assert before.since(again) == 'gone: row " | Remove | x"'
+    assert "[ref=e22]" in after.since(before)
+
+
+def test_what_was_chosen_before_is_told_without_the_choices() -> None:
+    """The choices stand on the line of the select once, and behind ``was`` only what was chosen."""
+    select = ['- combobox "Status" [ref=e1]:', '  - option "Draft"{0}', '  - option "Open"{1}']
+    draft, opened = (
+        page(*(each.format(*marks) for each in select)) for marks in ((" [selected]", ""), ("", " [selected]"))
+    )
+    assert opened.since(draft) == 'changed: combobox "Status" [ref=e1] = "Open" of 2: "Draft", "Open" (was: "Draft")'
+
+
+def test_a_look_continues_one_of_the_same_document_only() -> None:
+    """As long as one thing that one could act on has its ref still; a document that is loaded again gives others."""
+    before = page('- button "Send" [ref=f1e2]', '- link "Home" [ref=f1e3]')
+    assert page('- link "Home" [ref=f1e3]', "- alert [ref=f1e4]: Sent").continues(before)
+    assert not page('- button "Send" [ref=f2e2]', '- link "Home" [ref=f2e3]').continues(before)
+
+
 def test_what_the_page_says() -> None:
     """Words over several elements, values of fields and names count, in any case and spacing; what is not there does not."""
     seen = page(
