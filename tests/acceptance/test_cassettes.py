@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import socket
@@ -292,8 +293,19 @@ def test_a_cassette_with_a_secret_in_it_is_not_written(project: Project, recorde
     assert (project.folder / "cassettes" / "sort.json").read_bytes() == recorded
 
 
+def _but_input(cassette: Path | bytes) -> bytes:
+    """A cassette without how many tokens its requests had."""
+    text = cassette if isinstance(cassette, bytes) else cassette.read_bytes()
+    bare, found = re.subn(rb'("usage": \{\s*"input": )\d+', rb"\1?", text)
+    assert found
+    return bare
+
+
 def test_a_recording_that_was_killed_goes_on(tmp_path: Path, recorded: bytes) -> None:
-    """Killed (-9) while the second request is on its way and resumed with `--model-calls record`, the cassette has the bytes of one that nobody killed."""
+    """Killed (-9) while the second request is on its way and resumed with `--model-calls record`, the cassette has the bytes of one that nobody killed.
+
+    But for the count of the input: a run that goes on says so to its model, in other words than one that starts.
+    """
     came, gate = threading.Event(), threading.Event()
 
     def says(asked: scripted.Asked) -> scripted.Scripted:
@@ -315,4 +327,4 @@ def test_a_recording_that_was_killed_goes_on(tmp_path: Path, recorded: bytes) ->
         resumed = project.runops("resume", "last", "--model-calls", "record")
         assert resumed.returncode == 0, resumed.stderr
         assert len(server.asked) == 3
-    assert (tmp_path / "cassettes" / "sort.json").read_bytes() == recorded
+    assert _but_input(tmp_path / "cassettes" / "sort.json") == _but_input(recorded)
