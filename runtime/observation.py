@@ -78,12 +78,16 @@ class Observation:
         return self._finder.find(role, name, row, text, _fit(budget))
 
     def since(self, earlier: Observation, budget: int = 800) -> str:
-        """What changed since an earlier look, the most telling first, in at most ``budget`` characters."""
+        """What changed since an earlier look, the most telling first, in at most ``budget`` characters.
+
+        Where a document of another address is shown by now, that is what is new on it, and of the page before how much of it is gone.
+        """
         lines: list[str] = []
         if (self.url, self.title) != (earlier.url, earlier.title):
             lines.append(f"now: {_head(self.title, self.url)}")
         left = _fit(budget) - sum(len(line) + 1 for line in lines)
-        if told := changes.changes(earlier._root, self._root, left):
+        elsewhere = _place(self.url) != _place(earlier.url) and not self._refs.keys() & earlier._refs.keys()
+        if told := changes.changes(earlier._root, self._root, left, elsewhere=elsewhere):
             lines.append(told)
         return "\n".join(lines) or "nothing changed"
 
@@ -139,6 +143,11 @@ class Observation:
 def _beside(node: Node) -> list[str]:
     """Every text that a node has."""
     return [each for each in (node.name, node.text, node.placeholder, node.error, node.address) if each]
+
+
+def _place(url: str) -> str:
+    """The address without what only says how a page is shown."""
+    return url.partition("#")[0].partition("?")[0]
 
 
 def _head(title: str, url: str) -> str:

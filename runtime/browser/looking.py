@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+import types
+from collections.abc import Mapping
 from typing import Any
 
 from playwright.async_api import Error, Frame, Locator
@@ -20,6 +21,9 @@ from runtime.observing.tree import Fact
 TRIES = 5
 """Looks that are taken where frames go away under them, before it counts as an error."""
 
+DEEPEST = 50
+"""Levels of a frame that are looked at: of a few more Playwright cannot hand over any. What one can act on below them is told without its place."""
+
 _OWN = re.compile(r"(?:f(\d+))?(x\d+)")
 _REF = re.compile(r"(?:f\d+)?[ex]\d+")
 
@@ -27,8 +31,10 @@ _REF = re.compile(r"(?:f\d+)?[ex]\d+")
 class Looking(Reach):
     """What is to be seen in a tab."""
 
-    _looked: Sequence[Frame] = ()
-    """The frames of the last look, by the numbers of their refs."""
+    _looked: Mapping[int, Frame] = types.MappingProxyType({})
+    """The frames of the last look, by the numbers of their documents."""
+    _documents = 0
+    """How many numbers of documents were given out."""
 
     async def look(self, target: Target | None = None) -> Observation:
         """One look at the page, or at an element of it; its refs stand until the next look, as long as the elements do."""
@@ -71,25 +77,31 @@ class Looking(Reach):
 
     def _located(self, ref: str) -> Locator | None:
         if own := _OWN.fullmatch(ref):
-            number = int(own[1] or 0)
-            return self._looked[number].locator(f"{unseen.NAME}={own[2]}") if number < len(self._looked) else None
+            frame = self._looked.get(int(own[1] or 0))
+            return frame.locator(f"{unseen.NAME}={own[2]}") if frame is not None else None
         return self.page.get_by_ref(ref) if _REF.fullmatch(ref) else None
 
     async def _seen(self, found: Locator | None) -> Observation | None:
         """The page as it is now; None where a frame went away meanwhile."""
         milliseconds = self._patience.milliseconds()
-        snapshot = await self.page.aria_snapshot(mode="ai", timeout=milliseconds)
+        snapshot = await self.page.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds)
         frames = self.page.frames if "- iframe " in snapshot else [self.page.main_frame]
         # The main frame comes first.
         frames = sorted(frames, key=lambda frame: frame.parent_frame is not None)
-        told = await asyncio.gather(*(self._told(frame) for frame in frames))
+        # Each document keeps the number that it was given first, so that no ref is ever given again, to an element of another document.
+        first, self._documents = self._documents, self._documents + len(frames)
+        told = await asyncio.gather(*(self._told(frame, number) for number, frame in enumerate(frames, first)))
         facts: list[Fact] = []
-        for number, each in enumerate(told):
+        looked: dict[int, Frame] = {}
+        for frame, each in zip(frames, told, strict=True):
             if each is None:
                 return None
-            facts += [_fact(fact, f"f{number}" if number else "") for fact in each[1]]
+            _title, number, found_in = each
+            looked[number] = frame
+            framed = frame.parent_frame is not None
+            facts += [_fact(fact, f"f{number}" if number else "", framed=framed) for fact in found_in]
         title: str = told[0][0] if told[0] is not None else ""
-        self._looked = frames
+        self._looked = looked
         observation = Observation.read(snapshot, self.page.url, title, facts)
         if found is None:
             return observation
@@ -97,25 +109,29 @@ class Looking(Reach):
         if ref is not None and observation.has(ref):
             return observation.part(ref)
         # What is not to be seen has no ref; a look at it alone gives none to what is around it.
-        alone = await found.aria_snapshot(mode="ai", timeout=milliseconds)
+        alone = await found.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds)
         return Observation.read(alone, self.page.url, title, facts)
 
-    async def _told(self, frame: Frame) -> list[Any] | None:
-        """What the snapshot does not tell of a frame: its title, and facts; None where it went away."""
+    async def _told(self, frame: Frame, number: int) -> list[Any] | None:
+        """What the snapshot does not tell of a frame: title and number of its document, and facts; None where it went away.
+
+        ``number`` is the document's where it has none yet.
+        """
+        asked = f"{unseen.NAME}=facts {number}"
         try:
-            told = await frame.locator(f"{unseen.NAME}=facts").text_content(timeout=self._patience.milliseconds())
+            told = await frame.locator(asked).text_content(timeout=self._patience.milliseconds())
         except Error as error:
             if frame.is_detached() or (frame.parent_frame is not None and failures.kind_of(error) == "navigated"):
                 return None
             raise
-        return json.loads(told or '["", []]')
+        return json.loads(told or "null")
 
 
-def _fact(told: list[Any], prefix: str) -> Fact:
+def _fact(told: list[Any], prefix: str, *, framed: bool) -> Fact:
     """A fact as the engine tells it: ref, own number, and for what the snapshot does not say: within, role, name, password, error, shown."""
     ref, number, *rest = told
     own = f"{prefix}x{number}"
     if not rest:
         return Fact(ref, own)
     within, role, name, password, error, shown = rest
-    return Fact(ref, own, within, role, name, password, error, shown=shown, framed=bool(prefix))
+    return Fact(ref, own, within, role, name, password, error, shown=shown, framed=framed)

@@ -29,12 +29,19 @@ ENGINE = r"""({
   query(root, asked) { return this.queryAll(root, asked)[0]; },
   queryAll(root, asked) {
     if (asked === 'self') return this.told(root._ariaRef ? root._ariaRef.ref : null);
-    if (asked === 'facts') return this.told([document.title, this.facts()]);
+    if (asked.startsWith('facts ')) {
+      if (globalThis._runopsDocument === undefined) globalThis._runopsDocument = Number(asked.slice(6));
+      return this.told([document.title, globalThis._runopsDocument, this.facts()]);
+    }
     return this.all(document).filter((element) => element.isConnected && `x${element._runopsRef}` === asked);
   },
   facts() {
     const found = [];
-    const short = (text) => (text || '').replace(/\s+/g, ' ').trim().slice(0, 300);
+    // What is cut is marked as cut: the beginning of a secret is known by that.
+    const short = (text) => {
+      const whole = (text || '').replace(/\s+/g, ' ').trim();
+      return whole.length <= 300 ? whole : `${whole.slice(0, 299)}…`;
+    };
     const ROLES = {A: 'link', BUTTON: 'button', SELECT: 'combobox', TEXTAREA: 'textbox', SUMMARY: 'button'};
     const INPUTS = {checkbox: 'checkbox', radio: 'radio', range: 'slider', number: 'spinbutton', search: 'searchbox',
       button: 'button', submit: 'button', reset: 'button', image: 'button', file: 'button', color: 'button'};
@@ -44,6 +51,12 @@ ENGINE = r"""({
     const within = (element) => {
       for (let above = around(element); above; above = around(above)) if (above._ariaRef) return above._ariaRef.ref;
       return null;
+    };
+    // Whether it may stand deeper than the snapshot goes.
+    const deep = (element) => {
+      let levels = 0;
+      for (let above = around(element); above; above = around(above)) if (above._ariaRef) levels += 1;
+      return levels >= 25;
     };
     const role = (element) => {
       const tag = element.tagName, given = (element.getAttribute('role') || '').trim().split(/\s+/)[0];
@@ -87,11 +100,12 @@ ENGINE = r"""({
         globalThis._runopsRefs = (globalThis._runopsRefs || 0) + 1;
         element._runopsRef = globalThis._runopsRefs;
       }
-      const plain = ref && !password && !error && acts !== 'clickable' && acts !== 'editable' && element.tagName !== 'SUMMARY';
-      found.push(plain ? [ref, element._runopsRef] : [ref, element._runopsRef, within(element), acts, ref ? '' : named(element), password, error,
-        ref ? true : shown(element)]);
+      const low = ref && deep(element);
+      const plain = ref && !low && !password && !error && acts !== 'clickable' && acts !== 'editable' && element.tagName !== 'SUMMARY';
+      found.push(plain ? [ref, element._runopsRef] : [ref, element._runopsRef, within(element), acts, ref && !low ? '' : named(element), password, error,
+        ref && !low ? true : shown(element)]);
     }
     return found;
   },
 })"""
-"""``facts``: everything that may be lacking, as JSON. ``self``: the ref of the element that it is asked of. ``x3``: the element of that ref."""
+"""``facts 7``: everything that may be lacking, as JSON, of the document whose number is 7 where it has none yet. ``self``: the ref of the element that it is asked of. ``x3``: the element of that ref."""

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from runtime.observing.folding import bounded
-from runtime.observing.lines import NAME_MOST, TEXT_MOST, chosen, line_of, quoted, row_text
+from runtime.observing.lines import NAME_MOST, TEXT_MOST, chosen, labels, line_of, quoted, row_text
 from runtime.observing.tree import FIELDS, ROWS, URGENT, Node, inner
 
 _ROW_MOST = 60
@@ -15,10 +15,11 @@ ROW_HOLDS = 300
 _REF = re.compile(r" \[ref=\w+\]")
 
 
-def changes(before: Node, after: Node, budget: int) -> str:
+def changes(before: Node, after: Node, budget: int, *, elsewhere: bool = False) -> str:
     """What changed, the most telling first, in at most ``budget`` characters; the empty text where nothing did.
 
     An element is the same one by its ref, else by what its line says: a document that is loaded again has other refs, and that is no change.
+    ``elsewhere``: another page is shown now, so that of what is gone only the number tells anything.
     """
     old, new = _Told(before), _Told(after)
     told: list[tuple[int, str]] = []
@@ -31,18 +32,26 @@ def changes(before: Node, after: Node, budget: int) -> str:
             told.append((1 if now.error else 3, f"changed: {is_now} (was: {_was(earlier, now)})"))
             old.take(earlier)
             new.take(now)
-    told += [(4, f"new: {each}") for each in new.take_rows(old, acting=True)] + [
-        (5, f"gone: {each}") for each in old.take_rows(new)
-    ]
-    for sign, lines, whole in (
-        ("new", new.counts - old.counts, new.lines),
-        ("gone", old.counts - new.counts, old.lines),
-    ):
+    told += [(4, f"new: {each}") for each in new.take_rows(old, acting=True)]
+    gone_rows = old.take_rows(new)
+    came, went = new.counts - old.counts, old.counts - new.counts
+    last = ""
+    if not elsewhere:
+        told += [(5, f"gone: {each}") for each in gone_rows]
+    elif gone := len(gone_rows) + went.total():
+        last = f"gone: {gone:,} element{'' if gone == 1 else 's'} of the page before"
+        went.clear()
+    for sign, lines, whole in (("new", came, new.lines), ("gone", went, old.lines)):
         for key, number in lines.items():
             times = f" ({number} times)" if number > 1 else ""
             told.append((_rank(whole[key], sign), f"{sign}: {whole[key]}{times}"))
     told.sort(key=lambda each: each[0])
-    return bounded([line for _rank, line in told], budget, "… {} more changes: look()") if told else ""
+    if not told:
+        return last
+    shown = bounded(
+        [line for _rank, line in told], budget - (len(last) + 1 if last else 0), "… {} more changes: look()"
+    )
+    return f"{shown}\n{last}" if last else shown
 
 
 class _Told:
@@ -56,12 +65,13 @@ class _Told:
         """The last such line, with its ref and row."""
         self.rows: list[tuple[str, Node]] = []
         """The rows, with what a person reads in them."""
+        self._labels = labels(root)
         for node in root.walk():
             if node.role in ROWS and not node.acting and node.children:
                 self.rows.append((row_text(node), node))
             if node.acting and node.ref is not None:
                 self.refs[node.ref] = node
-            if line := _line(node):
+            if line := self._line(node):
                 key = _REF.sub("", line)
                 self.counts[key] += 1
                 row = "" if node.acting else _row(node)
@@ -69,8 +79,11 @@ class _Told:
 
     def take(self, node: Node) -> None:
         """Leave out what is told of a node already."""
-        if line := _line(node):
+        if line := self._line(node):
             self.counts[_REF.sub("", line)] -= 1
+
+    def _line(self, node: Node) -> str:
+        return "" if id(node) in self._labels else _line(node)
 
     def take_rows(self, other: _Told, *, acting: bool = False) -> list[str]:
         """The rows that the other page has not, one a line; what is in them is told with them, and not once more. With ``acting``, what one can act on too."""

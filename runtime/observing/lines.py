@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 from runtime.observing.tree import ACTING, FIELDS, LANDMARKS, ROWS, URGENT, Node, folded, inner
 
@@ -24,6 +25,7 @@ _PLAIN = frozenset({
     "list", "toolbar", "legend", "text", "fragment",
 })  # fmt: skip
 _REGIONS = LANDMARKS | URGENT | {"table", "grid", "treegrid", "iframe", "tablist", "menu", "menubar", "listbox", "tree", "radiogroup", "group", "feed"}  # fmt: skip
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _REPEATED = ("link", "button", "checkbox", "radio", "option", "menuitem", "tab", "treeitem", "clickable")
 
 
@@ -48,7 +50,8 @@ class Item:
 
 
 def quoted(text: str, most: int) -> str:
-    """The text in quotation marks, cut at ``most`` characters."""
+    """The text in quotation marks, cut at ``most`` characters; in one line, whatever a program takes for the end of one."""
+    text = _CONTROLS.sub(" ", text)
     text = text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
     return json.dumps(text, ensure_ascii=False)
 
@@ -251,6 +254,32 @@ def _without_labels(made: list[Item]) -> list[Item]:
     """The lines without texts that only say what an element beside them is called."""
     names = {name_of(each.node) for each in made if each.node.acting}
     return [each for each in made if not (_is_text(each) and json.loads(each.line) in names)] if names else made
+
+
+def labels(root: Node) -> set[int]:
+    """Which texts, by their identity, only say what an element beside or around them is called: the lines of a page leave them out."""
+    around: dict[int, Node] = {}
+    names: dict[int, set[str]] = {id(root): set()}
+    for node in root.walk():
+        above = node.parent
+        if above is None:
+            continue
+        line = around[id(node)] = around[id(above)] if id(above) in around and _is_wrapper(above) else above
+        if node.acting:
+            names.setdefault(id(line), {name_of(line)}).add(name_of(node))
+    return {
+        id(node)
+        for node in root.walk()
+        if node.text and not node.acting and node.role in _PLAIN and node is not root
+        if node.text in names.get(id(around[id(node)]), ())
+    }
+
+
+def _is_wrapper(node: Node) -> bool:
+    """Whether it has no line of its own, so that what is in it stands beside what is beside it."""
+    if node.acting:
+        return False
+    return node.role in _PLAIN or (node.role in ("group", "figure", "img") and not (node.name or node.text))
 
 
 def _drop_name(item: Item) -> None:

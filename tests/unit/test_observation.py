@@ -316,6 +316,51 @@ def test_a_look_continues_one_of_the_same_document_only() -> None:
     assert not page('- button "Send" [ref=f2e2]', '- link "Home" [ref=f2e3]').continues(before)
 
 
+def test_of_a_page_that_was_left_only_the_number_is_told() -> None:
+    """On a page of another address what is new on it comes first, and all that is gone is one line, whatever the budget; what both have is no change."""
+    links = "".join(f'- link "Old {number}" [ref=e{number}]\n' for number in range(60))
+    before = Observation.read(f'{links}- button "Menu" [ref=e90]', "http://shop.test/orders", "Orders")
+    new = '- button "Menu" [ref=f1e1]\n- heading "Invoice" [level=1] [ref=f1e2]\n- button "Pay" [ref=f1e3]\n- text: Total 12.50'
+    after = Observation.read(new, "http://shop.test/invoice", "Invoice")
+    assert after.since(before).split("\n") == [
+        'now: page "Invoice" http://shop.test/invoice',
+        'new: heading "Invoice" 1',
+        'new: button "Pay" [ref=f1e3]',
+        'new: "Total 12.50"',
+        "gone: 60 elements of the page before",
+    ]
+    assert before.since(after, 200).split("\n")[-1] == "gone: 3 elements of the page before"
+    again = Observation.read(new, "http://shop.test/orders?paid=1", "Orders")
+    assert 'gone: link "Old 7" [ref=e7]' in again.since(before, 10_000)
+
+
+def test_a_difference_shows_no_label_that_a_look_leaves_out() -> None:
+    """A text that only says what the field beside it is called is not told as new, nor as gone; one that says more is."""
+    form = (
+        "- main [ref=e1]:\n  - generic [ref=e2]:\n    - paragraph [ref=e3]: Account\n    - paragraph [ref=e4]: Needed for each payment\n"
+        '    - textbox "Account" [ref=e5]'
+    )
+    without = Observation.read("- main [ref=e1]:\n  - paragraph [ref=e9]: Hello")
+    seen = Observation.read(form)
+    assert seen.since(without).split("\n") == [
+        'new: textbox "Account" [ref=e5]',
+        'new: "Needed for each payment"',
+        'gone: "Hello"',
+    ]
+    assert '"Account"' not in {line.strip() for line in seen.render().split("\n")}
+    assert 'gone: "Account"' not in without.since(seen)
+
+
+@pytest.mark.parametrize("odd", ["\x01", "\x85", "\u2028", "\u2029", '"', "\\"])
+def test_no_character_makes_a_line_or_breaks_a_budget(odd: str) -> None:
+    """What a program may take for the end of a line is a blank; a title full of characters that are escaped has room in the smallest budget."""
+    name = json.dumps(f'Pay{odd}button "Forged" [ref=e9]')
+    seen = Observation.read(f"- button {name} [ref=e1]\n- text: {name}", "http://shop.test/", f"Shop{odd * 80}")
+    assert seen.render().splitlines() == seen.render().split("\n")
+    assert len(seen.render(200)) <= 200
+    assert len(seen.since(Observation.read(""), 200)) <= 200
+
+
 def test_what_the_page_says() -> None:
     """Words over several elements, values of fields and names count, in any case and spacing; what is not there does not."""
     seen = page(
