@@ -419,10 +419,8 @@ class Step:
             self._engine.journal.note("judged", call=self._call.call, verdict="done", how="`confirm` says so")
             raise OwesValue
         if verdict == "done":
-            browser = self._engine.browser
-            return self._finished(
-                "recovered", self.page.url if browser is not None else None, self._engine.journal.error(error)
-            )
+            yields = self._engine.browser is not None and self._node.asks != "agent"
+            return self._finished("recovered", self.page.url if yields else None, self._engine.journal.error(error))
         self.not_done = verdict == "not-done"
         raise error
 
@@ -452,7 +450,7 @@ class Step:
         engine, status = self._engine, "recovered" if judgement.found == "done" else "skipped"
         self._resolve()
         await judge.drop_input(engine, self._node)
-        value: Json = engine.browser.page.url if engine.browser is not None and status == "recovered" else None
+        value: Json = judge.value_of_done(engine, self._node) if status == "recovered" else None
         masked = None
         if deed.result is not None and deed.result.status == "ok":
             masked = deed.result.masked

@@ -117,7 +117,7 @@ async def before_attempt(engine: ExecutionEngine, reached: Reached) -> None:
         raise unknown(reached.path, before, judgement, None)
     say = {"done": "had happened", "not-done": "had not happened", "skipped": "is passed over"}[judgement.found]
     engine.tell(events.Said(f"{reached.path}: the {call.action or call.node} {say} ({judgement.how})"))
-    url = engine.browser.page.url if engine.browser is not None and judgement.found == "done" else None
+    url = value_of_done(engine, reached.node) if judgement.found == "done" else None
     if before.result is not None:
         fields: dict[str, Json] = {"value": url} if url is not None and before.result.status != "ok" else {}
         engine.journal.note("judged", call=call.call, verdict=judgement.found, how=judgement.how, **fields)
@@ -132,6 +132,11 @@ async def before_attempt(engine: ExecutionEngine, reached: Reached) -> None:
         await drop_input(engine, reached.node)
     if judgement.found == "done":
         engine.checkpoints.effect_finished(engine.browser)
+
+
+def value_of_done(engine: ExecutionEngine, node: Leaf) -> str | None:
+    """What a step yields of whose deed nobody has noted more than that it happened: the address of the page, as deeds do. An `agent` yields nothing by itself."""
+    return engine.browser.page.url if engine.browser is not None and node.asks != "agent" else None
 
 
 async def drop_input(engine: ExecutionEngine, node: Leaf) -> None:

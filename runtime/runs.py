@@ -177,7 +177,10 @@ def decide(chosen: settings.Settings, run: str, verdict: Verdict, *, take_over: 
 
 
 def _write_verdict(pen: journal.Journal, attempt: history.Attempt, verdict: Verdict) -> None:
-    if attempt.result is None:
+    if attempt.result is None and verdict == "done" and attempt.call.node == history.AGENT:
+        # That its goal is reached is not its value: it may still be asked for that.
+        pen.result(attempt.call, "interrupted")
+    elif attempt.result is None:
         status: log.Status = {"done": "recovered", "not-done": "interrupted", "skip": "skipped"}[verdict]  # type: ignore[assignment]
         pen.result(attempt.call, status)
         if verdict != "not-done":

@@ -17,6 +17,7 @@ from nodes.tabs import MAIN
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser.port import Captured, LostTab, PageFacts
+from runtime.browser.refs import Facts
 from runtime.observation import Observation
 
 
@@ -35,6 +36,22 @@ class FakeSite:
     before_click: Callable[[str, FakePage], Awaitable[None]] | None = None
     page: type[FakePage] | None = None
     """What its tabs are, in place of FakePage."""
+    facts: dict[str, Facts] = dataclasses.field(default_factory=dict)
+    """What the document says of elements, by their refs in the page's own text."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FakePointed:
+    """An element that a ref points at (``runtime.agents.pages.Pointed``). Every target that could be its own is."""
+
+    facts: Facts
+    says: str
+
+    async def places(self, target: Target) -> tuple[int, int]:
+        return 1, 0
+
+    async def said(self) -> str:
+        return self.says
 
 
 class FakePage:
@@ -197,6 +214,17 @@ class FakePage:
         said = self.browser.site.texts.get(str(target) if target else "", "")
         return Observation.read(said if said.startswith("- ") else f"- text: {said}", self.address, await self.title())
 
+    @contextlib.asynccontextmanager
+    async def pointed(self, ref: str) -> AsyncGenerator[FakePointed]:
+        seen = await FakePage.look(self)
+        if not seen.has(ref):
+            raise SiteError("ref-gone", f"the page has no element {ref} now", mend="look again")
+        yield FakePointed(self.browser.site.facts.get(ref, Facts(tag="button")), seen.element(ref).name)
+
+    @contextlib.asynccontextmanager
+    async def settling(self, seconds: float) -> AsyncGenerator[None]:
+        yield
+
     async def count(self, target: Target) -> int:
         return int(str(target) in self.browser.site.texts)
 
@@ -222,6 +250,8 @@ class FakeTabs:
         """One blank tab, called ``main``."""
         self.browser = browser
         self.open_ones: dict[str, FakePage] = {}
+        self.unnamed: list[str] = []
+        """Tabs that opened by themselves, by the names that they will be told of with."""
         self.current = self.add(MAIN)
 
     def add(self, name: str) -> FakePage:
@@ -235,6 +265,13 @@ class FakeTabs:
         if name not in self.open_ones:
             raise SiteError("tab-closed", f"the tab `{name}` is not open")
         return self.open_ones[name]
+
+    def all(self) -> list[FakePage]:
+        return list(self.open_ones.values())
+
+    def name_new(self) -> list[str]:
+        named, self.unnamed = self.unnamed, []
+        return named
 
     async def open(self, name: str) -> None:
         self.current = self.open_ones.get(name) or self.add(name)

@@ -1,0 +1,298 @@
+"""What an agent may do and is told, how it ends, and what is found out about its deeds: on a fake page, with a model behind the real client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes.errors import SiteError
+from runtime import log
+from runtime.testing import responses, scripted
+from tests.agent_rig import CONFIRM, PAY, VALUE, Bench, bench, code, done, flow
+from tests.agents import LOOK, Obedient, click, fill
+from tests.fakes import FakePage
+
+
+async def test_what_it_asks_for_is_done_and_its_value_is_the_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call is a deed of the engine's own, with the class that it would have in a file; the value is that of `finish`."""
+    model = Obedient(LOOK, fill("Note", "soon"), click("Gift"), click("Pay"), output={"number": "1007"})
+    with bench(tmp_path, monkeypatch, model, flow(VALUE)) as on:
+        ended = await on.rig.start()
+        assert (ended.status, ended.output) == ("passed", {"number": "1007"})
+        assert on.site.deeds == [PAY]
+        assert on.site.records == [{'label="Note"': "soon", 'label="Gift"': "True"}]
+        assert on.effects() == {
+            "look": "read",
+            "fill": "idempotent",
+            "check": "idempotent",
+            "click": "effect",
+            "finish": "read",
+        }
+
+
+async def test_a_value_that_does_not_fit_is_told_and_given_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`output-misfit`: the model is told what does not fit, and the work goes on until it does."""
+    last: list[str] = []
+
+    def model(asked: scripted.Asked) -> scripted.Scripted:
+        last[:] = asked.outputs.values()
+        return scripted.call("finish", done({"number": "1007"} if last else None) | ({} if last else {"output": None}))
+
+    with bench(tmp_path, monkeypatch, model, flow(VALUE)) as on:
+        ended = await on.rig.start()
+        assert (ended.status, ended.output, on.errors()) == ("passed", {"number": "1007"}, ["output-misfit"])
+    assert "output-misfit" in last[0]
+
+
+async def test_a_goal_that_the_page_does_not_show_is_told_and_the_work_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model says that it is done before it has done anything; it is told which rule does not hold, and then does its work."""
+    model = Obedient(LOOK, ("finish", done()), click("Pay"))
+    text = flow("    success: [{text: paid, target: {css: status}}]\n")
+    with bench(tmp_path, monkeypatch, model, text) as on:
+
+        async def paid(_target: str, _page: FakePage) -> None:
+            on.site.texts["=css=status"] = "paid"
+
+        on.site.on_click = paid
+        ended = await on.rig.start()
+        assert (ended.status, on.site.deeds, on.errors()) == ("passed", [PAY], ["rule-failed"])
+    assert "the work is not done" in model.told[1]
+
+
+async def test_an_agent_that_can_only_look_is_a_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With tools that leave the site as it is, the step has class *read*, and a deed that it asks for all the same is none of its tools."""
+    model = Obedient(LOOK, click("Pay"), output={"number": "1007"})
+    with bench(tmp_path, monkeypatch, model, flow("    tools: [look, read]\n" + VALUE), strict=False) as on:
+        ended = await on.rig.start()
+        assert (ended.status, on.site.deeds, on.errors()) == ("passed", [], ["tool-unknown"])
+        assert on.rig.history.attempts["work"][-1].call.effect == "read"
+
+
+async def test_turns_that_are_used_up_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`agent-turns`, after as many requests as `max_turns` says; the model was told of the last one."""
+    model = Obedient(*[LOOK] * 9)
+    with bench(tmp_path, monkeypatch, model, flow("    max_turns: 3\n")) as on:
+        ended = await on.rig.start()
+        assert (code(ended), ended.costs and ended.costs["requests"]) == ("agent-turns", 3)
+        attempt = on.rig.history.attempts["work"][-1]
+        told = [
+            each.text
+            for each in on.rig.store.read(on.rig.id).entries
+            if isinstance(each, log.Told) and each.thread == log.model_thread(attempt.call.call)
+        ]
+    assert [(each or "").partition("\n")[0] for each in told] == [
+        "turn 1 of 3",
+        "turn 2 of 3",
+        "turn 3 of 3, the last one",
+    ]
+
+
+async def test_a_model_that_only_talks_is_told_once_and_then_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`agent-silent` after two answers without a call; after the first one it is told to call a tool."""
+    heard: list[str] = []
+
+    def model(asked: scripted.Asked) -> scripted.Scripted:
+        heard.append(asked.newest)
+        return scripted.text("I would rather talk.")
+
+    with bench(tmp_path, monkeypatch, model, flow()) as on:
+        ended = await on.rig.start()
+    assert code(ended) == "agent-silent"
+    assert ["Call a tool" in each for each in heard] == [False, True]
+
+
+async def test_a_silence_between_calls_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only answers in a row without a call are too many."""
+    said = [
+        scripted.text("Well."),
+        scripted.call("look", LOOK[1]),
+        scripted.text("Hm."),
+        scripted.call("finish", done()),
+    ]
+    with responses.serve(said, strict=True) as server:
+        assert (await Bench(tmp_path, monkeypatch, server, flow()).rig.start()).status == "passed"
+
+
+async def test_a_model_that_gives_up_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`agent-gave-up`, with the model's own words; rules of `success` are not looked at."""
+    model = Obedient(LOOK, done=False)
+    with bench(tmp_path, monkeypatch, model, flow("    success: [{text: paid, target: {css: status}}]\n")) as on:
+        ended = await on.rig.start()
+    assert (code(ended), on.errors()) == ("agent-gave-up", [])
+    assert ended.error is not None
+    assert "as I was told" in str(ended.error["message"])
+
+
+async def test_the_same_call_failing_three_times_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`agent-stuck` at the third failure, though other calls went right between them."""
+    gone = ("click", {"ref": "e99"})
+    model = Obedient(gone, LOOK, gone, LOOK, gone, LOOK)
+    with bench(tmp_path, monkeypatch, model, flow()) as on:
+        ended = await on.rig.start()
+        assert (code(ended), on.errors()) == ("agent-stuck", ["ref-gone"] * 3)
+        assert on.site.deeds == []
+
+
+async def test_a_dialog_must_be_answered_before_anything_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is told what the dialog says; a look is refused while it is open, and `dialog` answers it, as a deed of class *effect*."""
+    model = Obedient(
+        ("dialog", {"accept": True, "text": None}), LOOK, click("Pay"), LOOK, ("dialog", {"accept": True, "text": None})
+    )
+    with bench(tmp_path, monkeypatch, model, flow()) as on:
+
+        async def ask(_target: str, page: FakePage) -> None:
+            page.dialog = "Really pay?"
+
+        on.site.on_click = ask
+        assert (await on.rig.start()).status == "passed"
+        assert on.site.deeds == [PAY, "accept Really pay?"]
+        assert on.errors() == ["no-dialog", "dialog-open"]
+        assert on.effects()["dialog"] == "effect"
+    assert "Really pay?" in model.told[2].partition("[page]")[2]
+
+
+async def test_it_stays_in_its_tab_until_it_goes_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told of a tab that opened, in our own words; `tab` goes there, and to one that is not open it does not."""
+    model = Obedient(LOOK, click("Pay"), ("tab", {"name": "tab9"}), ("tab", {"name": "tab2"}), click("Cancel"))
+    with bench(tmp_path, monkeypatch, model, flow()) as on:
+        where: list[str] = []
+
+        async def opens(_target: str, page: FakePage) -> None:
+            tabs = page.browser.tabs
+            where.append(next(name for name, each in tabs.open_ones.items() if each is page))
+            if "tab2" not in tabs.open_ones:
+                tabs.add("tab2")
+                tabs.unnamed.append("tab2")
+
+        on.site.on_click = opens
+        assert (await on.rig.start()).status == "passed"
+        assert (where, on.errors()) == (["main", "tab2"], ["tab-closed"])
+    assert "a tab opened, called tab2" in model.told[1].partition("[page]")[0]
+
+
+# A deed of which nobody knows what became.
+
+
+def lost(on: Bench) -> None:
+    """The first click reaches the site, and its answer is lost."""
+    tries: list[str] = []
+
+    async def lose(target: str, _page: FakePage) -> None:
+        tries.append(target)
+        if len(tries) == 1:
+            raise SiteError("answer-lost", "nobody knows", phase="after")
+
+    on.site.on_click = lose
+
+
+class Closing:
+    """Pays; where it is told that the goal is reached, it tries to pay once more, looks, and finishes."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def __call__(self, asked: scripted.Asked) -> scripted.Scripted:
+        """The next answer."""
+        said = " ".join(scripted.text_of(item) for item in asked.items)
+        outputs = list(asked.outputs.values())
+        if "goal was reached" not in said:
+            return Obedient(LOOK, click("Pay"), output={"number": "1007"})(asked)
+        since = said.partition("goal was reached")[2]
+        self.told = outputs
+        if "turn" not in since:
+            return scripted.call("look", LOOK[1])
+        if "goal-reached" not in since:
+            return scripted.call("click", {"ref": "e1"})
+        return scripted.call("finish", done({"number": "1007"}))
+
+
+async def test_a_goal_that_the_site_says_is_reached_is_asked_for_its_value_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deed's answer is lost, `confirm` says done: the conversation gives its value, a look works, another deed is refused."""
+    model = Closing()
+    with bench(tmp_path, monkeypatch, model, flow(VALUE + CONFIRM)) as on:
+        lost(on)
+        on.site.texts["css=paid"] = "yes"
+        ended = await on.rig.start()
+        assert (ended.status, ended.output) == ("passed", {"number": "1007"})
+        assert (on.site.deeds, on.errors()) == ([PAY], ["goal-reached"])
+        assert on.rig.calls("work") == ["interrupted done", "ok"]
+
+
+async def test_in_closing_what_no_one_counts_is_still_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused are deeds of class *effect*; a field may still be filled on the way to the value."""
+
+    def model(asked: scripted.Asked) -> scripted.Scripted:
+        said = " ".join(scripted.text_of(item) for item in asked.items)
+        if "goal was reached" not in said:
+            return Obedient(LOOK, click("Pay"))(asked)
+        return Obedient(LOOK, fill("Note", "1007"), output={"number": "1007"})(asked)
+
+    with bench(tmp_path, monkeypatch, model, flow(VALUE + CONFIRM)) as on:
+        lost(on)
+        on.site.texts["css=paid"] = "yes"
+        ended = await on.rig.start()
+        assert (ended.status, on.errors(), on.site.deeds) == ("passed", [], [PAY])
+        assert "fill" in on.effects()
+
+
+async def test_a_goal_without_a_value_is_over_once_the_site_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`confirm` says done, and nothing is wanted: the step is recovered, and no model is asked again."""
+    with bench(tmp_path, monkeypatch, Obedient(LOOK, click("Pay")), flow(CONFIRM)) as on:
+        lost(on)
+        on.site.texts["css=paid"] = "yes"
+        ended = await on.rig.start()
+        assert (ended.status, ended.output, on.rig.calls("work")) == ("passed", None, ["recovered"])
+        assert on.site.deeds == [PAY]
+        assert ended.costs is not None
+        assert ended.costs["requests"] == 2
+
+
+async def test_a_goal_that_the_site_denies_is_an_error_and_a_retry_begins_afresh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`confirm` says not done, twice: the attempt has failed with the lost answer, and the next one does the deed."""
+    text = flow(CONFIRM + "    retry: {attempts: 2, delay: 0}\n")
+    with bench(tmp_path, monkeypatch, Obedient(LOOK, click("Pay")), text) as on:
+        lost(on)
+        ended = await on.rig.start()
+        assert (ended.status, on.rig.calls("work")) == ("passed", ["error not-done", "ok"])
+        assert on.site.deeds == [PAY, PAY]
+
+
+async def test_a_goal_that_the_site_denies_fails_where_no_attempt_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without `retry` the run fails with the lost answer."""
+    with bench(tmp_path, monkeypatch, Obedient(LOOK, click("Pay")), flow(CONFIRM)) as on:
+        lost(on)
+        ended = await on.rig.start()
+        assert (code(ended), on.rig.calls("work"), on.site.deeds) == ("answer-lost", ["error not-done"], [PAY])
+
+
+@pytest.mark.parametrize("confirm", ["", CONFIRM])
+async def test_where_nobody_knows_a_person_is_asked_about_the_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirm: str
+) -> None:
+    """Without a `confirm`, or where it fails, the run pauses at the agent's own path, and the question lists its deeds."""
+    with bench(tmp_path, monkeypatch, Obedient(LOOK, click("Pay")), flow(confirm)) as on:
+        lost(on)
+        on.rig.missing = {"css=paid"}
+        ended = await on.rig.start()
+        assert (ended.status, on.site.deeds) == ("paused", [PAY])
+        assert ended.question is not None
+        evidence: Any = ended.question["evidence"]
+        assert (ended.question["path"], [each["deed"] for each in evidence["deeds"]]) == ("work", ["click"])

@@ -1,0 +1,196 @@
+"""What becomes of an agent whose process died: whether its browser lives on, how far it had come, and what is found out about its deeds.
+
+Its model is careless: it clicks whatever its own thread does not say was done. So it is the runtime that keeps it from a second deed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from runtime import runs, settings
+from runtime.testing import scripted
+from tests.agent_rig import CONFIRM, PAY, VALUE, Bench, bench, done, flow
+from tests.agents import LOOK
+from tests.fakes import FakePage
+from tests.rig import Killed
+
+Moment = Literal["asked", "looked", "opened", "finished", "told"]
+"""When the process dies: before a tool was done, before the deed, in it, once it is done, once the model was told of it."""
+
+Site = Literal["done", "not-done", "fails", "none"]
+"""What the agent's `confirm` says; ``fails``: it cannot tell; ``none``: there is no `confirm`."""
+
+FINISH = done({"number": "1007"})
+
+
+class Careless:
+    """Looks, clicks, looks, and finishes."""
+
+    def __init__(self, output: bool) -> None:
+        self._end = FINISH if output else done()
+
+    def __call__(self, asked: scripted.Asked) -> scripted.Scripted:
+        """The next answer."""
+        if "goal was reached" in " ".join(scripted.text_of(item) for item in asked.items):
+            return scripted.call("finish", self._end)
+        calls = [each for each in asked.items if each.get("type") == "function_call"]
+        told = asked.outputs
+        clicked = [n for n, each in enumerate(calls) if each["name"] == "click" and "done" in told[each["call_id"]]]
+        if clicked:
+            return scripted.call(*LOOK) if clicked == [len(calls) - 1] else scripted.call("finish", self._end)
+        latest = told[calls[-1]["call_id"]] if calls else ""
+        return scripted.call("click", {"ref": "e1"}) if "[ref=e1]" in latest else scripted.call(*LOOK)
+
+
+class Dying(FakePage):
+    """A page on which the process can die. The browser it is in lives on, or not."""
+
+    moment: Moment | None = None
+    looks = 0
+
+    def dies_at(self, moment: Moment) -> None:
+        """The end, where that is the moment for it; once."""
+        if Dying.moment == moment:
+            Dying.moment = None
+            raise Killed
+
+    async def look(self, target: Any = None) -> Any:
+        Dying.looks += 1
+        self.dies_at({1: "asked", 2: "finished", 3: "told"}.get(Dying.looks, "told"))  # type: ignore[arg-type]
+        return await super().look(target)
+
+    def pointed(self, ref: str) -> Any:
+        self.dies_at("looked")
+        return super().pointed(ref)
+
+    async def click(self, target: Any) -> None:
+        await super().click(target)
+        self.dies_at("opened")
+
+
+async def killed(on: Bench, moment: Moment, *, survives: bool) -> None:
+    """The run begins, and dies at that moment."""
+    on.site.page, Dying.moment, Dying.looks = Dying, moment, 0
+    with pytest.raises(Killed):
+        await on.rig.start()
+    assert len(on.site.deeds) == (moment in ("opened", "finished", "told"))
+    on.rig.die(browser_survives=survives)
+
+
+def says(on: Bench, site: Site) -> None:
+    """What the site tells whoever asks."""
+    on.site.texts["css=paid"] = "yes" if site == "done" else "no"
+    on.rig.missing = {"css=paid"} if site == "fails" else set()
+    if on.rig.survivor is not None:
+        on.rig.survivor.missing |= on.rig.missing
+
+
+def expected(moment: Moment, survives: bool, site: Site) -> Literal["goes on", "afresh", "done", "asks"]:
+    """What is promised: the conversation goes on, a new one begins, the work counts as done, or a person is asked."""
+    if survives and moment != "opened":
+        return "goes on"
+    if moment in ("asked", "looked"):
+        return "afresh"
+    return {"done": "done", "not-done": "afresh", "fails": "asks", "none": "asks"}[site]  # type: ignore[return-value]
+
+
+CELLS = [
+    (moment, survives, site)
+    for moment, survives, site in itertools.product(
+        ("asked", "looked", "opened", "finished", "told"), (True, False), ("done", "not-done", "fails", "none")
+    )
+]
+
+
+@pytest.mark.parametrize("output", [True, False], ids=["value", "no value"])
+@pytest.mark.parametrize(("moment", "survives", "site"), CELLS)
+async def test_after_a_crash_no_deed_is_done_that_nobody_denied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: Moment, survives: bool, site: Site, output: bool
+) -> None:
+    """The conversation goes on, begins afresh, is over, or a person is asked; a second click comes only where the site said that the first did not count."""
+    text = flow((VALUE if output else "") + ("" if site == "none" else CONFIRM))
+    with bench(tmp_path, monkeypatch, Careless(output), text) as on:
+        await killed(on, moment, survives=survives)
+        says(on, site)
+        due = expected(moment, survives, site)
+        before = len(on.site.deeds)
+        ended = await on.rig.resume()
+        if due == "asks":
+            assert ended.status == "paused"
+            assert ended.question is not None
+            assert (ended.question["path"], len(on.site.deeds)) == ("work", before)
+            return
+        assert (ended.status, ended.output) == ("passed", {"number": "1007"} if output else None)
+        clicks = {"goes on": 1, "done": before, "afresh": before + 1}[due]
+        assert on.site.deeds == [PAY] * clicks
+        first, *later = on.rig.history.attempts["work"]
+        assert first.result is not None
+        if due == "goes on":
+            assert [each.call.again for each in later] == [first.call.call]
+        elif due == "afresh":
+            assert [each.call.again for each in later] == [None]
+        else:
+            assert on.rig.calls("work") == (["interrupted done", "ok"] if output else on.rig.calls("work")[:1])
+
+
+@pytest.mark.parametrize("output", [True, False], ids=["value", "no value"])
+@pytest.mark.parametrize("verdict", ["done", "not-done", "skip"])
+@pytest.mark.parametrize("site", ["fails", "none"])
+@pytest.mark.parametrize(
+    ("moment", "survives"), [("opened", True), ("opened", False), ("finished", False), ("told", False)]
+)
+async def test_a_persons_word_about_an_agent_counts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: Moment,
+    survives: bool,
+    site: Site,
+    verdict: runs.Verdict,
+    output: bool,
+) -> None:
+    """`done`: nothing more is done, and a value is asked for where there is one. `not-done`: it begins afresh. `skip`: it has no value."""
+    text = flow((VALUE if output else "") + ("" if site == "none" else CONFIRM))
+    with bench(tmp_path, monkeypatch, Careless(output), text) as on:
+        await killed(on, moment, survives=survives)
+        says(on, site)
+        assert (await on.rig.resume()).status == "paused"
+        on.rig.die()
+        runs.decide(settings.Settings(home=on.rig.home), on.rig.id, verdict)
+        asked = on.requests
+        ended = await on.rig.resume()
+        value = {"number": "1007"} if output and verdict != "skip" else None
+        assert (ended.status, ended.output) == ("passed", value)
+        assert on.site.deeds == [PAY] * (2 if verdict == "not-done" else 1)
+        if verdict == "skip" or (verdict == "done" and not output):
+            assert on.requests == asked
+
+
+@pytest.mark.parametrize("survives", [True, False])
+async def test_a_goal_that_the_surviving_page_shows_is_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survives: bool
+) -> None:
+    """Died in a deed, `success` holds by now and did not before: on the page that survived that says *done*; on a new one it says nothing."""
+    text = flow(VALUE + "    success: [{text: paid, target: {css: status}}]\n")
+    with bench(tmp_path, monkeypatch, Careless(True), text) as on:
+        await killed(on, "opened", survives=survives)
+        on.site.texts["=css=status"] = "paid"
+        ended = await on.rig.resume()
+        assert (ended.status, on.site.deeds) == ("passed" if survives else "paused", [PAY])
+
+
+@pytest.mark.parametrize("survives", [True, False])
+@pytest.mark.parametrize("moment", ["opened", "finished"])
+async def test_an_agent_whose_deeds_may_be_repeated_begins_afresh_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: Moment, survives: bool
+) -> None:
+    """`effect: idempotent` makes all its deeds so: nobody is asked what became of them, and they may be done again."""
+    with bench(tmp_path, monkeypatch, Careless(True), flow(VALUE + "    effect: idempotent\n")) as on:
+        await killed(on, moment, survives=survives)
+        ended = await on.rig.resume()
+        assert (ended.status, ended.output) == ("passed", {"number": "1007"})
+        assert on.effects()["click"] == "idempotent"
+        assert on.site.deeds == [PAY] * (1 if survives and moment == "finished" else 2)
