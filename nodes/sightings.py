@@ -40,6 +40,12 @@ MONTHS = (
     "december",
 )
 
+NAMED_HOURS = {0: (r"\bmidnight\b",), 12: (r"\bnoon\b",)}
+"""Patterns of the hours that have a name."""
+
+UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))
+"""Characters that are not seen: where a word may be broken, and where not."""
+
 ALIKE = str.maketrans(
     dict.fromkeys("\u2018\u2019\u201a\u2032`\u00b4", "'")
     | dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb\u2033", '"')
@@ -93,10 +99,13 @@ class Words:
         if found is None or found[4] is None:
             return True
         hour, minute = int(found[4]), found[5]
+        half = rf"{'a' if hour < 12 else 'p'}\.?m"
         shown = [
             rf"0?{hour}[:.]{minute}",
-            rf"0?{hour % 12 or 12}[:.]{minute}(?::\d\d)?\s?{'a' if hour < 12 else 'p'}\.?m",
+            rf"0?{hour % 12 or 12}[:.]{minute}(?::\d\d)?\s?{half}",
         ]
+        if minute == "00":
+            shown += [rf"(?<![:.])0?{hour % 12 or 12}\s?{half}", *NAMED_HOURS.get(hour, ())]
         return any(re.search(rf"(?<!\d){each}(?!\d)", self._text) for each in shown)
 
     def _says_number(self, value: decimal.Decimal) -> bool:
@@ -114,7 +123,7 @@ class Words:
 
 def _folded(text: str) -> str:
     """A text as it is compared: white space, case, and the many forms of quotes and dashes do not count."""
-    plain = unicodedata.normalize("NFKC", text).casefold().translate(ALIKE)
+    plain = unicodedata.normalize("NFKC", text).translate(UNSEEN).casefold().translate(ALIKE)
     return " ".join(plain.split())
 
 
@@ -207,4 +216,4 @@ def _forms(day: dt.date) -> Iterator[re.Pattern[str]]:
         rf"{named}[ -]{ordinal},?[ -]{year}",
         rf"{ordinal}[ -](?:of )?{named},?[ -]{year}",
     ):
-        yield re.compile(rf"(?<![\w./-]){form}(?![\w/-])(?!\.\d)")
+        yield re.compile(rf"(?<![\w./-]){form}(?!(?!t\d\d:)[\w/-])(?!\.\d)")

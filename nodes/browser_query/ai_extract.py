@@ -115,7 +115,8 @@ class AiExtract(BrowserQuery):
         await ctx.act()
         view = await ctx.page.look(target)
         shown = view.masked(ctx.masked)
-        page = shown.render(self.max_chars)
+        # Once more, because texts that stand side by side are shown as one, and may be a secret together.
+        page = ctx.masked(shown.render(self.max_chars))
         answer = await ctx.model.answer(
             "\n".join([RULES, *([REFS] if self.refs else []), "", str(self.instruction)]),
             fenced(page),
@@ -128,7 +129,7 @@ class AiExtract(BrowserQuery):
         plain, values = read_off.values(answer, refs=self.refs)
         settled = self._held_against_output(plain, view)
         refs = self._known_refs(ctx, view, values) if self.refs else {}
-        seen = self._looked_for(ctx, settled, Words(view.words), Words(shown.words))
+        seen = self._looked_for(ctx, settled, Words(view.words), Words(f"{shown.words}\n{page}"))
         if not self.refs:
             return settled
         found = {

@@ -44,14 +44,13 @@ class Asked:
 
     def __init__(self, home: Path, patch: pytest.MonkeyPatch) -> None:
         self.home, self.patch = home, patch
+        self.secret = "hunter2hunter2"
 
     async def run(self, *said: scripted.Scripted | Json, text: str = READ, page: str = PAGE) -> events.RunEnded:
         """Run it; what is no answer yet becomes one."""
         answers = [each if isinstance(each, scripted.Scripted) else scripted.text(each) for each in said]
         with responses.serve(answers, strict=True) as server:
-            self.rig = Rig(
-                self.home, text, chosen=models.asked_at(server, self.patch), secrets={"TOKEN": "hunter2hunter2"}
-            )
+            self.rig = Rig(self.home, text, chosen=models.asked_at(server, self.patch), secrets={"TOKEN": self.secret})
             self.rig.site.texts.update({"": page, "css=#bill": "Bill 1007"})
             ended = await self.rig.start()
             self.bodies = [each.body for each in server.asked]
@@ -292,6 +291,18 @@ async def test_no_secret_of_the_page_is_sent_or_taken_for_a_value(asked: Asked) 
     assert ended.error["code"] == "value-secret"
     assert "[hidden]" in json.dumps(asked.bodies)
     assert "hunter2" not in json.dumps(asked.bodies)
+
+
+async def test_a_secret_in_pieces_is_masked_where_they_stand_together(asked: Asked) -> None:
+    """Texts side by side are shown as one: a secret that they make together is hidden, and the run goes on; it is no value either."""
+    page = PAGE.replace("Total", "hunter2").replace("- paragraph [ref=e2]:", "- text: Key\n- paragraph [ref=e2]:")
+    asked.secret = "Key hunter2 1,234.50"
+    ended = await asked.run(BILL, page=page)
+    assert ended.status == "passed", ended.error
+    assert "[hidden]" in json.dumps(asked.bodies[0]["input"])
+    ended = await asked.run({**BILL, "number": "[hidden]"}, page=page)
+    assert ended.error is not None
+    assert ended.error["code"] == "value-secret"
 
 
 async def test_what_a_page_says_to_the_model_stays_between_the_lines(asked: Asked) -> None:
