@@ -345,7 +345,7 @@ class Acting:
         page = self._page
         await self._bring_back(page)
         if self._seen is not None and self._seen[0] is not page and self._seen[0] not in self._tabs.all():
-            ours.append("the tab that you were on is closed, and you are on another one now")
+            ours.append(telling.CLOSED)
         ours += [f"{telling.OPENED}{name}; `tab` goes there" for name in self._tabs.name_new()]
         if page.dialog is not None:
             ours.append("the page shows a dialog, which must be answered with `dialog` before anything else. It says:")
@@ -448,5 +448,5 @@ def _gone(ref: str, why: str = "") -> SiteError:
     return SiteError(
         "ref-gone",
         f"the page has no element {ref[:40]} now{why}",
-        mend="look again, and take the ref that the element has now",
+        mend="take the ref that the element has now; look, where it is not shown here",
     )

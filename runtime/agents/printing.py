@@ -23,6 +23,12 @@ from runtime.models import threads
 
 NOTHING_CHANGED = telling.fenced(telling.UNCHANGED)
 
+TEXTS = frozenset({"value", "name", "label", "text", "has_text", "title", "placeholder", "alt"})
+"""Fields that hold words of the page, or what is typed into it: what an input holds is written there as a reference to it."""
+
+SHORTEST = 4
+"""Characters of an input that is looked for in them."""
+
 HANDED_ON = ("description", "when", "on_error")
 """Fields of the agent that its group takes over."""
 
@@ -44,8 +50,7 @@ def as_nodes(run: str, past: history.History, kept: store.Store, path: str) -> s
     # The last attempt that a model worked in: one that was never begun did nothing.
     attempt = attempts[-1]
     thread = past.thread(log.model_thread(attempt.call.again or attempt.call.call))
-    addresses = _addresses(past.header.inputs) if not found.user else {}
-    deeds = _Deeds(found, addresses, kept)
+    deeds = _Deeds(found, past.header.inputs if not found.user else {}, kept)
     for each in thread.said:
         if isinstance(each, threads.Exchange):
             for asked in each.answer.calls or ():
@@ -83,11 +88,23 @@ def _addresses(inputs: Mapping[str, Json]) -> dict[str, str]:
     return dict(sorted(found.items(), key=lambda each: -len(each[0])))
 
 
+def _given(inputs: Mapping[str, Json]) -> dict[str, str]:
+    """The inputs that are other texts, by what they are, the longest first; short ones stand in other words by chance."""
+    found = {
+        value: name
+        for name, value in inputs.items()
+        if isinstance(value, str) and len(value) >= SHORTEST and "://" not in value and value == value.strip()
+    }
+    return dict(sorted(found.items(), key=lambda each: -len(each[0])))
+
+
 class _Deeds:
     """The nodes of one conversation, in order."""
 
-    def __init__(self, found: workflow.Found, addresses: Mapping[str, str], kept: store.Store) -> None:
-        self._addresses = addresses
+    def __init__(self, found: workflow.Found, inputs: Mapping[str, Json], kept: store.Store) -> None:
+        """``inputs`` are those that the file of the step may read."""
+        self._addresses = _addresses(inputs)
+        self._given = _given(inputs)
         self._kept = kept
         self._ids = set(found.file.index)
         self._nodes: list[dict[str, Json]] = []
@@ -117,6 +134,9 @@ class _Deeds:
             return
         if opened and call.action in ("click", "press"):
             node["opens"] = opened[0]
+        if (address := telling.left_on(told)) is not None and not re.search(r"[*{}\[\]\\]", address):
+            # A tab may close itself a while after the deed; what comes next is for the one behind it.
+            node["verify"] = [{"url": f"**{re.split('[?#]', address)[0]}"}]
         self._add(node)
 
     def _add(self, node: dict[str, Json]) -> None:
@@ -131,22 +151,33 @@ class _Deeds:
         return told.text or "" if told.blob is None else str(json.loads(self._kept.blob(told.blob.sha256)))
 
     def _node(self, call: log.Call, fields: dict[str, Json]) -> dict[str, Json]:
-        given = {key: self._said(fields[key]) for key in sorted(fields, key=lambda key: key != "action")}
+        given = {key: self._said(fields[key], key) for key in sorted(fields, key=lambda key: key != "action")}
         name = self._id(str(call.action), fields.get("target"))
         node: dict[str, Json] = {"id": name, "type": call.node, **given}
         if call.action in ("click", "press", "dialog") and call.effect != "effect":
             node["effect"] = call.effect
         return node
 
-    def _said(self, value: Json) -> Json:
-        """A value in the file: what looks like a reference is only text, and an address begins with the input that it came from."""
+    def _said(self, value: Json, key: str = "") -> Json:
+        """A value in the file: what looks like a reference is only text, an address begins with the input that it came from, and so is a text of one."""
         if isinstance(value, str):
             for address, name in self._addresses.items():
                 if value == address or value.startswith((f"{address}/", f"{address}?", f"{address}#")):
                     return f"{{{{ inputs.{name} }}}}{writing.literal(value[len(address) :])}"
         if isinstance(value, dict):
-            return {key: self._said(each) for key, each in value.items()}
-        return writing.literal(value)
+            return {key: self._said(each, key) for key, each in value.items()}
+        return self._from_inputs(value) if isinstance(value, str) and key in TEXTS else writing.literal(value)
+
+    def _from_inputs(self, text: str) -> Json:
+        """A text with references to the inputs whose texts stand in it, as whole words."""
+        if not self._given:
+            return writing.literal(text)
+        words = "|".join(map(re.escape, self._given))
+        parts = re.split(rf"(?<![\w{{.-])({words})(?![\w}}-]|\.\w)", text)
+        return "".join(
+            f"{{{{ inputs.{self._given[part]} }}}}" if number % 2 else str(writing.literal(part))
+            for number, part in enumerate(parts)
+        )
 
     def _id(self, action: str, target: Any) -> str:
         """A name that says what is done, and that no other node has."""
@@ -196,7 +227,8 @@ class _Deeds:
         """The rules stand at the last deed: then it is waited for what it leads to."""
         last = next((each for each in reversed(self._nodes) if each["type"] == "browser_action"), None)
         if last is not None and self._nodes[-1] is last:
-            last["verify"] = rules
+            before: Any = last.get("verify", [])
+            last["verify"] = [*before, *rules]
         else:
             self._add({"id": self._id("reached", None), "type": "browser_action", "action": "wait", "verify": rules})
 
@@ -226,7 +258,7 @@ class _Deeds:
             return {key: self._valued(each) for key, each in value.items()}
         if isinstance(value, list):
             return [self._valued(each) for each in value]
-        return writing.literal(value)
+        return self._from_inputs(value) if isinstance(value, str) else writing.literal(value)
 
 
 def _is_read(node: Json) -> bool:

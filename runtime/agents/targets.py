@@ -28,6 +28,9 @@ MOST_ROW_TEXTS = 6
 PLAIN_ID = re.compile(r"[A-Za-z][A-Za-z_-]{1,40}")
 """An id that a person wrote: those that a program makes hold digits."""
 
+FIELD_NAME = re.compile(r"[A-Za-z][\w.:\[\]-]{1,60}")
+"""The name under which a field is sent: the server reads it, so the digits in it stay what they are, as in `lines-0-quantity`."""
+
 LONGEST = 80
 """Characters of a text by which an element is found."""
 
@@ -87,7 +90,7 @@ def _ways(facts: Facts, role: str, name: str) -> Iterator[dict[str, Any]]:
         yield {"text": facts.text, **frame}
     if PLAIN_ID.fullmatch(facts.id):
         yield {"css": f"#{facts.id}", **frame}
-    if PLAIN_ID.fullmatch(facts.name):
+    if (FIELD_NAME if role in FIELDS else PLAIN_ID).fullmatch(facts.name):
         yield {"css": f'{facts.tag}[name="{facts.name}"]', **frame}
     if role in ROLES and role not in SAID_BY_TEXT:
         yield {"role": role, **frame}

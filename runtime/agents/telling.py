@@ -11,6 +11,10 @@ from runtime.agents import pages
 BEGIN, END = "[page]", "[end of page]"
 """What the page says stands between these lines; in it they are spelt otherwise, so that no page can end its part by itself."""
 
+CLOSED = "the tab that you were on is closed, and you are on another one now"
+"""What a model is told whose deed closed its tab."""
+
+_SHOWN = re.compile(r'^page (?:"(?:[^"\\]|\\.)*" )?(\S+)$', re.MULTILINE)
 _FENCE = re.compile(r"\[\s*(end\s+of\s+)?page\s*\]", re.IGNORECASE)
 
 CHANGED = 800
@@ -38,6 +42,15 @@ def opened_in(told: str) -> list[str]:
     """The names of the tabs that a deed opened, as the model was told of them."""
     ours = told.partition(f"\n{BEGIN}\n")[0]
     return re.findall(rf"{re.escape(OPENED)}(\w+)", ours)
+
+
+def left_on(told: str) -> str | None:
+    """The address of the page on which a deed that closed its tab left the model; None for a deed that closed none."""
+    ours, _, theirs = told.partition(f"\n{BEGIN}\n")
+    if CLOSED not in ours.split("\n"):
+        return None
+    shown = _SHOWN.match(theirs)
+    return shown[1] if shown is not None else None
 
 
 def counted(number: int, of: int) -> str:

@@ -350,6 +350,9 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
 
     async def _look(self, rule: Rule) -> rules.Look:
         subject = subject_of(rule)
+        if rule.kind == "url" and self.closed:
+            # The address of a closed tab stays known, and would be looked at until the time is up: whoever asks the tab itself learns that it is gone.
+            await self.page.title()
         if subject is None or locators.settled(subject):
             return await rules.look(self.page, rule, subject)
         settled = await self._settled_now(subject)

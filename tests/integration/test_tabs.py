@@ -177,7 +177,8 @@ async def test_a_click_may_close_its_own_tab(script: str, driven: Session, shown
     await popup.click(GO)
     await browsers.until(lambda: popup.closed)
     await browsers.until(lambda: driven.page is main)
-    for deed in (popup.click(GO), popup.wait_for(Rule(title="Page")), popup.goto(f"{shown.origin}/")):
+    looks = (popup.wait_for(Rule(title="Page")), popup.wait_for(Rule(url="**/opening")))
+    for deed in (popup.click(GO), *looks, popup.goto(f"{shown.origin}/")):
         with pytest.raises(SiteError) as raised:
             await deed
         assert raised.value.code == "tab-closed"

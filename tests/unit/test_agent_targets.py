@@ -45,6 +45,18 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         'role=button name="Pay"',
     ),
     (
+        "a field without a label by the name under which it is sent",
+        Facts("input", "number", name="lines-1-quantity", rows=(Row("row", ("Remove",)),)),
+        "spinbutton",
+        "",
+        {
+            'css=input[name="lines-1-quantity"]': (1, 0),
+            'role=spinbutton within=role=row has_text="Remove"': (1, 0),
+            "role=spinbutton nth=1": (1, 0),
+        },
+        'css=input[name="lines-1-quantity"]',
+    ),
+    (
         "a name within another's",
         Facts("button"),
         "button",
