@@ -132,5 +132,9 @@ def masked_json(masker: Masker, text: str) -> str:
         value = json.loads(plain)
     except (ValueError, RecursionError):
         return plain
-    masked = masker.json(value)
+    try:
+        masked = masker.json(value)
+    except RecursionError:
+        # A text nested as deep as that is of no use to anybody, and what stands in it with escapes is not known.
+        return json.dumps(MASK)
     return plain if masked == value else json.dumps(masked, ensure_ascii=False)

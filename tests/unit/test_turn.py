@@ -278,6 +278,30 @@ def test_a_model_is_told_what_it_did_wrong() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("inner", ["\\n", ""])
+@pytest.mark.parametrize("depth", [100, 400, 700, 3000])
+def test_arguments_of_any_depth_are_refused_in_words(depth: int, inner: str) -> None:
+    """What is nested deeper than any tool takes ends no step, also where a secret could stand in it with escapes: the model is told, and goes on."""
+    for opened, closed in (("[", "]"), ('{"k": ', "}")):
+        deep = f'{{"ref": "e1", "why": {opened * depth}"{inner}"{closed * depth}}}'
+        life = lived(Answer("", None, "m", calls=(ToolCall("a", "click", deep),)), calling("finish", "b", done=True))
+        (refused,) = outputs(life.requests[-1])
+        assert "tool-arguments" in refused or "secret-refused" in refused
+        assert len(refused) < 1000
+        assert life.deeds == []
+
+
+@pytest.mark.parametrize("odd", ["NaN", "1e999", '"\\ud800"', "9" * 5000, '"\\u0000"', '"a", "ref": "b"'])
+def test_odd_arguments_leave_a_log_that_can_be_read(odd: str) -> None:
+    """Numbers that are none, halves of characters, and fields that are given twice are taken or refused, and the next request holds what the log has."""
+    life = lived(
+        Answer("", None, "m", calls=(ToolCall("a", "click", f'{{"ref": {odd}}}'),)), calling("finish", "b", done=True)
+    )
+    assert len(life.requests) == 2
+    for entry in life.entries:
+        assert type(entry).model_validate_json(entry.model_dump_json().encode("utf-8", "strict"))
+
+
 def test_what_may_be_null_may_be_left_out() -> None:
     """Models of lesser servers leave out what they have nothing to say for: the tool is given null."""
     life = lived(Answer("", None, "m", calls=(ToolCall("a", "look", ""),)))
