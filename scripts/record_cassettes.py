@@ -8,16 +8,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from nodes.values import Json  # noqa: E402
 from runtime.testing import responses, scripted  # noqa: E402 — the root comes first
 
 WORKFLOWS = ROOT / "workflows"
@@ -54,8 +57,53 @@ SORT_MESSAGES = {
 }
 """By the words of the instruction, then by words of the input: what the model says."""
 
-SCRIPTS = {"sort_messages": SORT_MESSAGES}
-"""Each workflow that has a cassette."""
+
+def _button(article: str) -> tuple[str, dict[str, Any]]:
+    return "find", {"role": "button", "name": "Add to cart", "row": article, "text": None}
+
+
+ADD: tuple[str, dict[str, Any]] = ("click", {"ref": re.compile('button "Add to cart"')})
+
+SHOPPING: tuple[tuple[str, dict[str, Any]], ...] = (
+    _button("HONEY-3"),
+    ADD,
+    _button("JAM-1"),
+    ADD,
+    ("find", {"role": "link", "name": "Cart", "row": None, "text": None}),
+    ("click", {"ref": re.compile('link "Cart')}),
+    ("fill", {"ref": re.compile('textbox "Name"'), "text": "Ada Lovelace"}),
+    ("click", {"ref": re.compile('button "Pay"')}),
+    ("look", {"ref": None}),
+)
+"""What an agent asks for, one after the other; a pattern stands for the ref of the line that is like it."""
+
+
+def buy_breakfast(asked: scripted.Asked) -> scripted.Scripted:
+    """The model that reads the price list, and then goes shopping: it takes each ref from what it was shown last."""
+    if "tools" not in asked.body:
+        spreads = [("HONEY-3", "Heather honey, 350 g", 8.4), ("JAM-1", "Plum jam, 450 g", 5.1)]
+        return scripted.text(
+            {"products": [{"article": each, "name": name, "price": price} for each, name, price in spreads]}
+        )
+    shown = list(asked.outputs.values())
+    if len(shown) < len(SHOPPING):
+        name, arguments = SHOPPING[len(shown)]
+        return scripted.call(name, {key: _found(value, shown) for key, value in arguments.items()})
+    said = re.search(r"\w+-\d+-\d+", shown[-1])
+    assert said is not None
+    done: dict[str, Json] = {"done": True, "note": "Honey and jam are bought and paid."}
+    return scripted.call("finish", {**done, "output": {"receipt": said[0], "total": 13.5}})
+
+
+def _found(value: Json, shown: Sequence[str]) -> Json:
+    """In the place of a pattern the ref of the line that was last shown and is like it."""
+    if not isinstance(value, re.Pattern):
+        return value
+    wanted = cast("re.Pattern[str]", value)
+    line = next(line for text in reversed(shown) for line in text.splitlines() if wanted.search(line))
+    found = re.search(r"\[ref=(\w+)\]", line)
+    assert found is not None
+    return found[1]
 
 
 def script(answers: Mapping[str, Mapping[str, scripted.Scripted]]) -> scripted.Script:
@@ -67,6 +115,10 @@ def script(answers: Mapping[str, Mapping[str, scripted.Scripted]]) -> scripted.S
         return answer
 
     return said
+
+
+SCRIPTS = {"buy_breakfast": buy_breakfast, "sort_messages": script(SORT_MESSAGES)}
+"""The model of each workflow that has a cassette."""
 
 
 @contextlib.contextmanager
@@ -92,7 +144,7 @@ def record(name: str, folder: Path) -> bytes:
     shutil.copytree(
         WORKFLOWS, folder / "workflows", ignore=shutil.ignore_patterns("*.py", "__pycache__", "cassettes", "shop")
     )
-    with shop(folder) as address, responses.serve(script(SCRIPTS[name]), strict=True) as server:
+    with shop(folder) as address, responses.serve(SCRIPTS[name], strict=True) as server:
         settings = {
             "SHOP_PASSWORD": PASSWORD,
             "RUNOPS_MODEL": MODEL,

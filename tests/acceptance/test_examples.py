@@ -95,6 +95,23 @@ def test_sort_messages(project: Project, shop: Shop) -> None:
     assert [{name: each[name] for name in first["sorted"][0]} for each in given] == first["sorted"]
 
 
+def test_buy_breakfast(project: Project, tmp_path: Path) -> None:
+    """The agent buys what the model has read from the price list, as the cassette has it; once, and then no model is wanted. The shop is on another port, and new: prices count."""
+    (tmp_path / "own").mkdir()
+    with Shop.start(tmp_path / "own") as shop:
+        first, *later = run_thrice(project, "buy_breakfast", shop, "--model-calls=replay")
+        bought = {"reference": "breakfast-1", "bought_now": True, "receipt": "breakfast-1-1", "total": 13.5}
+        assert first == bought
+        assert later == [{**bought, "bought_now": False, "receipt": None, "total": None}] * 2
+        assert [row["detail"]["article"] for row in shop.ledger("cart")] == ["HONEY-3", "JAM-1"]
+        (paid,) = shop.ledger("checkout")
+    assert (paid["subject"], paid["detail"]["name"], paid["detail"]["total"]) == (
+        "breakfast-1",
+        "Ada Lovelace",
+        "13.50",
+    )
+
+
 def test_refund_order(project: Project, shop: Shop) -> None:
     """An order is refunded once, however often the example runs, and also where the shop's answer to the dialog is lost."""
     outputs = run_thrice(project, "refund_order", shop)
