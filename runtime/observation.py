@@ -6,7 +6,6 @@ Pure: ``runtime.browser.looking`` takes it from a tab. What it says is what the 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Sequence
 
 from runtime.observing import changes, tree
@@ -94,11 +93,6 @@ class Observation:
     def continues(self, earlier: Observation) -> bool:
         """Whether it is of the document of an earlier look: something that one could act on there has its ref still."""
         return any(ref in self._refs for ref in earlier.refs)
-
-    @property
-    def path(self) -> str:
-        """The address without its query and fragment."""
-        return re.split("[?#]", self.url, maxsplit=1)[0]
 
     def says(self, text: str) -> bool:
         """Whether the text stands on the page, as words or as a value of a field; white space and case do not count."""

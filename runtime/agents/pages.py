@@ -24,7 +24,7 @@ class View(Protocol):
     """One look at the page: ``runtime.observation.Observation``."""
 
     @property
-    def path(self) -> str: ...  # noqa: D102
+    def url(self) -> str: ...  # noqa: D102
     def masked(self, mask: Callable[[str], str]) -> View: ...  # noqa: D102
     def render(self, budget: int) -> str: ...  # noqa: D102
     def subtree(self, ref: str, budget: int) -> str: ...  # noqa: D102

@@ -78,6 +78,9 @@ def _ways(facts: Facts, role: str, name: str) -> Iterator[dict[str, Any]]:
     frame = {} if not facts.frames else {"frame": facts.frames[0] if len(facts.frames) == 1 else list(facts.frames)}
     named = role in ROLES and role not in SAID_BY_TEXT and 0 < len(name) <= LONGEST
     if role in FIELDS:
+        if name and any(name in each and name != each for each in facts.labels):
+            # A label around a list holds the words of its options too.
+            yield {"label": name, **frame}
         yield from ({"label": each, **frame} for each in facts.labels)
     if named:
         yield {"role": role, "name": name, **frame}

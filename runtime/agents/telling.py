@@ -62,12 +62,14 @@ def counted(number: int, of: int) -> str:
 def page_now(view: pages.View, earlier: pages.View, most: int, *, whole: bool = False) -> str:
     """The page after a deed: what changed on it; all of it, in ``most`` characters, where it is another document, whose refs a model must see to go on.
 
-    What changed stands before the rest where the document is another one at the same place.
+    What changed stands before the rest where the document is another one at the same address.
     """
     changed = view.since(earlier, CHANGED)
     if not whole and (changed == UNCHANGED or view.continues(earlier)):
         return changed
-    if whole or changed == UNCHANGED or view.path != earlier.path:
+    # More changes than fit: then it is another page, whatever its address.
+    another = view.url != earlier.url or changed.rpartition("\n")[2].startswith("… ")
+    if whole or another or changed == UNCHANGED:
         return view.render(most)
     return f"{changed}\n{view.render(most - len(changed) - 1)}"
 

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import subprocess
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,62 @@ def test_every_deed_of_an_agent_is_printed_as_a_node_that_does_the_same(project:
     assert "action: switch_tab, tab: tab2" in printed
     assert "# left out, for nothing changed:" in printed
     assert "e9999" not in printed
+
+
+ORDER = """<!doctype html><title>Order</title><h1>Order</h1><p id=who></p>
+<a href="#" onclick="window.open('/customer'); return false">New customer</a>
+<form method=post action="/ordered"><input type=hidden id=customer name=customer>
+<label>Note <input name=note></label><button>Order</button></form>"""
+CUSTOMER = """<!doctype html><title>Customer</title><h1>Customer</h1><label>Called <input id=called></label>
+<button onclick="fetch('/keep').then(() => { opener.customer.value = opener.who.textContent = called.value; window.close(); })">Keep</button>"""
+WITH_CUSTOMER = """
+version: 1
+inputs:
+  site: {type: string}
+  customer: {type: string, default: Ada Okafor}
+allowed_origins: ["{{ inputs.site }}"]
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.site }}/"}
+  - id: work
+    type: agent
+    goal: Order for the new customer {{ inputs.customer }}.
+    success: [{text: Thanks}]
+"""
+
+
+def test_nodes_wait_for_a_window_that_closes_itself_and_hold_for_other_inputs(project: Project) -> None:
+    """A window that a deed closes after a while is waited for by its node; what an input held is written as that input, so another one is sent."""
+
+    def kept(_request: Request) -> Answer:
+        time.sleep(0.7)
+        return Answer("kept")
+
+    with serve() as site:
+        site.page("/", ORDER)
+        site.page("/customer", CUSTOMER)
+        site.answer("/keep", kept)
+        site.answer("/ordered", lambda _request: Answer("<!doctype html><title>Done</title><h1>Thanks</h1>"))
+        model = Obedient(
+            LOOK,
+            click("New customer"),
+            ("tab", {"name": "tab2"}),
+            fill("Called", "Ada Okafor"),
+            click("Keep"),
+            fill("Note", "For Ada Okafor."),
+            click("Order"),
+        )
+        with responses.serve(model, strict=True) as server:
+            ask_at(project, server)
+            project.write("order.yaml", WITH_CUSTOMER)
+            done = project.runops("run", "order.yaml", "--input", f"site={site.origin}")
+            assert done.returncode == 0, done.stdout + done.stderr + "\n".join(model.told)
+        printed = as_nodes(project, "work")
+        assert "Ada" not in printed.partition("nodes:")[2]
+        again = project.runops("run", "nodes.yaml", "--input", f"site={site.origin}", "--input", "customer=Priya Raman")
+        assert again.returncode == 0, printed + again.stdout + again.stderr
+        assert [each.body for each in site.arrived("/ordered")] == [
+            f"customer={name}&note=For+{name}." for name in ("Ada+Okafor", "Priya+Raman")
+        ]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -45,6 +45,14 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         'role=button name="Pay"',
     ),
     (
+        "a list whose label stands around its options by what it is called",
+        Facts("select", labels=("Action: Draft Open",)),
+        "combobox",
+        "Action:",
+        {'label="Action:"': (1, 0), 'label="Action: Draft Open"': (1, 0)},
+        'label="Action:"',
+    ),
+    (
         "a field without a label by the name under which it is sent",
         Facts("input", "number", name="lines-1-quantity", rows=(Row("row", ("Remove",)),)),
         "spinbutton",
