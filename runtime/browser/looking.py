@@ -78,7 +78,9 @@ class Looking(Reach):
     def _located(self, ref: str) -> Locator | None:
         if own := _OWN.fullmatch(ref):
             frame = self._looked.get(int(own[1] or 0))
-            return frame.locator(f"{unseen.NAME}={own[2]}") if frame is not None else None
+            if frame is None or frame.is_detached():
+                return None
+            return frame.locator(f"{unseen.NAME}={own[2]}")
         return self.page.get_by_ref(ref) if _REF.fullmatch(ref) else None
 
     async def _seen(self, found: Locator | None) -> Observation | None:

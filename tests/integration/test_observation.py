@@ -207,7 +207,7 @@ async def test_a_ref_that_is_gone_says_so(tab: Tab, sites: Sites) -> None:
     seen = await tab.look()
     pay = seen.refs[-1]
     await (await tab.by_ref(pay)).evaluate("element => element.remove()")
-    for ref in (pay, "e999999", "f9e1", "x999", "f9x1", "nonsense >> x", ""):
+    for ref in (pay, "e999999", "f99999e1", "x99999", "f99999x1", "nonsense >> x", ""):
         with pytest.raises(SiteError, match="there is no element") as gone:
             await tab.by_ref(ref)
         assert gone.value.code == "ref-gone"
@@ -278,6 +278,22 @@ async def test_a_ref_of_ours_is_never_given_again(tab: Tab, sites: Sites) -> Non
         with pytest.raises(SiteError, match="there is no element"):
             await tab.by_ref(ref)
     assert [await (await tab.by_ref(ref)).inner_text() for ref in after] == ["Drop", "it"]
+
+
+async def test_a_ref_in_a_frame_that_went_away_is_gone_at_once(tab: Tab, sites: Sites) -> None:
+    """Nobody waits for it: not for one of ours, and not for one of Playwright's."""
+    sites.own.page(
+        "/frames",
+        "<!doctype html><iframe srcdoc=\"<button>In</button><b style='cursor:pointer' onclick=1>it</b>\"></iframe>",
+    )
+    await tab.goto(f"{sites.own.origin}/frames")
+    refs = (await tab.look()).refs
+    assert len(refs) == 2
+    await tab.page.evaluate("document.querySelector('iframe').remove()")
+    for ref in refs:
+        with pytest.raises(SiteError, match="there is no element") as gone:
+            await tab.by_ref(ref)
+        assert gone.value.code == "ref-gone"
 
 
 async def test_a_page_as_deep_as_any_is_shown(tab: Tab, sites: Sites) -> None:
