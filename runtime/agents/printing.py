@@ -13,6 +13,7 @@ from nodes import registry
 from nodes.agent import Agent
 from nodes.base import Leaf
 from nodes.errors import UsageError
+from nodes.iterate import Iterate
 from nodes.targets import WAYS
 from nodes.values import Json
 from runtime import history, journal, log, store
@@ -66,9 +67,21 @@ def as_nodes(run: str, past: history.History, kept: store.Store, path: str) -> s
         if attempt.result is not None and attempt.result.status in ("ok", "recovered")
         else "\n# It did not reach its goal there."
     )
-    return (
-        f"# {found.node.id}: what an agent did in run {run}, as nodes. They ask no model.{ended}\n{writing.text(data)}"
-    )
+    head = f"# {found.node.id}: what an agent did in run {run}, as nodes. They ask no model.{ended}"
+    return f"{head}{_one_of_many(found, path)}\n{writing.text(data)}"
+
+
+def _one_of_many(found: workflow.Found, path: str) -> str:
+    """What is to be said of an agent that works in a loop, or in a file that is used with values of its own."""
+    said = ""
+    if any(isinstance(each, Iterate) for each in found.around):
+        said += (
+            f"\n# It works in a loop, and these are the deeds of one turn, {path}: what it typed and chose there stands here as it was."
+            "\n# As it is, every turn would do the same. Put references to the item in its place before you run it."
+        )
+    if found.user:
+        said += f"\n# This is the file that `{found.user}` uses, not that of the run: what it was given there stands here as it was."
+    return said
 
 
 def _stored(header: log.RunHeader, kept: store.Store) -> workflow.Loaded:

@@ -1,0 +1,100 @@
+"""What an agent did, printed as nodes, where it worked in a loop or in a file that others use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runtime.testing import responses, scripted
+from tests.agents import LOOK, Obedient, ask_at, click, fill
+from tests.command import Project
+from tests.site import Answer, Request, serve
+
+FORM = """<!doctype html><title>Form</title><form method=post action="/done"><label>Name <input name=name></label><button>Send</button></form>"""
+
+LOOP = """
+version: 1
+inputs: {site: {type: string}}
+allowed_origins: ["{{ inputs.site }}"]
+nodes:
+  - id: each
+    type: iterate
+    over: [Ada, Grace]
+    as: name
+    nodes:
+      - {id: open, type: browser_action, action: goto, url: "{{ inputs.site }}/"}
+      - {id: send, type: agent, goal: "Send the form for {{ name }}.", success: [{text: Thanks}]}
+"""
+
+PART = """
+version: 1
+run: manual
+inputs: {site: {type: string}, name: {type: string}}
+allowed_origins: ["{{ inputs.site }}"]
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.site }}/"}
+  - {id: send, type: agent, goal: "Send the form for {{ inputs.name }}.", success: [{text: Thanks}], output: {sent: string}}
+output: "{{ send }}"
+"""
+
+USER = """
+version: 1
+inputs: {site: {type: string}}
+allowed_origins: ["{{ inputs.site }}"]
+nodes:
+  - id: part
+    type: group
+    use: part.yaml
+    with: {site: "{{ inputs.site }}", name: Ada}
+output: "{{ part }}"
+"""
+
+
+def thanks(_request: Request) -> Answer:
+    """What the site says to whoever has sent the form."""
+    return Answer("<!doctype html><title>Done</title><h1>Thanks</h1>")
+
+
+def filling(asked: scripted.Asked) -> scripted.Scripted:
+    """A model that sends the form for whom its goal names."""
+    name = "Grace" if "Grace" in scripted.text_of(asked.items[0]) else "Ada"
+    return Obedient(LOOK, fill("Name", name), click("Send"))(asked)
+
+
+def test_of_a_loop_one_turn_is_printed_and_says_so(tmp_path: Path) -> None:
+    """The file is valid and runs; that every turn would do what this one did stands above it, with the turn's path."""
+    project = Project(tmp_path)
+    with serve() as site, responses.serve(filling, strict=True) as server:
+        site.page("/", FORM)
+        site.answer("/done", thanks)
+        ask_at(project, server)
+        project.write("loop.yaml", LOOP)
+        done = project.runops("run", "loop.yaml", "--input", f"site={site.origin}")
+        assert done.returncode == 0, done.stdout + done.stderr
+        printed = project.runops("show", "last", "--as-nodes", "each[2]/send")
+        assert printed.returncode == 0, printed.stderr
+        assert "the deeds of one turn, each[2]/send" in printed.stdout
+        project.write("nodes.yaml", printed.stdout)
+        again = project.runops("run", "nodes.yaml", "--frozen", "--input", f"site={site.origin}")
+        assert again.returncode == 0, printed.stdout + again.stdout + again.stderr
+        assert [each.body for each in site.arrived("/done")] == ["name=Ada", "name=Grace", "name=Grace", "name=Grace"]
+
+
+def test_in_a_file_that_others_use_that_file_is_printed(tmp_path: Path) -> None:
+    """It stands for the file that was used, and the workflow that uses it runs with it, without a model."""
+    project = Project(tmp_path)
+    model = Obedient(LOOK, fill("Name", "Ada"), click("Send"), output={"sent": "yes"})
+    with serve() as site, responses.serve(model, strict=True) as server:
+        site.page("/", FORM)
+        site.answer("/done", thanks)
+        ask_at(project, server)
+        project.write("part.yaml", PART)
+        project.write("user.yaml", USER)
+        done = project.runops("run", "user.yaml", "--input", f"site={site.origin}")
+        assert done.returncode == 0, done.stdout + done.stderr
+        printed = project.runops("show", "last", "--as-nodes", "part/send")
+        assert printed.returncode == 0, printed.stderr
+        assert "This is the file that `part` uses" in printed.stdout
+        project.write("part.yaml", printed.stdout)
+        again = project.runops("run", "user.yaml", "--frozen", "--input", f"site={site.origin}")
+        assert again.returncode == 0, printed.stdout + again.stdout + again.stderr
+        assert [each.body for each in site.arrived("/done")] == ["name=Ada"] * 2
