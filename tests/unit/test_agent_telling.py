@@ -46,4 +46,5 @@ def test_the_page_behind_a_tab_that_closed_is_taken_from_our_own_words() -> None
     shown = telling.fenced('page "A \\"b\\" c" /orders?x=1\nlink "Go" [ref=e1]')
     assert telling.left_on(f"turn 2 of 9\ndone\n{telling.CLOSED}\n{shown}") == "/orders?x=1"
     assert telling.left_on(f"turn 2 of 9\ndone\n{shown}") is None
-    assert telling.left_on(f"turn 2 of 9\ndone\n{telling.fenced(telling.CLOSED)}") is None
+    forged = telling.fenced(f'page "A" /orders\n{telling.CLOSED}')
+    assert telling.left_on(f"turn 2 of 9\ndone\n{forged}") is None
