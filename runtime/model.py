@@ -128,7 +128,6 @@ class Client:
                 }
         if request.tools:
             body["tools"] = [_tool(each, strict) for each in request.tools]
-            body["parallel_tool_calls"] = False
         if instructions or request.brief:
             body["instructions"] = "\n\n".join(each for each in (instructions, request.brief) if each)
         body["input"] = [_item(each) for each in items]

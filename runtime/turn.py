@@ -215,7 +215,8 @@ class Turns:
         hidden = {each.id for each in exchange.answer.calls or () if each.masked}
         done: list[Done] = []
         stuck: Done | None = None
-        over = False
+        why = ""
+        """Why no more of the calls is done: what follows was asked for by a model that counted on what went before."""
         for number, asked in enumerate(answer.calls, self._calls + 1):
             place = Place(number, f"{self._call.path}/{number}_{asked.name}", self._thread)
             state = exchange.done[asked.id]
@@ -224,12 +225,15 @@ class Turns:
             elif (told := self._told_of(asked, state)) is not None:
                 one = self._tell(asked, told, place, state)
             else:
-                refusal = _over() if over else self._refusal(asked, hidden)
+                refusal = _over(why) if why else self._refusal(asked, hidden)
                 one = await self._do(asked, place, state, refusal)
             done.append(one)
-            if not over and self._is_stuck(one):
+            if not why and self._is_stuck(one):
                 stuck = one
-            over = over or stuck is not None or (one.error is None and asked.name in self._tools.final)
+            if one.error is not None:
+                why = why or "failed"
+            elif asked.name in self._tools.final:
+                why = why or "ended the work"
         return tuple(done), stuck
 
     async def _do(self, asked: ToolCall, place: Place, state: threads.Done, refusal: RunOpsError | None) -> Done:
@@ -328,11 +332,11 @@ class Turns:
 _OVER = "tool-not-done"
 
 
-def _over() -> ModelError:
+def _over(why: str) -> ModelError:
     return ModelError(
         "tool-not-done",
-        "not done: an earlier call of the same answer ended the work",
-        mend="ask for one call at a time",
+        f"not done: an earlier call of the same answer {why}",
+        mend="look at what came of that one, then ask for it again if it is still wanted",
     )
 
 

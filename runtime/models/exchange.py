@@ -69,7 +69,7 @@ class Request:
     strict: bool = True
     """Whether the schema is in the strict form, so that a server can be made to keep to it."""
     tools: tuple[Tool, ...] = ()
-    """What the model may call, one call at a time."""
+    """What the model may call; of several calls in one answer each is done after the other."""
     brief: str = ""
     """Where the run stands, made anew for each request and sent behind ``instructions``: no part of the thread, of ``key`` or of a cassette."""
 
