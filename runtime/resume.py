@@ -63,7 +63,9 @@ def _close_open_calls(engine: ExecutionEngine, but: history.Attempt | None = Non
 
 
 def _used_a_page(past: history.History) -> bool:
-    return past.page is not None or any(attempt.on_page for attempt in past.open_calls())
+    # An agent has its page before its call is written, also where it has done nothing there yet.
+    in_use = any(attempt.on_page or attempt.call.node == history.AGENT for attempt in past.open_calls())
+    return past.page is not None or in_use
 
 
 async def _surviving_browser(engine: ExecutionEngine, reattach: Reattach) -> port.Browser | None:

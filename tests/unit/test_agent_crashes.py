@@ -194,3 +194,19 @@ async def test_an_agent_whose_deeds_may_be_repeated_begins_afresh_unasked(
         assert (ended.status, ended.output) == ("passed", {"number": "1007"})
         assert on.effects()["click"] == "idempotent"
         assert on.site.deeds == [PAY] * (1 if survives and moment == "finished" else 2)
+
+
+@pytest.mark.parametrize("survives", [True, False])
+async def test_a_conversation_goes_on_only_on_the_page_that_it_was_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survives: bool
+) -> None:
+    """Also where the agent is the first step of all, so that nothing was restored: in a new browser it begins afresh."""
+    first, _open, rest = flow(VALUE).partition(
+        '  - {id: open, type: browser_action, action: goto, url: "http://shop.test/"}\n'
+    )
+    with bench(tmp_path, monkeypatch, Careless(True), first + rest) as on:
+        await killed(on, "looked", survives=survives)
+        ended = await on.rig.resume()
+        assert (ended.status, ended.output, on.site.deeds) == ("passed", {"number": "1007"}, [PAY])
+        died, later = on.rig.history.attempts["work"]
+        assert later.call.again == (died.call.call if survives else None)
