@@ -82,8 +82,8 @@ class Acting:
         self._masker = place.engine.journal.masker
         self._seen: tuple[pages.Page, pages.View] | None = None
         """The last look, and the tab that it shows."""
-        self._shown: set[str] = set()
-        """What this process has shown of refs."""
+        self._shown: dict[str, tuple[str, str]] = {}
+        """The elements that this process has shown, by their refs: what they were when they were last shown."""
         self.turn = 0
         """Which turn it is, from 1."""
 
@@ -322,13 +322,17 @@ class Acting:
             return await targets.target_of(pointed, element.role, element.name, self._usable), pointed.facts
 
     async def _element(self, ref: str) -> pages.Element:
-        """What the last look knows of an element, or else another look."""
-        if self._seen is None or self._seen[0] is not self._page or not self._seen[1].has(ref):
-            await self._view()
-        assert self._seen is not None, "the page was looked at"
-        if not self._seen[1].has(ref):
+        """The element as it is now. Raises SiteError ``ref-gone`` where it is another one than the model was shown, or is called otherwise."""
+        earlier, view = self._seen, await self._view()
+        if earlier is not None and earlier[0] is self._page:
+            # What changed is told against what the model saw last.
+            self._seen = earlier
+        if not view.has(ref):
             raise _gone(ref)
-        return self._seen[1].element(ref)
+        element = view.element(ref)
+        if self._shown.get(ref, now := telling.known_by(element.role, element.name)) != now:
+            raise _gone(ref, f": it is the {element.role} {element.name!r} by now")
+        return element
 
     def _usable(self, text: str) -> bool:
         return refusals.refusal(text, self._masker) is None
@@ -401,7 +405,10 @@ class Acting:
         )
 
     def _text(self, ours: str, theirs: str) -> str:
-        self._shown.update(telling.refs_in(theirs))
+        if self._seen is not None:
+            view = self._seen[1]
+            known = {ref: view.element(ref) for ref in telling.refs_in(theirs) if view.has(ref)}
+            self._shown |= {ref: telling.known_by(each.role, each.name) for ref, each in known.items()}
         lines = [self._counted(), self._masker.text(ours), telling.fenced(theirs) if theirs else ""]
         return "\n".join(filter(None, lines))
 

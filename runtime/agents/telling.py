@@ -33,6 +33,14 @@ def fenced(text: str) -> str:
     return f"{BEGIN}\n{inside}\n{END}"
 
 
+_CLOCK = re.compile(r"\d+(:\d\d)+|\d+ ?(s|sec|seconds?|min|minutes?)\b")
+
+
+def known_by(role: str, name: str) -> tuple[str, str]:
+    """What tells an element from another one that has its place, or its ref, later. A clock that runs in its name does not."""
+    return role, _CLOCK.sub("", " ".join(name.split()))
+
+
 def refs_in(text: str) -> list[str]:
     """The refs that a text of the page shows."""
     return re.findall(r"\b(?:f\d+)?[ex]\d+\b", text)

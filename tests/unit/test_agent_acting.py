@@ -9,6 +9,7 @@ import pytest
 
 from nodes.errors import SiteError
 from runtime import log
+from runtime.agents import telling
 from runtime.testing import responses, scripted
 from tests.agent_rig import CONFIRM, PAY, VALUE, Bench, bench, code, done, flow
 from tests.agents import LOOK, Obedient, click, fill
@@ -65,6 +66,35 @@ async def test_a_goal_that_the_page_does_not_show_is_told_and_the_work_goes_on(
         ended = await on.rig.start()
         assert (ended.status, on.site.deeds, on.errors()) == ("passed", [PAY], ["rule-failed"])
     assert "the work is not done" in model.told[1]
+
+
+async def test_an_element_that_is_called_otherwise_by_now_is_not_clicked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script may give a button another meaning, or a frame another document in which the ref is another element's: the model is told, and nothing is done."""
+    model = Obedient(LOOK, click("Pay"), done=False)
+    with bench(tmp_path, monkeypatch, model, flow()) as on:
+        real = FakePage.look
+        looks: list[int] = []
+
+        async def look(self: FakePage, *given: Any) -> Any:
+            looks.append(1)
+            if len(looks) == 2:
+                on.site.texts[""] = on.site.texts[""].replace('"Pay"', '"Delete all"')
+            return await real(self, *given)
+
+        monkeypatch.setattr(FakePage, "look", look)
+        assert code(await on.rig.start()) == "agent-gave-up"
+        assert (on.site.deeds, on.errors()) == ([], ["ref-gone"])
+    assert "Delete all" in model.told[1]
+
+
+def test_a_clock_in_a_name_makes_no_other_element() -> None:
+    """A button that counts down is the same one a second later; one of another order is not."""
+    assert telling.known_by("button", "Pay (00:59)") == telling.known_by("button", "Pay (00:58)")
+    assert telling.known_by("button", "Send in 10 s") == telling.known_by("button", "Send in 9 s")
+    assert telling.known_by("button", "Pay 1007") != telling.known_by("button", "Pay 1008")
+    assert telling.known_by("button", "Pay") != telling.known_by("link", "Pay")
 
 
 async def test_an_agent_that_can_only_look_is_a_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,7 @@ class Dying(FakePage):
 
     async def look(self, target: Any = None) -> Any:
         Dying.looks += 1
-        self.dies_at({1: "asked", 2: "finished", 3: "told"}.get(Dying.looks, "told"))  # type: ignore[arg-type]
+        self.dies_at({1: "asked", 2: "looked", 3: "finished"}.get(Dying.looks, "told"))  # type: ignore[arg-type]
         return await super().look(target)
 
     def pointed(self, ref: str) -> Any:
