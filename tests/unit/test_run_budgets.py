@@ -69,7 +69,7 @@ def reached(ended: events.RunEnded) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("few", "stopped_after", "more"),
-    [("calls=2", 2, "calls=10"), ("tokens=900", 3, "tokens=10k"), ("money=0.0009usd", 3, "money=1usd")],
+    [("calls=2", 2, "calls=10"), ("tokens=1200", 3, "tokens=10k"), ("money=0.0012usd", 3, "money=1usd")],
     ids=["calls", "tokens", "money"],
 )
 async def test_a_run_stops_before_it_spends_too_much_and_goes_on_with_more(
