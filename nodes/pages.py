@@ -225,10 +225,6 @@ class View(Protocol):
         """The same look, with ``mask`` of each text in its place."""
         ...
 
-    def says(self, text: str) -> bool:
-        """Whether the text stands on the page, as words or as a value of a field; white space and case do not count."""
-        ...
-
     def has(self, ref: str) -> bool:
         """Whether an element of the page has this ref."""
         ...

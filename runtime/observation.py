@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from runtime.observing import changes, tree
-from runtime.observing.finding import Element, Finder, plain
+from runtime.observing.finding import Element, Finder
 from runtime.observing.folding import Fold
 from runtime.observing.lines import items, quoted
 from runtime.observing.tree import Fact, Node
@@ -94,11 +94,6 @@ class Observation:
         """Whether it is of the document of an earlier look: something that one could act on there has its ref still."""
         return any(ref in self._refs for ref in earlier.refs)
 
-    def says(self, text: str) -> bool:
-        """Whether the text stands on the page, as words or as a value of a field; white space and case do not count."""
-        wanted = plain(text)
-        return bool(wanted) and any(wanted in words for words in self._words)
-
     @property
     def words(self) -> str:
         """All that stands on the page, in order, one part a line; behind it names and values that are not shown as text, title and address."""
@@ -125,13 +120,6 @@ class Observation:
     @functools.cached_property
     def _finder(self) -> Finder:
         return Finder(self._root)
-
-    @functools.cached_property
-    def _words(self) -> tuple[str, ...]:
-        """Everything that stands on the page, once in one piece and once with names and values that are not shown as text."""
-        shown = plain(tree.inner(self._root, 10**9))
-        other = (part for node in self._root.walk() for part in _beside(node))
-        return shown, plain(" \n ".join(other)), plain(self.title), self.url.casefold()
 
 
 def _beside(node: Node) -> list[str]:

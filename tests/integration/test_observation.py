@@ -234,7 +234,7 @@ async def test_what_the_snapshot_does_not_tell(tab: Tab, sites: Sites) -> None:
     seen = await tab.look()
     text = seen.render()
     assert "hunter" not in text
-    assert not any(seen.says(secret) for secret in ("hunter2 2", "hunter3", "hunter4"))
+    assert not any(secret in seen.words for secret in ("hunter2 2", "hunter3", "hunter4"))
     assert text.count("••••") == 3
     assert {*(await probes(tab, seen)).values()} >= wanted.probes
     assert re.search(r'clickable "the small print" \[ref=(f\d+)?x\d+\]', text)
