@@ -20,7 +20,7 @@ from typing import Any, cast
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from nodes.values import Json  # noqa: E402
+from nodes.values import Json  # noqa: E402 — the root comes first
 from runtime.testing import responses, scripted  # noqa: E402 — the root comes first
 
 WORKFLOWS = ROOT / "workflows"

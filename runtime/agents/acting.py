@@ -35,6 +35,8 @@ from runtime import attempt, events, frames, judge, log, turn
 from runtime.agents import pages, refusals, targets, telling, tools
 from runtime.browser import origins, refs
 from runtime.models.exchange import Tool, ToolCall
+from runtime.observation import Observation
+from runtime.observing.finding import Element
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
@@ -80,7 +82,7 @@ class Acting:
         self._engine = place.engine
         self._task = task
         self._masker = place.engine.journal.masker
-        self._seen: tuple[pages.Page, pages.View] | None = None
+        self._seen: tuple[pages.Page, Observation] | None = None
         """The last look, and the tab that it shows."""
         self._shown: dict[str, tuple[str, str]] = {}
         """The elements that this process has shown, by their refs: what they were when they were last shown."""
@@ -155,11 +157,11 @@ class Acting:
         assert browser is not None, "the page was made ready"
         return cast("pages.Page", browser.page)
 
-    async def _view(self) -> pages.View:
+    async def _view(self) -> Observation:
         """The page as it is now, without secrets."""
         page = self._page
         page.calm()
-        seen = cast("pages.View", await page.look())
+        seen = await page.look()
         here = origins.origin(page.url) or ""
         view = seen.masked(lambda text: self._masker.text(telling.from_here(text, here)))
         self._seen = (page, view)
@@ -193,7 +195,7 @@ class Acting:
         value: Json = {"text": said[:READ], "field": field, "target": found}
         return self._told(cut, said[:READ] or "(nothing)", value=value)
 
-    async def _target_of(self, pointed: pages.Pointed, element: pages.Element) -> Json:
+    async def _target_of(self, pointed: pages.Pointed, element: Element) -> Json:
         """How a node would find what was read; None where it could not."""
         try:
             target = await targets.target_of(pointed, element.role, element.name, self._usable)
@@ -321,7 +323,7 @@ class Acting:
         async with self._page.pointed(ref) as pointed:
             return await targets.target_of(pointed, element.role, element.name, self._usable), pointed.facts
 
-    async def _element(self, ref: str) -> pages.Element:
+    async def _element(self, ref: str) -> Element:
         """The element as it is now. Raises SiteError ``ref-gone`` where it is another one than the model was shown, or is called otherwise."""
         earlier, view = self._seen, await self._view()
         if earlier is not None and earlier[0] is self._page:

@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from nodes import pages
+from nodes.targets import Target
 from runtime.agents import targets
-from runtime.browser import refs
-
-
-class Element(Protocol):
-    """What a look knows of an element."""
-
-    @property
-    def role(self) -> str: ...  # noqa: D102
-    @property
-    def name(self) -> str: ...  # noqa: D102
-
-
-class View(Protocol):
-    """One look at the page: ``runtime.observation.Observation``."""
-
-    @property
-    def url(self) -> str: ...  # noqa: D102
-    def masked(self, mask: Callable[[str], str]) -> View: ...  # noqa: D102
-    def render(self, budget: int) -> str: ...  # noqa: D102
-    def subtree(self, ref: str, budget: int) -> str: ...  # noqa: D102
-    def find(self, role: str | None, name: str | None, row: str | None, text: str | None, budget: int) -> str: ...  # noqa: D102
-    def since(self, earlier: View, budget: int) -> str: ...  # noqa: D102
-    def continues(self, earlier: View) -> bool: ...  # noqa: D102
-    def has(self, ref: str) -> bool: ...  # noqa: D102
-    def element(self, ref: str) -> Element: ...  # noqa: D102
+from runtime.observation import Observation
 
 
 class Pointed(targets.Pointed, Protocol):
     """An element of the page as it is now."""
-
-    @property
-    def facts(self) -> refs.Facts: ...  # noqa: D102
 
     async def said(self) -> str:
         """What the element says, white space folded; of a field what it holds, of a password nothing."""
@@ -48,6 +22,10 @@ class Pointed(targets.Pointed, Protocol):
 
 class Page(pages.Page, Protocol):
     """A tab on which an agent works."""
+
+    async def look(self, target: Target | None = None) -> Observation:
+        """What a person would see of the page, or of the element, now."""
+        ...
 
     def pointed(self, ref: str) -> AbstractAsyncContextManager[Pointed]:
         """The element that the last look called ``ref``. Raises SiteError ``ref-gone``."""

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from nodes.errors import OriginRefused
-from runtime.agents import pages
+from runtime.observation import Observation
 
 BEGIN, END = "[page]", "[end of page]"
 """What the page says stands between these lines; in it they are spelt otherwise, so that no page can end its part by itself."""
@@ -67,7 +67,7 @@ def counted(number: int, of: int) -> str:
     return f"turn {number} of {of}" + (", the last one" if left == 0 else "")
 
 
-def page_now(view: pages.View, earlier: pages.View, most: int, *, whole: bool = False) -> str:
+def page_now(view: Observation, earlier: Observation, most: int, *, whole: bool = False) -> str:
     """The page after a deed: what changed on it; all of it, in ``most`` characters, where it is another document, whose refs a model must see to go on.
 
     What changed stands before the rest where the document is another one at the same address.

@@ -60,7 +60,8 @@ class Dying(FakePage):
 
     async def look(self, target: Any = None) -> Any:
         Dying.looks += 1
-        self.dies_at({1: "asked", 2: "looked", 3: "finished"}.get(Dying.looks, "told"))  # type: ignore[arg-type]
+        moments: dict[int, Moment] = {1: "asked", 2: "looked", 3: "finished"}
+        self.dies_at(moments.get(Dying.looks, "told"))
         return await super().look(target)
 
     def pointed(self, ref: str) -> Any:
