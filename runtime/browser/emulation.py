@@ -1,8 +1,12 @@
 """What mode *own* sets in every tab over the DevTools protocol, because Chromium has no switch for it.
 
-Chromium holds a new tab until it is set up, but lets a popup that shares its opener's process go as soon as any client answers (Playwright
-is another). There the guard makes sure: what is sent here when the tab appears stands, on the same connection, before the word that lets its
-first document load. So nothing here may be sent later than at once.
+Chromium holds a new tab until it is set up, but lets a popup that shares its opener's process go as soon as any client answers. Playwright is
+another, so that two things are seen to:
+
+- Where Playwright is the first, the guard makes sure: what is sent here when the tab appears stands, on the same connection, before the word
+  that lets its first document load. So everything here is sent at once.
+- Only the word that lets the tab go waits until Playwright has listened to it: what happens there before that, Playwright never hears of. A dialog
+  would then stand open with nobody to answer it.
 """
 
 from __future__ import annotations
@@ -10,8 +14,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
+
+from playwright.async_api import Error
 
 from runtime.browser import cdp, origins
 from runtime.browser.options import BrowserOptions
@@ -42,6 +48,9 @@ class Emulation:
         self._tabs: dict[str, _Tab] = {}
         self._headers = dict(options.headers)
         self._current: str | None = None
+        self._letting_go: set[asyncio.Task[None]] = set()
+        self.others_ready: Callable[[], Awaitable[None]] | None = None
+        """Returns when the other client has taken note of every tab that has appeared before; none where it is not connected yet."""
 
     async def start(self, seconds: float = PATIENCE_SECONDS, current: str | None = None) -> None:
         """Set up the tabs that are there, ``current`` before the others, waiting for them no longer than ``seconds``; and from now on each new one."""
@@ -87,11 +96,22 @@ class Emulation:
             self._connection.post("Target.setAutoAttach", _ATTACH, session)
         elif self._headers:
             self._connection.post("Network.setExtraHTTPHeaders", {"headers": self._headers}, session)
-        self._connection.post("Runtime.runIfWaitingForDebugger", session=session)
+        if target["type"] == "page" and params["waitingForDebugger"] and self.others_ready is not None:
+            letting_go = asyncio.create_task(self._let_go(self.others_ready, session))
+            self._letting_go.add(letting_go)
+            letting_go.add_done_callback(self._letting_go.discard)
+        else:
+            self._connection.post("Runtime.runIfWaitingForDebugger", session=session)
         if target["type"] == "page":
             self._tabs[target["targetId"]] = _Tab(
                 session, target.get("url", ""), asyncio.gather(*posted, return_exceptions=True)
             )
+
+    async def _let_go(self, others_ready: Callable[[], Awaitable[None]], session: str) -> None:
+        # Without the other client nobody has anything to miss.
+        with contextlib.suppress(Error):
+            await others_ready()
+        self._connection.post("Runtime.runIfWaitingForDebugger", session=session)
 
     def _detached(self, params: cdp.Params, _session: str) -> None:
         self._tabs.pop(params.get("targetId", ""), None)

@@ -61,6 +61,7 @@ class Own:
         self._state = private / STATE
         self._guard: guard.Guard | None = None
         self._ward: guard.Ward | None = None
+        self._emulation: Emulation | None = None
         self._browser: Browser | None = None
         self._targets: weakref.WeakKeyDictionary[Page, str] = weakref.WeakKeyDictionary()
         self._remembering = asyncio.Lock()
@@ -76,7 +77,7 @@ class Own:
         try:
             connection = await cdp.Connection.open(self._chromium.alive.address, REATTACH_SECONDS)
             self._guard = guard.Guard(connection, on_lost=self._chromium.end_soon)
-            emulation = Emulation(connection, options)
+            emulation = self._emulation = Emulation(connection, options)
             await self._guard.start(options.headers)
             self._ward = await self._guard.ward(origins, credentials(options))
             await emulation.start(REATTACH_SECONDS / 2, current)
@@ -93,7 +94,14 @@ class Own:
             alive.address, no_defaults=True, is_local=True, artifacts_dir=f"{alive.folders[0]}/artifacts"
         )
         await locators.register(playwright)
+        if self._emulation is not None:
+            self._emulation.others_ready = self._playwright_ready
         return self._browser.contexts[0]
+
+    async def _playwright_ready(self) -> None:
+        """Ask Chromium anything by way of Playwright: its driver takes what Chromium tells it in order, so it knows by then of every tab that has appeared."""
+        assert self._browser is not None
+        await (await self._browser.new_browser_cdp_session()).detach()
 
     async def session(self, context: BrowserContext, known: Known | None, lost: Sequence[LostTab] = ()) -> Session:
         """The session; with the tabs that are ``known`` but ``lost`` where this is a browser that was found again."""

@@ -6,10 +6,13 @@ import asyncio
 import contextlib
 import json
 import random
+import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from nodes.errors import AuthorError, SiteError
@@ -333,6 +336,46 @@ async def test_a_document_may_ask_while_it_loads(driven: Session, shown: site.Si
     assert code(raised) == ("dialog-open", "before")
     await popup.answer(accept=False, text=None)
     await popup.wait_for(Rule(text="Here"))
+
+
+async def test_a_popup_that_asks_is_heard_however_late_the_driver_is(driven: Session, shown: site.Site) -> None:
+    """A popup is held until Playwright listens to it: a dialog that opened before would stand there unknown, and unanswered for ever."""
+    stopped = threading.Event()
+    shown.page("/greeting", "<title>Greeting</title><script>fetch('/greeted'); alert('Hello')</script><p>Here")
+    shown.answer("/when", lambda _request: site.Answer(str(stopped.wait(30))))
+    before = Counter(each.path for each in shown.arrived())
+
+    def arrived(path: str) -> bool:
+        return len(shown.arrived(path)) > before[path]
+
+    page = driven.page
+    script = "fetch('/when').then(() => { fetch('/opened'); window.open('/greeting'); })"
+    await page.goto(shown.page("/opening", f"<!doctype html><script>{script}</script>"))
+    nodes = [each for each in psutil.Process().children(recursive=True) if Path(each.exe()).name == "node"]
+    assert nodes, "Playwright's driver is a process of node"
+    async with page.opening("popup"):
+        with stopping(nodes):
+            stopped.set()
+            await browsers.until(lambda: arrived("/opened"))
+            # Nothing tells that a document is *not* asked for; one that nobody holds is asked for long before.
+            with contextlib.suppress(TimeoutError):
+                await browsers.until(lambda: arrived("/greeted"), 1)
+    popup = driven.tabs.get("popup")
+    assert await popup.asked("Hello") == "Hello"
+    await popup.answer(accept=True, text=None)
+    await popup.wait_for(Rule(text="Here"))
+
+
+@contextlib.contextmanager
+def stopping(processes: list[psutil.Process]) -> Iterator[None]:
+    """The processes stand still meanwhile."""
+    for each in processes:
+        each.suspend()
+    try:
+        yield
+    finally:
+        for each in processes:
+            each.resume()
 
 
 LEAVING = "<!doctype html><title>Typing</title><input id=go><script>onbeforeunload = (event) => event.preventDefault()</script>"
