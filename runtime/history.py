@@ -237,6 +237,9 @@ class History:
                 self._changed(entry)
             case log.Note():
                 self._note(entry)
+            case log.Summary() | log.Event() | log.Version():
+                # Only sessions have them.
+                pass
 
     def _called(self, entry: log.Call) -> None:
         attempt = self._by_call[entry.call] = Attempt(entry)

@@ -5,40 +5,94 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol
 
 import pydantic_core
+from typing_extensions import TypeVar
 
 from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import history as history_module
 from runtime import log, secrets, store
 from runtime.crashes import CrashPoint, crash_point
-from runtime.models.exchange import ToolCall
+from runtime.models import estimates, ledger, threads
+from runtime.models.exchange import Item, Message, ToolCall, ToolOutput
 
 LARGE = 4096
 """Bytes of JSON from which on a value stands in a blob."""
 
+NOTHING = "(nothing)"
+"""What stands for an empty text in a request: servers take no empty message."""
 
-class Journal:
-    """Writes a conversation and keeps its fold."""
+
+class Fold(Protocol):
+    """What a conversation holds, of whatever kind it is, for whoever talks with a model in it."""
+
+    last_seq: int
+    ledger: ledger.Ledger
+
+    def add(self, entry: log.AnyEntry) -> None:
+        """Take the next entry."""
+        ...
+
+    def thread(self, name: str) -> threads.Thread:
+        """What stands in a thread with a model."""
+        ...
+
+    def threads_that_count(self, path: str) -> list[str]:
+        """The threads, the latest first, whose answers are as good as ever for who asks at ``path``."""
+        ...
+
+
+class Texts:
+    """Reads what entries say and yield, from their blobs where it stands in these. Raises LogError ``blob-missing``."""
+
+    def __init__(self, blobs: store.Store) -> None:
+        self._store = blobs
+
+    def text_of(self, entry: log.Said) -> str:
+        """What was said, from its blob where it stands in one."""
+        return self._text(entry.text, entry.blob)
+
+    def calls_of(self, entry: log.Assistant) -> tuple[ToolCall, ...]:
+        """The calls that an answer asks for, secrets masked."""
+        return tuple(ToolCall(each.id, each.name, self._text(each.arguments, each.blob)) for each in entry.calls or ())
+
+    def _text(self, text: str | None, blob: log.Blob | None) -> str:
+        return str(json.loads(self._store.blob(blob.sha256))) if blob is not None else text or ""
+
+    def value_of(self, entry: log.Result | log.Scope | log.Call | log.Version) -> Json:
+        """The value of an entry, from its blob where it stands in one."""
+        return value_of(entry, self._store)
+
+
+Folded_co = TypeVar("Folded_co", bound=Fold, default=history_module.History, covariant=True)
+
+
+class Journal(Texts, Generic[Folded_co]):
+    """Writes a conversation and keeps its fold: a run's, unless another one is named."""
 
     def __init__(
         self,
         conversation: store.Conversation,
-        history: history_module.History,
+        history: Folded_co,
         masker: secrets.Masker,
         blobs: store.Store,
     ) -> None:
         """``history`` is the fold of what the conversation already holds."""
+        super().__init__(blobs)
         self.conversation = conversation
-        self.history = history
+        self._history = history
         self.masker = masker
-        self._store = blobs
         self.blobs: set[str] = set()
         """Hashes of the blobs that were written."""
         self.synced = 0
         """The last line that is known to be on the disk."""
+
+    @property
+    def history(self) -> Folded_co:
+        """The fold."""
+        return self._history
 
     def call(self, call: log.Call, *, barrier: bool) -> log.Call:
         """Write a call; with ``barrier`` it is on the disk when this returns."""
@@ -95,20 +149,23 @@ class Journal:
 
     def said(
         self,
-        entry: log.User | log.Reasoning | log.Assistant | log.Told | log.ModelError,
+        entry: log.Said | log.Reasoning,
         text: str,
         path: str,
         calls: Sequence[ToolCall] = (),
     ) -> None:
         """Write what was said to a model, or by it: ``entry`` with ``text`` and the ``calls`` that it asks for, masked, in blobs where they are large."""
         fields: dict[str, Any] = {"text": self.masker.text(text)}
-        if not isinstance(entry, log.Reasoning | log.ModelError):
+        if isinstance(entry, log.Said):
             value = self._value(text, path)
             fields = {"text": value.get("value"), "blob": value.get("blob")}
             if isinstance(entry, log.Assistant):
                 asked = [self._asked(each, path) for each in calls]
                 fields["calls"] = asked or None
                 fields["masked"] = value.get("masked") or (True if any(each.masked for each in asked) else None)
+            items = items_of(entry, self.masker.text(text), calls)
+            fields["tokens"] = sum(map(estimates.of_item, items))
+            fields["chars"] = sum(map(chars_of, items))
         written = self._append(entry.model_copy(update=fields))
         crash_point(CrashPoint(written.kind.replace("_", "-")))
 
@@ -120,25 +177,14 @@ class Journal:
             id=call.id, name=call.name, arguments=value.get("value"), blob=value.get("blob"), masked=masked
         )
 
-    def text_of(self, entry: log.User | log.Assistant | log.Told) -> str:
-        """What was said, from its blob where it stands in one."""
-        return self._text(entry.text, entry.blob)
-
-    def calls_of(self, entry: log.Assistant) -> tuple[ToolCall, ...]:
-        """The calls that an answer asks for, secrets masked."""
-        return tuple(ToolCall(each.id, each.name, self._text(each.arguments, each.blob)) for each in entry.calls or ())
-
-    def _text(self, text: str | None, blob: log.Blob | None) -> str:
-        return str(json.loads(self._store.blob(blob.sha256))) if blob is not None else text or ""
+    def version(self, entry: log.Version, value: Json, path: str) -> log.Version:
+        """Write what a session keeps from here on: ``entry`` with ``value``."""
+        return self._append(entry.model_copy(update=self._value(value, path)))
 
     def barrier(self) -> None:
         """Everything written is on the disk when this returns."""
         self.conversation.barrier()
         self.synced = self.history.last_seq
-
-    def value_of(self, entry: log.Result | log.Scope | log.Call) -> Json:
-        """The value of an entry, from its blob where it stands in one."""
-        return value_of(entry, self._store)
 
     def error(self, error: RunOpsError) -> dict[str, Json]:
         """The error as the log holds it, secrets masked."""
@@ -185,7 +231,21 @@ class Journal:
         return blob
 
 
-def value_of(entry: log.Result | log.Scope | log.Call, blobs: store.Store) -> Json:
+def items_of(entry: log.Said, text: str, calls: Sequence[ToolCall] = ()) -> tuple[Item, ...]:
+    """What an entry with this text and these calls is in a request that holds all of it."""
+    if isinstance(entry, log.Told):
+        return (ToolOutput(entry.asked, text or NOTHING),)
+    if isinstance(entry, log.Assistant):
+        return ((Message("assistant", text or NOTHING),) if text or not calls else ()) + tuple(calls)
+    return (Message("assistant" if isinstance(entry, log.ModelError) else "user", text or NOTHING),)
+
+
+def chars_of(item: Item) -> int:
+    """Characters of an item."""
+    return len(item.name) + len(item.arguments) if isinstance(item, ToolCall) else len(item.text)
+
+
+def value_of(entry: log.Result | log.Scope | log.Call | log.Version, blobs: store.Store) -> Json:
     """The value of an entry, from its blob where it stands in one."""
     if entry.blob is not None:
         return json.loads(blobs.blob(entry.blob.sha256))

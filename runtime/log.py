@@ -14,6 +14,8 @@ from nodes.values import Json
 
 FORMAT = 1
 RUN_THREAD = "run"
+SESSION_THREAD = "session"
+"""The thread of a session in which the person speaks with the model."""
 
 
 MODEL = "model:"
@@ -28,6 +30,24 @@ def model_thread(call: str) -> str:
 def call_of(thread: str) -> str:
     """The call to which a thread other than the run's own belongs."""
     return thread.partition(":")[2]
+
+
+DELEGATE = "delegate:"
+"""What the name of a thread begins with in which a model works that another one has sent."""
+
+
+def delegate_thread(call: str) -> str:
+    """The thread of the delegate that a call has sent."""
+    return f"{DELEGATE}{call}"
+
+
+SUMMARY = "summary:"
+"""What the name of a thread begins with in which a model is asked to sum up another thread."""
+
+
+def summary_thread(thread: str, number: int) -> str:
+    """The thread in which ``thread`` is summed up for the ``number``-th time, from 1."""
+    return f"{SUMMARY}{number}:{thread}"
 
 
 CONFIRM = "confirm:"
@@ -71,6 +91,36 @@ class RunHeader(Piece):
     """The key under which the run was begun, if it was given one."""
     budget: str | None = None
     """What its steps may spend together, if that was said."""
+    parent: str | None = None
+    """The session from which it was started."""
+
+
+Mode = Literal["chat", "agent", "run"]
+"""How a session goes on: a talk, a model that acts with tools, a talk as a run has it. It changes what the model is told of itself, and nothing else."""
+
+
+class Forked(Piece):
+    """What a session goes on from that was another one up to there."""
+
+    conversation: str
+    line: int
+    """The last line of the other one that it has taken over."""
+
+
+class SessionHeader(Piece):
+    """What a session was begun with."""
+
+    purpose: Literal["chat", "build"]
+    run: str | None = None
+    """The run that it is about."""
+    file: str | None = None
+    """The workflow file that it is about."""
+    parent: str | None = None
+    """The conversation that began it."""
+    forked: Forked | None = None
+    versions: dict[str, str]
+    budget: str | None = None
+    """What it may spend, delegates included."""
 
 
 class Taken(Piece):
@@ -114,6 +164,7 @@ class Scope(Entry):
     error: dict[str, Json] | None = None
     tolerated: Literal[True] | None = None
     run: RunHeader | None = None
+    session: SessionHeader | None = None
 
 
 class Call(Entry):
@@ -139,6 +190,11 @@ class Call(Entry):
 
 
 Status = Literal["ok", "error", "recovered", "interrupted", "skipped"]
+
+
+def thread_of(call: Call) -> str:
+    """The thread that a step has with its model: of its own, or of the attempt with whose conversation it goes on."""
+    return model_thread(call.again or call.call)
 
 
 class Result(Entry):
@@ -170,12 +226,23 @@ class Checkpoint(Entry):
     """Of the file's bytes."""
 
 
-class User(Entry):
-    """What a model is told: the question, or what was wrong with its last answer."""
+class Said(Entry):
+    """What stands in a thread with a model, word for word."""
 
-    kind: Literal["user"] = "user"
     text: str | None = None
     blob: Blob | None = None
+    tokens: int = 0
+    """The most tokens that it can have in a request, counted when it was written."""
+    chars: int = 0
+    """Its characters in a request."""
+
+
+class User(Said):
+    """What a model is told: the question, or what was wrong with its last answer. In a session, what a person says."""
+
+    kind: Literal["user"] = "user"
+    mode: Mode | None = None
+    """Of a session: how it goes on."""
 
 
 class Reasoning(Entry):
@@ -210,15 +277,13 @@ Source = Literal["model", "cassette", "log"]
 """Where an answer came from: a model, a cassette, or an earlier attempt of the step that a crash ended."""
 
 
-class Assistant(Entry):
+class Assistant(Said):
     """A model's answer: it closes the exchange that the last request began."""
 
     kind: Literal["assistant"] = "assistant"
     key: str
     """What tells the request from others: the SHA-256 of its normalised form."""
     source: Source
-    text: str | None = None
-    blob: Blob | None = None
     masked: Literal[True] | None = None
     """A secret stood in it: the text is not what the model said."""
     model: str
@@ -233,22 +298,50 @@ class Assistant(Entry):
     """The tools that it asks for, in order: each gets one ``call`` with its result."""
 
 
-class Told(Entry):
+class Told(Said):
     """What a model was told of a call that it had asked for."""
 
     kind: Literal["told"] = "told"
     asked: str
-    text: str | None = None
+
+
+class Summary(Said):
+    """What stands in a request for all of the thread that came before."""
+
+    kind: Literal["summary"] = "summary"
+    upto: int
+    """The last line that it stands for."""
+
+
+class Event(Said):
+    """What a person did beside talking, or what happened meanwhile: a model may be told of it in a line."""
+
+    kind: Literal["event"] = "event"
+
+
+class Version(Entry):
+    """What a session keeps beside what is said, as it stands from here on. What it was before is in the entries before."""
+
+    kind: Literal["version"] = "version"
+    of: Literal["plan", "description", "draft", "variable", "mode", "window"]
+    name: str = ""
+    """The variable's."""
+    number: int
+    """From 1, for each thing that is kept and each name."""
+    value: Json = None
     blob: Blob | None = None
+    masked: Literal[True] | None = None
+    cleared: Literal[True] | None = None
+    """It has no value any more."""
+    reason: str
+    by: Literal["model", "person"]
 
 
-class ModelError(Entry):
-    """A request that brought no answer."""
+class ModelError(Said):
+    """A request that brought no answer. Its text is what had come of one."""
 
     kind: Literal["model_error"] = "model_error"
     error: dict[str, Json]
-    text: str | None = None
-    """What had come of the answer."""
     usage: Usage | None = None
     dollars: str | None = None
     seconds: float | None = None
@@ -284,7 +377,21 @@ class Note(Entry):
     data: dict[str, Json]
 
 
-AnyEntry = Scope | Call | Result | Checkpoint | User | Reasoning | Assistant | Told | ModelError | Note
+AnyEntry = (
+    Scope
+    | Call
+    | Result
+    | Checkpoint
+    | User
+    | Reasoning
+    | Assistant
+    | Told
+    | ModelError
+    | Summary
+    | Event
+    | Version
+    | Note
+)
 _ADAPTER: TypeAdapter[AnyEntry] = TypeAdapter(Annotated[AnyEntry, Field(discriminator="kind")])
 
 

@@ -114,7 +114,7 @@ class Client:
         """The request as the API takes it."""
         items, instructions = list(request.items), request.instructions
         body: dict[str, Any] = {"model": request.model, "store": manner.store, "max_output_tokens": request.max_output}
-        if manner.previous is not None:
+        if manner.previous is not None and request.chains:
             body["previous_response_id"] = manner.previous
             said = [number for number, each in enumerate(items) if _is_models(each)]
             items = items[said[-1] + 1 :] if said else items
@@ -131,6 +131,8 @@ class Client:
         if instructions or request.brief:
             body["instructions"] = "\n\n".join(each for each in (instructions, request.brief) if each)
         body["input"] = [_item(each) for each in items]
+        if request.state:
+            body["input"].append({"role": "developer", "content": request.state})
         return body
 
     async def _streamed(self, body: dict[str, Any], heard: _Heard, progress: Progress | None) -> Answer:

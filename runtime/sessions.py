@@ -1,49 +1,99 @@
-"""Signed-in states by name, in the private part of the home. Nothing else reads there: they are never shown, scanned or uploaded."""
+"""What a session holds, folded from its log: what was said, what it keeps, what it cost. A session is a conversation with a person: a chat's or the Director's."""
 
 from __future__ import annotations
 
-import asyncio
-import datetime as dt
-import json
-from pathlib import Path
-from typing import Any
+import dataclasses
+from collections.abc import Iterable, Iterator
 
 from typing_extensions import override
 
-from nodes import ports
-from nodes.values import Json
-from runtime import durable
-
-FORMAT = 1
+from runtime import journal, log
+from runtime.models import ledger, threads
 
 
-class Sessions(ports.Sessions):
-    """The states in one folder, which is made with the first of them."""
+@dataclasses.dataclass(slots=True)
+class Deed:
+    """A call of a session, and its outcome."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    call: log.Call
+    result: log.Result | None = None
+
+
+class Session(journal.Fold):
+    """The fold. ``add`` takes entries in order; everything else reads."""
+
+    def __init__(self, entries: Iterable[log.AnyEntry] = ()) -> None:
+        """Folds ``entries``, if there are any."""
+        self.header: log.SessionHeader | None = None
+        self.started = ""
+        self.last_at = ""
+        self.last_seq = 0
+        self.epoch = 0
+        self.budget: str | None = None
+        """What it may spend, as it was last said."""
+        self.mode: log.Mode = "chat"
+        self.ledger = ledger.Ledger()
+        self.deeds: dict[str, Deed] = {}
+        """Every call, by its id, in order."""
+        self._versions: dict[tuple[str, str], list[log.Version]] = {}
+        self._threads: dict[str, threads.Thread] = {}
+        for entry in entries:
+            self.add(entry)
 
     @override
-    async def save(self, name: str, content: Json) -> str:
-        file = self._folder / f"{name}.json"
-        saved_at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        data = json.dumps({"format": FORMAT, "saved_at": saved_at, "content": content}).encode()
-        try:
-            durable.folder(self._folder)
-            await asyncio.to_thread(durable.write, file, data)
-        except OSError as error:
-            raise durable.not_kept("the signed-in state", file, error) from None
-        return saved_at
+    def add(self, entry: log.AnyEntry) -> None:
+        self.last_seq, self.last_at = entry.seq, entry.at
+        self._threads.setdefault(entry.thread, threads.Thread()).add(entry)
+        match entry:
+            case log.Scope(session=log.SessionHeader() as header):
+                self.header, self.started, self.budget = header, entry.at, header.budget
+            case log.Call():
+                self.deeds[entry.call] = Deed(entry)
+            case log.Result():
+                self.deeds[entry.call].result = entry
+            case log.Version():
+                self._versions.setdefault((entry.of, entry.name), []).append(entry)
+                if entry.of == "mode":
+                    self.mode = entry.value
+            case log.Note(name="claimed"):
+                self.epoch = int(entry.data["epoch"])
+                self.budget = entry.data.get("budget", self.budget)
+                self.ledger.stopped(entry.at)
+            case _:
+                self.ledger.add(entry, self.path_of(entry.thread))
 
     @override
-    async def load(self, name: str) -> ports.SavedSession | None:
-        try:
-            kept: dict[str, Any] = json.loads(await asyncio.to_thread((self._folder / f"{name}.json").read_bytes))
-            if kept["format"] != FORMAT:
-                return None
-            saved_at = dt.datetime.fromisoformat(kept["saved_at"])
-            age = (dt.datetime.now(dt.UTC) - saved_at).total_seconds()
-            return ports.SavedSession(kept["content"], kept["saved_at"], max(0.0, age))
-        except (OSError, ValueError, KeyError, TypeError):
-            # What cannot be read is as good as not there: the workflow signs in again, and saves it anew.
-            return None
+    def thread(self, name: str) -> threads.Thread:
+        return self._threads.get(name) or threads.Thread()
+
+    @override
+    def threads_that_count(self, path: str) -> list[str]:
+        """The threads of who asks at ``path``: an answer that is worked on in the background is fetched, whoever asked for it."""
+        return [name for name in reversed(self._threads) if self.path_of(name) == path]
+
+    def path_of(self, thread: str) -> str:
+        """Where what is spent in a thread is put to: empty for the session's own, the path of the call for a delegate's, ``…/summary`` for a summary's."""
+        if thread.startswith(log.SUMMARY):
+            return f"{self.path_of(thread.split(':', 2)[2])}/summary".removeprefix("/")
+        if thread.startswith(log.DELEGATE):
+            return self.deeds[log.call_of(thread)].call.path
+        return ""
+
+    def versions(self, of: str, name: str = "") -> list[log.Version]:
+        """Every version of what is kept, oldest first."""
+        return self._versions.get((of, name), [])
+
+    def latest(self, of: str, name: str = "") -> log.Version | None:
+        """What holds now; None where nothing was ever said, or it was cleared."""
+        versions = self.versions(of, name)
+        return versions[-1] if versions and not versions[-1].cleared else None
+
+    def variables(self) -> Iterator[log.Version]:
+        """The variables that have a value, in the order in which they first had one."""
+        for of, name in self._versions:
+            if of == "variable" and (found := self.latest(of, name)) is not None:
+                yield found
+
+    def open_calls(self) -> list[Deed]:
+        """Calls without a result, in order: what a crash left."""
+        return [each for each in self.deeds.values() if each.result is None]

@@ -12,7 +12,7 @@ from nodes.pages import Page, Tabs
 from nodes.ports import Agent, Model, Python, Sql
 from nodes.targets import Target
 from nodes.values import Json
-from runtime import answers, artifacts, events, frames, log, pythons, sessions
+from runtime import answers, artifacts, events, frames, log, pythons, sign_ins
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
@@ -91,7 +91,8 @@ class Surroundings:
         from runtime.models import exchanges
 
         return exchanges.Asker(
-            call,
+            call.path,
+            log.thread_of(call),
             role=self._node.asks or "cognition",
             left=lambda: self.left,
             tell=lambda what: self._engine.tell(events.StepWaiting(self._path, what)),
@@ -108,9 +109,9 @@ class Surroundings:
         return worker.Worker(place, self._asker(self._call))
 
     @property
-    def sessions(self) -> sessions.Sessions:
+    def sessions(self) -> sign_ins.SignIns:
         """The signed-in states of the project."""
-        return sessions.Sessions(self._engine.private.parent / "sessions")
+        return sign_ins.SignIns(self._engine.private.parent / "sessions")
 
     def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
         """What a person answered to the step's questions; raises Paused where nobody has."""

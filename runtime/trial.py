@@ -16,7 +16,7 @@ from nodes.handle import Handle
 from nodes.iterate import Iterate
 from nodes.template import Unfit
 from nodes.values import Json
-from runtime import attempt, preparing, secrets, sessions, settings
+from runtime import attempt, preparing, secrets, settings, sign_ins
 from runtime import engine as engine_module
 from runtime.language import workflow
 from runtime.language.anatomy import Anatomy, Slot, Unit
@@ -181,7 +181,7 @@ class Trial:
         browser = await engine.need_browser()
         browser.bound(ARRIVAL_SECONDS)
         if self.session is not None:
-            state = await sessions.Sessions(engine.private.parent / "sessions").load(self.session)
+            state = await sign_ins.SignIns(engine.private.parent / "sessions").load(self.session)
             if state is None:
                 raise UsageError(
                     "session-not-found",

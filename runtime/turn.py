@@ -6,6 +6,7 @@ one that a crash ended asks what that one would have asked: calls that have thei
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import time
@@ -18,8 +19,8 @@ import jsonschema
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json, normalise
 from runtime import journal, log
-from runtime.models import asking, exchanges, threads
-from runtime.models.exchange import Answer, Item, Message, Request, Tool, ToolCall, ToolOutput, Usage
+from runtime.models import exchanges, threads
+from runtime.models.exchange import Answer, Item, Message, Request, Tool, ToolCall, Usage
 
 EQUAL_FAILURES = 3
 """How often one call may fail in a row, before the conversation is given up."""
@@ -27,13 +28,31 @@ EQUAL_FAILURES = 3
 MOST_PROBLEMS = 5
 """Problems of a call's arguments that the model is told at once."""
 
-NODE = "agent"
-"""Node type of the calls that a turn writes itself."""
-
 INTERRUPTED = (
     "This was interrupted: it may have happened, and it is not done again. Look first, then go on from what you find."
 )
 """What the model is told of a deed of which only its beginning is known."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Seat:
+    """Where a conversation with a model stands in the log."""
+
+    path: str
+    """Path of the step, or of a delegate of a session; empty for the session itself."""
+    thread: str
+    node: str
+    """Node type of the calls that a turn writes itself."""
+    fingerprint: str = ""
+    """Of the step's node."""
+
+
+class Frame(Protocol):
+    """What a request holds of the thread, and around it."""
+
+    async def request(self, model: str) -> Request:
+        """The next request of the thread, to ``model``. Raises ModelError ``window-too-large``, and what it raises that is asked for a summary."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,6 +90,11 @@ class Tools(Protocol):
     @property
     def final(self) -> Collection[str]:
         """Names of the tools that end the work where they succeed."""
+        ...
+
+    @property
+    def side_by_side(self) -> Collection[str]:
+        """Names of the tools of which several calls that follow each other in an answer are done at the same time: none waits for another, or fails with it."""
         ...
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: Place) -> Outcome:
@@ -113,20 +137,15 @@ class Turns:
     def __init__(
         self,
         thread: exchanges.Exchanges,
+        frame: Frame,
         tools: Tools,
-        pen: journal.Journal,
-        call: log.Call,
-        *,
-        instructions: str,
-        max_output: int,
-        strict: bool = True,
+        pen: journal.Journal[journal.Fold],
+        seat: Seat,
     ) -> None:
-        """``call`` is the step's; where it goes on with an earlier attempt's conversation, that is taken from the log."""
-        self._exchanges, self._tools, self._pen, self._call = thread, tools, pen, call
-        self._instructions, self._max_output, self._strict = instructions, max_output, strict
-        self._thread = log.model_thread(call.again or call.call)
-        self._items: list[Item] = []
+        """``thread`` and ``frame`` are those of the thread of ``seat``; what stands there already is taken from the log."""
+        self._exchanges, self._frame, self._tools, self._pen, self._seat = thread, frame, tools, pen, seat
         self._say = ""
+        self._mode: log.Mode | None = None
         self._failures = Counter[str]()
         self._calls = 0
         """How many calls the model has asked for, before the answer that is being done."""
@@ -139,21 +158,30 @@ class Turns:
     @property
     def begun(self) -> bool:
         """Whether the model has been told anything."""
-        return bool(self._items or self._say or self._last)
+        return bool(self._say or self._pen.history.thread(self._seat.thread).said)
 
-    def say(self, text: str) -> None:
-        """Tell the model something, with the next request; what is said twice before it is one message."""
+    @property
+    def waiting(self) -> bool:
+        """Whether the last answer was not given out yet, or something was said that has none."""
+        said = self._pen.history.thread(self._seat.thread).said
+        return bool(self._say or self._last or (said and isinstance(said[-1], log.User)))
+
+    def say(self, text: str, mode: log.Mode | None = None) -> None:
+        """Tell the model something, with the next request; what is said twice before it is one message.
+
+        With a ``mode`` it is a person who says it: then failures of before do not count any more.
+        """
         self._say = f"{self._say}\n\n{text}" if self._say else text
+        self._mode = mode or self._mode
 
     async def turn(self) -> Turn:
         """The next answer, with all its calls done. After a crash that is the last one of before, where nothing was said since.
 
-        Raises what ``Exchanges.exchange`` raises, what a tool raises to end the step, and ModelError ``agent-stuck``.
+        Raises what ``Frame.request`` and ``Exchanges.exchange`` raise, what a tool raises to end the step, and ModelError ``agent-stuck``.
         """
         exchange, self._last = self._last or await self._ask(), None
         answer = self._answer(exchange.answer)
         done, stuck = await self._do_all(answer, exchange)
-        self._items += _items(answer, done)
         self._calls += len(answer.calls)
         self.count += 1
         if stuck is not None:
@@ -162,44 +190,38 @@ class Turns:
 
     def _take_up(self) -> None:
         """What the log has of the thread."""
-        *before, last = self._pen.history.thread(self._thread).said or (None,)
-        for each in before:
-            assert each is not None
+        for each in self._pen.history.thread(self._seat.thread).said:
             if isinstance(each, log.User):
-                self._items.append(Message("user", self._pen.text_of(each)))
-                continue
-            answer = self._answer(each.answer)
-            done = tuple(self._known(asked, each.done[asked.id]) for asked in answer.calls)
-            for one in done:
-                self._is_stuck(one)
-            self._items += _items(answer, done)
-            self._calls += len(answer.calls)
+                self._count(self._last)
+                self._last = None
+                self._heard(each.mode)
+            elif isinstance(each, threads.Exchange):
+                self._count(self._last)
+                self._last = each
+
+    def _count(self, exchange: threads.Exchange | None) -> None:
+        """Take note of an answer that was given out before."""
+        if exchange is not None:
+            calls = self._pen.calls_of(exchange.answer)
+            for asked in calls:
+                self._is_stuck(asked, _error_of(exchange.done[asked.id].result))
+            self._calls += len(calls)
             self.count += 1
-        if isinstance(last, log.User):
-            self._items.append(Message("user", self._pen.text_of(last)))
-        else:
-            self._last = last
+
+    def _heard(self, mode: log.Mode | None) -> None:
+        if mode is not None:
+            self._failures.clear()
 
     async def _ask(self) -> threads.Exchange:
         """The next exchange, as the log has it: what a tool is given, and what the next request holds, is the same whoever made it."""
         if self._say:
-            self._exchanges.say(self._say)
-            # As the log has it, so that whoever goes on builds the same request.
-            self._items.append(Message("user", self._pen.masker.text(self._say)))
-            self._say = ""
-        assert not (self._items and _is_models(self._items[-1])), "the model is told something, and then it answers"
-        await self._exchanges.exchange(
-            Request(
-                self._exchanges.model(),
-                self._instructions,
-                tuple(self._items),
-                None,
-                self._max_output,
-                self._strict,
-                tuple(self._tools.offered),
-            )
-        )
-        exchange = self._pen.history.thread(self._thread).said[-1]
+            self._exchanges.say(self._say, self._mode)
+            self._heard(self._mode)
+            self._say, self._mode = "", None
+        request = await self._frame.request(self._exchanges.model())
+        assert not _is_models(request.items[-1]), "the model is told something, and then it answers"
+        await self._exchanges.exchange(request)
+        exchange = self._pen.history.thread(self._seat.thread).said[-1]
         assert isinstance(exchange, threads.Exchange), "an exchange ends with its answer"
         return exchange
 
@@ -217,26 +239,54 @@ class Turns:
         stuck: Done | None = None
         why = ""
         """Why no more of the calls is done: what follows was asked for by a model that counted on what went before."""
+        begun = await self._side_by_side(answer, exchange, hidden)
         for number, asked in enumerate(answer.calls, self._calls + 1):
-            place = Place(number, f"{self._call.path}/{number}_{asked.name}", self._thread)
-            state = exchange.done[asked.id]
+            place, state = self._place(number, asked), exchange.done[asked.id]
             if state.told is not None:
                 one = self._known(asked, state)
+            elif asked.id in begun:
+                one = self._tell(asked, begun[asked.id], place, state)
             elif (told := self._told_of(asked, state)) is not None:
                 one = self._tell(asked, told, place, state)
             else:
                 refusal = _over(why) if why else self._refusal(asked, hidden)
-                one = await self._do(asked, place, state, refusal)
+                one = self._tell(asked, await self._do(asked, place, state, refusal), place, state)
             done.append(one)
-            if not why and self._is_stuck(one):
+            if not why and self._is_stuck(one.asked, one.error):
                 stuck = one
-            if one.error is not None:
+            if asked.name in self._tools.side_by_side:
+                pass
+            elif one.error is not None:
                 why = why or "failed"
             elif asked.name in self._tools.final:
                 why = why or "ended the work"
         return tuple(done), stuck
 
-    async def _do(self, asked: ToolCall, place: Place, state: threads.Done, refusal: RunOpsError | None) -> Done:
+    def _place(self, number: int, asked: ToolCall) -> Place:
+        path = f"{self._seat.path}/{number}_{asked.name}".removeprefix("/")
+        return Place(number, path, self._seat.thread)
+
+    async def _side_by_side(
+        self, answer: Answer, exchange: threads.Exchange, hidden: Collection[str]
+    ) -> dict[str, str]:
+        """What the model is told of those calls at the head of the answer that are done at the same time, by their ids."""
+        together: list[tuple[int, ToolCall]] = []
+        for number, asked in enumerate(answer.calls, self._calls + 1):
+            if asked.name not in self._tools.side_by_side:
+                break
+            state = exchange.done[asked.id]
+            if state.told is None and self._refusal(asked, hidden) is None and self._told_of(asked, state) is None:
+                together.append((number, asked))
+        if len(together) < 2:
+            return {}
+        doing = [
+            self._do(asked, self._place(number, asked), exchange.done[asked.id], None) for number, asked in together
+        ]
+        told = await asyncio.gather(*doing)
+        return {asked.id: text for (_number, asked), text in zip(together, told, strict=True)}
+
+    async def _do(self, asked: ToolCall, place: Place, state: threads.Done, refusal: RunOpsError | None) -> str:
+        """Do a call, and write it down; what the model is told of it."""
         begun = time.monotonic()
         if refusal is not None:
             outcome = Outcome(_refused(refusal.as_json()), error=refusal.as_json())
@@ -244,22 +294,22 @@ class Turns:
             outcome = await self._tools.take(asked, self._arguments(asked), place)
         if not outcome.written:
             call = log.Call(
-                thread=self._thread,
+                thread=self._seat.thread,
                 path=place.path,
-                node=NODE,
+                node=self._seat.node,
                 action=asked.name,
                 asked=asked.id,
                 attempt=state.call.attempt + 1 if state.call is not None else 1,
                 effect="read",
                 args=_shown(asked.arguments),
-                fingerprint=self._call.fingerprint,
+                fingerprint=self._seat.fingerprint,
             )
             call = self._pen.call(call, barrier=False)
             seconds = round(time.monotonic() - begun, 4)
             status = "ok" if outcome.error is None else "error"
             self._pen.result(call, status, value=normalise(outcome.value), error=outcome.error, seconds=seconds)
         assert state.result is not None, "a tool that says that it wrote its call has written it, with its result"
-        return self._tell(asked, outcome.told, place, state)
+        return outcome.told
 
     def _told_of(self, asked: ToolCall, state: threads.Done) -> str | None:
         """What the model is told of a call that was begun before a crash; None where it is done now."""
@@ -268,14 +318,16 @@ class Turns:
         if state.result is None:
             self._pen.result(state.call, "interrupted")
         assert state.result is not None
-        if state.call.node == NODE and state.result.error and state.result.error.get("code") in _OURS:
+        if state.call.node == self._seat.node and state.result.error and state.result.error.get("code") in _OURS:
             return _refused(state.result.error)
         if state.result.status != "interrupted":
             return self._tools.told(asked, state.result)
         return INTERRUPTED if state.call.effect == "effect" else None
 
     def _tell(self, asked: ToolCall, told: str, place: Place, state: threads.Done) -> Done:
-        self._pen.said(log.Told(thread=self._thread, asked=asked.id), normalise(told) or asking.NOTHING, place.path)
+        self._pen.said(
+            log.Told(thread=self._seat.thread, asked=asked.id), normalise(told) or journal.NOTHING, place.path
+        )
         return self._known(asked, state)
 
     def _known(self, asked: ToolCall, state: threads.Done) -> Done:
@@ -283,8 +335,7 @@ class Turns:
         told, result = state.told, state.result
         assert told is not None, "a call that is done is told of"
         assert result is not None, "a call that is told of has its result"
-        error = result.error or (None if result.status == "ok" else {"code": result.status})
-        return Done(asked, self._pen.text_of(told), self._pen.value_of(result), error)
+        return Done(asked, self._pen.text_of(told), self._pen.value_of(result), _error_of(result))
 
     # What is refused before any tool sees it.
 
@@ -319,13 +370,13 @@ class Turns:
         fields: dict[str, Json] = tool.parameters.get("properties") or {}
         return {**{name: None for name, field in fields.items() if _may_be_null(field)}, **given}
 
-    def _is_stuck(self, done: Done) -> bool:
+    def _is_stuck(self, asked: ToolCall, error: dict[str, Json] | None) -> bool:
         """Whether the call has failed too often; it counts from the last time that it went right."""
-        key = f"{done.asked.name} {json.dumps(_shown(done.asked.arguments), sort_keys=True)}"
-        if done.error is None:
+        key = f"{asked.name} {json.dumps(_shown(asked.arguments), sort_keys=True)}"
+        if error is None:
             del self._failures[key]
             return False
-        self._failures[key] += done.error.get("code") != _OVER
+        self._failures[key] += error.get("code") != _OVER
         return self._failures[key] >= EQUAL_FAILURES
 
 
@@ -359,13 +410,11 @@ def _stuck(done: Done) -> ModelError:
     )
 
 
-def _items(answer: Answer, done: Sequence[Done]) -> Iterator[Item]:
-    """An answer and what came of it, as the next request holds them."""
-    if answer.text or not answer.calls:
-        yield Message("assistant", answer.text or asking.NOTHING)
-    yield from answer.calls
-    for each in done:
-        yield ToolOutput(each.asked.id, each.told)
+def _error_of(result: log.Result | None) -> dict[str, Json] | None:
+    """Why a call failed, as ``Done`` has it."""
+    if result is None:
+        return {"code": "open"}
+    return result.error or (None if result.status == "ok" else {"code": result.status})
 
 
 def _is_models(item: Item) -> bool:

@@ -70,7 +70,7 @@ class Place:
     @property
     def thread(self) -> str:
         """The thread of its conversation."""
-        return log.model_thread(self.call.again or self.call.call)
+        return log.thread_of(self.call)
 
 
 class Acting:
@@ -98,6 +98,11 @@ class Acting:
     def final(self) -> Collection[str]:
         """What ends the work."""
         return (tools.FINISH,)
+
+    @property
+    def side_by_side(self) -> Collection[str]:
+        """Nothing: there is one page."""
+        return ()
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """Do it, and say what the model is told. The arguments fit the tool's schema."""

@@ -42,15 +42,16 @@ def as_nodes(run: str, past: history.History, kept: store.Store, path: str) -> s
     assert past.header is not None, "a run that began has a header"
     found = _stored(past.header, kept).find(path)
     attempts = past.attempts.get(path)
+    agents = [each for each, tries in past.attempts.items() if tries[0].call.node == history.AGENT]
     if found is None or not isinstance(found.node, Agent) or not attempts:
         raise UsageError(
             "not-an-agent",
             f"`{path}` is no step of an `agent` that run {run} has done",
-            mend=f"`runops show {run}` lists its steps",
+            mend=f"its agents: {', '.join(agents)}" if agents else "it has done no step of an `agent`",
         )
     # The last attempt that a model worked in: one that was never begun did nothing.
     attempt = attempts[-1]
-    thread = past.thread(log.model_thread(attempt.call.again or attempt.call.call))
+    thread = past.thread(log.thread_of(attempt.call))
     deeds = _Deeds(found, past.header.inputs if not found.user else {}, kept)
     for each in thread.said:
         if isinstance(each, threads.Exchange):

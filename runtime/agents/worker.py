@@ -7,7 +7,7 @@ from typing import Any
 from nodes.errors import ModelError
 from nodes.ports import Task
 from nodes.values import Json
-from runtime import turn
+from runtime import framing, history, turn, window
 from runtime.agents import acting, tools
 from runtime.models import exchanges
 
@@ -16,6 +16,9 @@ SILENT = 2
 
 CLOSING_TURNS = 5
 """Turns that a model has to give the value of a goal that is reached, however many it had before."""
+
+LIMITS = window.Limits(max_messages=None, max_chars=None)
+"""What an agent is told of its own work: all of it, as long as the model has room."""
 
 CALL_A_TOOL = "Call a tool. When the goal is reached, or cannot be, call `finish`."
 """What the model is told that only talks."""
@@ -41,14 +44,16 @@ class Worker:
         assert engine.models is not None, "a run of a file with such a node has models"
         thread = exchanges.Exchanges(engine.models, engine.journal, self._asker, task.model, task.budget)
         at_work = acting.Acting(self._place, task)
-        turns = turn.Turns(
-            thread,
-            at_work,
+        call = self._place.call
+        frame = framing.Frame(
             engine.journal,
-            self._place.call,
-            instructions=tools.RULES,
+            self._asker.thread,
+            lambda: window.Around((window.Part("rules", tools.RULES),), at_work.offered),
+            lambda: LIMITS,
             max_output=task.max_output,
         )
+        seat = turn.Seat(call.path, self._asker.thread, history.AGENT, call.fingerprint)
+        turns = turn.Turns(thread, frame, at_work, engine.journal, seat)
         most = task.max_turns
         if not turns.begun:
             turns.say(task.goal)

@@ -18,14 +18,11 @@ if TYPE_CHECKING:
 REPAIRS = 2
 """How often a model may mend an answer that does not fit."""
 
-NOTHING = "(nothing)"
-"""What stands for an empty answer in the next request: servers take no empty message."""
-
 
 class StepModel:
     """A model as one attempt of a step sees it. Implements ``nodes.ports.Model``."""
 
-    def __init__(self, models: supply.Supply, pen: journal.Journal, asker: exchanges.Asker) -> None:
+    def __init__(self, models: supply.Supply, pen: journal.Journal[journal.Fold], asker: exchanges.Asker) -> None:
         """The call of ``asker`` is written."""
         self._models, self._pen, self._asker = models, pen, asker
 
@@ -51,7 +48,7 @@ class StepModel:
                 said = correction(misfit)
                 if turn == REPAIRS:
                     raise _unfit(answer, misfit) from None
-            messages.append(Message("assistant", answer.text or NOTHING))
+            messages.append(Message("assistant", answer.text or journal.NOTHING))
         raise AssertionError("the last turn returns or raises")
 
 

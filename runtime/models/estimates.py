@@ -9,9 +9,10 @@ server writes around a schema or before a conversation. The server's own count o
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from runtime.models import tokens as text_tokens
-from runtime.models.exchange import Item, Message, Request, ToolCall
+from runtime.models.exchange import Item, Message, Request, Tool, ToolCall
 
 A_MESSAGE = 4
 """Tokens around each message: where it begins, whose it is, where the text begins, where it ends."""
@@ -31,18 +32,34 @@ TELLING = 200
 
 def tokens(request: Request) -> int:
     """Tokens of the input of ``request``: never fewer than a model of OpenAI reads, as far as the request says all of it."""
-    texts = [text for item in request.items for text in _texts(item)]
+    total = sum(map(of_item, request.items)) + of_tools(request.tools) + AN_ANSWER
     if instructions := "\n\n".join(each for each in (request.instructions, request.brief) if each):
-        texts.append(instructions)
-    total = sum(A_MESSAGE + text_tokens.count(each) for each in texts) + AN_ANSWER
-    for tool in request.tools:
-        total += A_TOOL + text_tokens.count(tool.description)
-        total += text_tokens.count(json.dumps({tool.name: tool.parameters}, ensure_ascii=False))
-    if request.tools:
-        total += A_SCHEMA
+        total += of_text(instructions)
+    if request.state:
+        total += of_text(request.state)
     if request.schema is not None:
         total += A_SCHEMA + text_tokens.count(json.dumps(request.schema, ensure_ascii=False))
     return total
+
+
+def of_text(text: str) -> int:
+    """Tokens of a text that stands by itself."""
+    return A_MESSAGE + text_tokens.count(text)
+
+
+def of_item(item: Item) -> int:
+    """Tokens of an item."""
+    return sum(map(of_text, _texts(item)))
+
+
+def of_tools(tools: Sequence[Tool]) -> int:
+    """Tokens of the tools that a request offers."""
+    return A_SCHEMA * bool(tools) + sum(
+        A_TOOL
+        + text_tokens.count(tool.description)
+        + text_tokens.count(json.dumps({tool.name: tool.parameters}, ensure_ascii=False))
+        for tool in tools
+    )
 
 
 def _texts(item: Item) -> tuple[str, ...]:

@@ -72,12 +72,20 @@ class Request:
     """What the model may call; of several calls in one answer each is done after the other."""
     brief: str = ""
     """Where the run stands, made anew for each request and sent behind ``instructions``: no part of the thread, of ``key`` or of a cassette."""
+    state: str = ""
+    """What a session keeps beside the thread, made anew for each request and sent behind ``items``: no part of the thread or of ``key`` either."""
+    chains: bool = True
+    """Whether a server that keeps what it is sent may go on from what it has: where ``items`` are the whole thread, and there is no ``state``."""
 
     @property
     def key(self) -> str:
-        """A SHA-256 of all of it but ``brief``, to the last character: what the log knows it by."""
-        text = json.dumps({**dataclasses.asdict(self), "brief": ""}, ensure_ascii=True, sort_keys=False)
+        """A SHA-256 of what is said, to the last character, without what is made anew for each request: what the log knows it by."""
+        said = {name: value for name, value in dataclasses.asdict(self).items() if name not in _TRANSIENT}
+        text = json.dumps(said, ensure_ascii=True, sort_keys=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+_TRANSIENT = frozenset({"brief", "state", "chains"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

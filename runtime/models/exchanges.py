@@ -50,9 +50,12 @@ def _no_brief() -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asker:
-    """The step that asks."""
+    """Who asks."""
 
-    call: log.Call
+    path: str
+    """Path of the step, or of a delegate of a session; empty for the session itself. What is spent is put to it."""
+    thread: str
+    """The thread that it has with its model."""
     role: choosing.Role
     left: Callable[[], float]
     """Seconds that the attempt has left."""
@@ -61,17 +64,12 @@ class Asker:
     brief: Callable[[], str] = _no_brief
     """Says where the run stands: called for each request."""
 
-    @property
-    def thread(self) -> str:
-        """The thread that it has with its model: of its own, or of the attempt with whose conversation it goes on."""
-        return log.model_thread(self.call.again or self.call.call)
-
 
 class Exchanges:
     """Requests of one attempt in its thread, one after another."""
 
     def __init__(
-        self, models: supply.Supply, pen: journal.Journal, asker: Asker, named: str | None, budget: Budget
+        self, models: supply.Supply, pen: journal.Journal[journal.Fold], asker: Asker, named: str | None, budget: Budget
     ) -> None:
         """``named`` is the model that the node names itself. Nothing is written or sent yet."""
         self._named = named
@@ -81,7 +79,7 @@ class Exchanges:
         self._models = models
         self._pen = pen
         self._asker = asker
-        self._path = asker.call.path
+        self._path = asker.path
         self._thread = asker.thread
         self._previous: str | None = None
         """The id of the last response, where the server keeps it."""
@@ -91,9 +89,9 @@ class Exchanges:
         """The model to ask next. Raises SetupError ``model-unset``."""
         return self._models.model(self._asker.role, self._named, self._pen.history.ledger.exchanges)
 
-    def say(self, text: str) -> None:
-        """Write what the model is told next."""
-        self._pen.said(log.User(thread=self._thread), text, self._path)
+    def say(self, text: str, mode: log.Mode | None = None) -> None:
+        """Write what the model is told next; with the ``mode`` in which a person says it."""
+        self._pen.said(log.User(thread=self._thread, mode=mode), text, self._path)
 
     def goes_on_from(self, response: str | None) -> None:
         """The thread goes on behind the exchange whose response had this id, and a server that keeps responses may be told only what came since."""
@@ -109,7 +107,9 @@ class Exchanges:
         ledger = self._pen.history.ledger
         key = request.key
         earlier = self._pen.history.threads_that_count(self._path)
-        if (known := ledger.answer(earlier, key)) is not None:
+        # What was asked in this very thread has its answer there: who asks the same again wants another one.
+        others = [each for each in earlier if each != self._thread]
+        if (known := ledger.answer(others, key)) is not None:
             answer = self._recorded(known)
             self._write(answer, key, "log", usage=known.usage)
             return answer
@@ -339,7 +339,7 @@ class Exchanges:
 
 def texts_of(request: Request) -> list[str]:
     """Every text of a request that is no schema."""
-    texts = [request.instructions, request.brief]
+    texts = [request.instructions, request.brief, request.state]
     for item in request.items:
         texts += (item.id, item.name, item.arguments) if isinstance(item, ToolCall) else (item.text,)
     return texts

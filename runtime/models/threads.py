@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 
 from runtime import log
@@ -27,31 +28,70 @@ class Exchange:
     """By the id of each call that it asks for, in order."""
 
 
+Saying = log.User | Exchange | log.ModelError | log.Event
+"""What a request may hold a part of: a word, an answer with its calls, what had come of one that failed, what happened meanwhile."""
+
+
 @dataclasses.dataclass(slots=True)
 class Thread:
     """The fold. ``add`` takes the entries of the thread in order."""
 
-    said: list[log.User | Exchange] = dataclasses.field(default_factory=list["log.User | Exchange"])
-    """What the model was told and what it answered, oldest first."""
-    _asked: dict[str, Done] = dataclasses.field(default_factory=dict[str, Done])
+    said: list[Saying] = dataclasses.field(default_factory=list["Saying"])
+    """What the model was told and what it answered, oldest first. Of requests that failed only the last try."""
+    summary: log.Summary | None = None
+    """The last one."""
+    newest_word: int | None = None
+    """Where in ``said`` the last thing stands that the model was told."""
+    _ends: list[int] = dataclasses.field(default_factory=list[int])
+    """Of each saying: the tokens up to its end."""
+    _asked: dict[str, tuple[int, Done]] = dataclasses.field(default_factory=dict[str, tuple[int, Done]])
+    """The calls, each with where its exchange stands."""
     _begun: dict[str, Done] = dataclasses.field(default_factory=dict[str, Done])
 
     def add(self, entry: log.AnyEntry) -> None:
         """Take an entry; those that are no part of a conversation say nothing here."""
         match entry:
             case log.User():
-                self.said.append(entry)
+                self.newest_word = len(self.said)
+                self._say(entry, entry.tokens)
+            case log.Event() | log.ModelError(again=None, pending=None):
+                self._say(entry, entry.tokens)
+            case log.Summary():
+                self.summary = entry
             case log.Assistant():
                 done = {each.id: Done() for each in entry.calls or ()}
-                self._asked |= done
-                self.said.append(Exchange(entry, done))
+                self._asked |= {name: (len(self.said), each) for name, each in done.items()}
+                self._say(Exchange(entry, done), entry.tokens)
             case log.Call(asked=str(asked)) if asked in self._asked:
-                done = self._begun[entry.call] = self._asked[asked]
+                done = self._begun[entry.call] = self._asked[asked][1]
                 done.call, done.result = entry, None
             case log.Result() if entry.call in self._begun and (done := self._begun[entry.call]).call is not None:
                 if done.call.call == entry.call:
                     done.result = entry
             case log.Told() if entry.asked in self._asked:
-                self._asked[entry.asked].told = entry
+                number, done = self._asked[entry.asked]
+                done.told = entry
+                for later in range(number, len(self.said)):
+                    self._ends[later] += entry.tokens
             case _:
                 pass
+
+    def _say(self, saying: Saying, tokens: int) -> None:
+        self.said.append(saying)
+        self._ends.append(self.tokens_before(len(self.said) - 1) + tokens)
+
+    def tokens_before(self, number: int) -> int:
+        """Tokens of all sayings before that one."""
+        return self._ends[number - 1] if number else 0
+
+    @property
+    def first(self) -> int:
+        """Where in ``said`` that begins for which no summary stands."""
+        if self.summary is None:
+            return 0
+        return bisect.bisect_right(self.said, self.summary.upto, key=line_of)
+
+
+def line_of(saying: Saying) -> int:
+    """The line of the log with which it begins."""
+    return saying.answer.seq if isinstance(saying, Exchange) else saying.seq

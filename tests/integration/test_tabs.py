@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import psutil
@@ -367,7 +367,7 @@ async def test_a_popup_that_asks_is_heard_however_late_the_driver_is(driven: Ses
 
 
 @contextlib.contextmanager
-def stopping(processes: list[psutil.Process]) -> Iterator[None]:
+def stopping(processes: list[psutil.Process]) -> Generator[None]:
     """The processes stand still meanwhile."""
     for each in processes:
         each.suspend()

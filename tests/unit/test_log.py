@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 
 from nodes.errors import LogError
 from nodes.values import normalise
-from runtime import history, log, store
+from runtime import history, log, sessions, store
 from runtime.models import threads
 
 GOLDEN = Path(__file__).parent / "golden" / "log-1.jsonl"
+GOLDEN_SESSION = GOLDEN.with_name("session-1.jsonl")
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -316,20 +318,63 @@ def golden_entries() -> list[log.AnyEntry]:
     ]
 
 
-def test_the_golden_log_is_written_and_read_the_same() -> None:
+def golden_session() -> list[log.AnyEntry]:
+    """What only a session has, with every field."""
+    blob = log.Blob(sha256="0" * 64, bytes=5000, preview="Pay", path="@state/01/plan")
+    thread = log.SESSION_THREAD
+    error: dict[str, Any] = {"code": "model-timeout", "who": "model", "message": "it did not answer"}
+    header = log.SessionHeader(
+        purpose="chat",
+        run="01JD0000000000000000000002",
+        file="pay.yaml",
+        parent="01JD0000000000000000000003",
+        forked=log.Forked(conversation="01JD0000000000000000000001", line=9),
+        versions={"runops": "0.1.0"},
+        budget="money=1usd",
+    )
+    made: list[log.AnyEntry] = [
+        log.Scope(thread=thread, path="", event="opened", node="session", session=header),
+        log.Version(thread=thread, of="mode", number=1, value="agent", reason="/mode agent", by="person"),
+        log.Version(thread=thread, of="plan", number=1, blob=blob, masked=True, reason="first", by="model"),
+        log.Version(thread=thread, of="variable", name="total", number=1, value=12.5, reason="seen", by="model"),
+        log.Version(thread=thread, of="variable", name="total", number=2, cleared=True, reason="old", by="person"),
+        log.User(thread=thread, text="Pay it.", mode="agent", tokens=7, chars=7),
+        log.ModelError(thread=thread, error=error, text="I w", blob=blob, tokens=6, chars=3),
+        log.Event(thread=thread, text="/run pay.yaml: passed", blob=blob, tokens=9, chars=21),
+        log.Summary(thread=thread, upto=6, text="The order is to be paid.", blob=blob, tokens=10, chars=24),
+    ]
+    return [
+        entry.model_copy(update={"seq": n, "at": "2026-01-01T00:00:00.000Z"}) for n, entry in enumerate(made, start=1)
+    ]
+
+
+@pytest.mark.parametrize(("file", "entries"), [(GOLDEN, golden_entries), (GOLDEN_SESSION, golden_session)])
+def test_the_golden_log_is_written_and_read_the_same(file: Path, entries: Callable[[], list[log.AnyEntry]]) -> None:
     """Format 1 stays what it is: the golden file holds exactly these lines, and reads back as these entries."""
-    written = b"".join(log.encode(entry) for entry in golden_entries())
-    assert GOLDEN.read_bytes() == written
-    assert [log.decode(line) for line in GOLDEN.read_bytes().splitlines()] == golden_entries()
+    written = b"".join(log.encode(entry) for entry in entries())
+    assert file.read_bytes() == written
+    assert [log.decode(line) for line in file.read_bytes().splitlines()] == entries()
+
+
+def test_a_session_is_folded_to_what_it_keeps() -> None:
+    """What was cleared has no value; a summary stands for what came before it; a failed answer's beginning is kept."""
+    folded = sessions.Session(golden_session())
+    assert folded.mode == "agent"
+    assert folded.latest("variable", "total") is None
+    assert [each.number for each in folded.versions("variable", "total")] == [1, 2]
+    thread = folded.thread(log.SESSION_THREAD)
+    assert [type(each) for each in thread.said] == [log.User, log.ModelError, log.Event]
+    assert (thread.first, thread.newest_word, thread.tokens_before(3)) == (1, 0, 22)
 
 
 def test_the_golden_log_has_every_kind_of_entry_and_every_field_of_a_conversation() -> None:
     """Whatever is added to what is logged of models stands in the golden log, too."""
     kinds: dict[type[log.AnyEntry], set[str]] = {}
-    for each in golden_entries():
+    for each in [*golden_entries(), *golden_session()]:
         kinds.setdefault(type(each), set()).update(each.model_dump(exclude_none=True))
     assert set(kinds) == set(get_args(log.AnyEntry))
-    for kind in (log.User, log.Reasoning, log.Assistant, log.Told, log.ModelError):
+    conversation = (log.User, log.Reasoning, log.Assistant, log.Told, log.ModelError, log.Event, log.Summary)
+    for kind in (*conversation, log.Version):
         assert kinds[kind] == set(kind.model_fields)
     assert {"asked", "again"} <= kinds[log.Call]
 
@@ -338,7 +383,7 @@ def test_the_golden_conversation_is_folded_with_what_became_of_its_calls() -> No
     """The answer has its calls in order, each with the last entry that began it, its result and what was told; those that were not begun have nothing."""
     said = history.History(golden_entries()).thread("model:c15").said
     answer = next(each for each in said if isinstance(each, threads.Exchange))
-    assert [each.kind if isinstance(each, log.User) else each.answer.key[0] for each in said] == [
+    assert [each.answer.key[0] if isinstance(each, threads.Exchange) else each.kind for each in said] == [
         "user",
         "0",
         "1",
@@ -360,7 +405,7 @@ def test_the_golden_conversation_is_folded_with_what_became_of_its_calls() -> No
 def test_the_golden_log_agrees_with_its_page() -> None:
     """Every field of every line of the golden log stands in docs/log-format.md."""
     page = (Path(__file__).parents[2] / "docs" / "log-format.md").read_text()
-    for line in GOLDEN.read_text().splitlines():
+    for line in (GOLDEN.read_text() + GOLDEN_SESSION.read_text()).splitlines():
         for field in json.loads(line):
             assert f"`{field}`" in page or f"`{field}`/" in page or f"/`{field}`" in page, field
 

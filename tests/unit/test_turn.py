@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime import history, journal, log, model, secrets, turn
+from runtime import framing, history, journal, log, model, secrets, turn, window
+from runtime.agents import worker
 from runtime.models import exchanges
 from runtime.models.exchange import Answer, Message, Request, Tool, ToolCall, ToolOutput
 from runtime.testing import memory
@@ -50,6 +51,7 @@ class Kit:
         tool("finish", done={"type": "boolean"}),
     )
     final = frozenset({"finish"})
+    side_by_side = frozenset[str]()
 
     def __init__(self, pen: journal.Journal, deeds: list[str]) -> None:
         self.pen, self.deeds = pen, deeds
@@ -81,6 +83,14 @@ class Kit:
         return "it is broken" if result.error else f"{asked.name}: {result.status}"
 
 
+def turns_of(talk: Any, kit: turn.Tools, pen: journal.Journal, call: log.Call) -> turn.Turns:
+    """The turns of an agent's step."""
+    thread = log.thread_of(call)
+    around = window.Around((window.Part("rules", "Work."),), tuple(kit.offered))
+    frame = framing.Frame(pen, thread, lambda: around, lambda: worker.LIMITS, max_output=500)
+    return turn.Turns(talk, frame, kit, pen, turn.Seat(call.path, thread, "agent", call.fingerprint))
+
+
 class Talk:
     """The exchanges of a thread, without a server: the script answers, and every request is held against the rules of the API."""
 
@@ -91,13 +101,13 @@ class Talk:
         """Always the same."""
         return "m"
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, mode: log.Mode | None = None) -> None:
         """As ``Exchanges`` does."""
-        self.pen.said(log.User(thread=self._thread), text, self.call.path)
+        self.pen.said(log.User(thread=self._thread, mode=mode), text, self.call.path)
 
     @property
     def _thread(self) -> str:
-        return log.model_thread(self.call.again or self.call.call)
+        return log.thread_of(self.call)
 
     async def exchange(self, request: Request) -> Answer:
         """The script's next answer; written down, and the request kept."""
@@ -155,7 +165,7 @@ class Life:
             call = pen.call(call.model_copy(update={"again": first.call if first else None}), barrier=True)
             self.kit = Kit(pen, self.deeds)
             talk = cast(Any, Talk(pen, call, self.script, self.requests))
-            turns = turn.Turns(talk, self.kit, pen, call, instructions="Work.", max_output=500)
+            turns = turns_of(talk, self.kit, pen, call)
             try:
                 await self._work(turns)
             except ModelError as error:

@@ -10,12 +10,12 @@ import pytest
 
 from nodes import budgets
 from nodes.errors import RunOpsError
-from runtime import history, journal, log, secrets, turn
+from runtime import history, journal, log, secrets
 from runtime.models import choosing, exchanges, supply
 from runtime.testing import memory, responses, scripted
 from tests import models
 from tests.unit.test_cognition_faults import BACKGROUND, PLAIN
-from tests.unit.test_turn import Kit
+from tests.unit.test_turn import Kit, turns_of
 
 CLICK = scripted.call("click", {"ref": "e1"}).in_background(polls=0)
 FINISH = scripted.call("finish", {"done": True}).in_background(polls=0)
@@ -91,9 +91,11 @@ async def test_a_fault_after_a_deed_does_not_repeat_it(
         call = log.Call(path="do", node="agent", attempt=1, effect="effect", fingerprint="f")
         call = pen.call(call, barrier=True)
         kit = Kit(pen, [])
-        asker = exchanges.Asker(call, "agent", lambda: 60.0, lambda _what: None, lambda: "RUN_DIRECTIVE now")
+        asker = exchanges.Asker(
+            call.path, log.thread_of(call), "agent", lambda: 60.0, lambda _what: None, lambda: "RUN_DIRECTIVE now"
+        )
         thread = exchanges.Exchanges(supplied, pen, asker, None, budgets.parse("calls=20"))
-        turns = turn.Turns(thread, kit, pen, call, instructions="Work.", max_output=500)
+        turns = turns_of(thread, kit, pen, call)
         turns.say("Reach the goal.")
         raised: str | None = None
         with contextlib.closing(pen.conversation):
