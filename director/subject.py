@@ -1,0 +1,48 @@
+"""What a session is about: a run, a workflow file, or the draft that it builds."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Subject(Protocol):
+    """Told to the model as text, each time as it is then. Nothing in it holds a secret; what a page said is marked as data.
+
+    A subject only reads: a run's log is never written to by whoever talks about it.
+    """
+
+    @property
+    def title(self) -> str:
+        """One line: what it is, its name, its state: ``run 01JD…K2 of Pay the open orders: failed``."""
+        ...
+
+    def summary(self) -> str:
+        """What it is for, how large it is (nodes by type), how it went, and what stands in the way."""
+        ...
+
+    def outline(self) -> str:
+        """The workflow as a short tree: position, id, type, and of a run how each step went."""
+        ...
+
+    def nodes(self, which: str, kind: str | None) -> str:
+        """Nodes in full, as the file has them: ``1-10``, ``3``, ``all`` or ``recent``; only those of a type. Positions are those of the outline.
+
+        Raises UsageError ``usage`` for a selection that is none.
+        """
+        ...
+
+    def variables(self) -> dict[str, object]:
+        """The values that it has by now: inputs, ``vars``, and what the steps of a run yielded."""
+        ...
+
+    def description(self) -> str:
+        """What is wanted of it, in the words that were last agreed on."""
+        ...
+
+    def browser_state(self) -> str:
+        """The tabs with their addresses and titles, and the current one, as of the last time that they were known."""
+        ...
+
+    def directive(self) -> str | None:
+        """RUN_DIRECTIVE, as a step of the run would be told it; None where there is no run."""
+        ...
