@@ -119,6 +119,38 @@ class Settings(BaseSettings):
     model_calls: Literal["live", "record", "replay", "none"] = "live"
     """``live``: models are asked; ``record``: and a cassette is written; ``replay``: the cassette answers, no model is asked; ``none``: a file that would ask is refused."""
 
+    chat_mode: Literal["chat", "agent", "run"] = "chat"
+    """How a session goes on: it changes what the model is told of itself, and which tools it may use."""
+    chat_knowledge: Annotated[Path, AfterValidator(_absolute)] | None = None
+    """A folder of Markdown files; sections that fit a question are told with it (docs/conversation.md)."""
+    delegate_clean_context: bool = False
+    """Whether a delegate begins with nothing but its task, where the call does not say so itself; else it inherits the conversation."""
+
+    window_strategy: Literal["injected", "clean", "hybrid"] = "hybrid"
+    """What of the state is told with each request: all of it; nothing, for each part has a tool; or the plan and a line of status."""
+    window_max_messages: int = Field(default=80, ge=0)
+    """Messages of a conversation that a request holds; 0: no limit."""
+    window_max_chars: int = Field(default=120_000, ge=0)
+    """Characters of a conversation that a request holds; 0: no limit."""
+    window_tool_results: bool = True
+    """Whether outputs of tools stand in a request, or only pointers to them."""
+    window_events: bool = True
+    """Whether what a person did beside talking is told, in a line."""
+    window_hard_limit: int = Field(default=0, ge=0)
+    """Tokens of everything that a request holds, never more; 0: no such limit."""
+    window_overflow: Literal["prune", "summarize"] = "summarize"
+    """What becomes of the oldest, where a conversation does not fit: it is left out, or a summary stands for it."""
+    window_min_recent: int = Field(default=4, ge=1)
+    """How many of the newest messages no summary takes in."""
+    window_top_k: int = Field(default=3, ge=0)
+    """Sections of the knowledge that are told with a question."""
+    window_warn_at: int = Field(default=160_000, ge=1)
+    """Tokens of a request from which on there is a warning."""
+    window_compress_at: int = Field(default=180_000, ge=1)
+    """Tokens that a request never exceeds: before that the conversation is summed up."""
+    window_compress_to: int = Field(default=20_000, ge=1)
+    """Tokens of a summary, at the most."""
+
     budget: Annotated[Budget | None, NoDecode, BeforeValidator(budgets.known)] = None
     """What the steps of one run may spend on models together: ``money=0.50usd,tokens=200k,calls=40,time=5m``, or some of these."""
     prices: Annotated[dict[str, model_prices.Price], NoDecode, BeforeValidator(_prices)] = Field(default_factory=dict)
@@ -176,7 +208,8 @@ def no_address(place: str, wrong: addresses.BadAddress) -> UsageError:
 def _place_of(name: str, flags: dict[str, Any]) -> tuple[str, object]:
     """Where the value of a setting came from, and the value."""
     if name in flags:
-        return f"--{name.replace('_', '-')}", str(flags[name])
+        flag = name.removeprefix("window_").removeprefix("chat_").replace("_", "-")
+        return f"--{flag}", str(flags[name])
     variable = f"{PREFIX}{name}".upper()
     for place, values in (
         (variable, dict(os.environ)),
@@ -222,7 +255,7 @@ def _project_table() -> dict[str, Any]:
                 f"[tool.runops] in {file} has an unknown setting `{name}`",
                 mend=f"did you mean `{near[0]}`?" if near else f"known settings: {', '.join(Settings.model_fields)}",
             )
-    for name in ("home", "browser"):
+    for name in ("home", "browser", "chat_knowledge"):
         given = _program(values.get(name)) if name == "browser" else values.get(name)
         if isinstance(given, str):
             values[name] = file.parent / Path(given).expanduser()

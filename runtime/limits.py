@@ -1,0 +1,55 @@
+"""Which limits the windows of a session have: those of the settings, and what was changed in the session since."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime import journal, sessions, settings, window
+
+PREFIX = "window_"
+"""What the names of such settings begin with."""
+
+UNLIMITED = frozenset({"max_messages", "max_chars", "hard_limit"})
+"""Those of which 0 says that there is no limit."""
+
+NAMES = tuple(window.Limits.model_fields)
+"""Their names, as a session has them."""
+
+
+def of_settings(chosen: settings.Settings) -> window.Limits:
+    """The limits with which a session begins."""
+    return window.Limits(**{name: known(name, getattr(chosen, f"{PREFIX}{name}")) for name in NAMES})
+
+
+def of_session(history: sessions.Session, texts: journal.Texts, chosen: settings.Settings) -> window.Limits:
+    """The limits of a session: what was changed in it goes before the settings."""
+    changed: dict[str, Json] = {}
+    for name in NAMES:
+        if (found := history.latest("window", name)) is not None:
+            changed[name] = texts.value_of(found)
+    return window.Limits(**{**of_settings(chosen).model_dump(), **changed})
+
+
+def known(name: str, value: Json) -> Json:
+    """A value as ``Limits`` has it: 0 says that there is no limit."""
+    return None if name in UNLIMITED and value == 0 else value
+
+
+def checked(name: str, text: Json) -> Json:
+    """The value of one of them as it is kept, from what somebody has typed. Raises UsageError ``bad-setting``."""
+    if name not in NAMES:
+        raise UsageError("bad-setting", f"the window has no setting `{name}`", mend=f"it has {', '.join(NAMES)}")
+    value = {"on": True, "off": False}.get(text, text) if isinstance(text, str) else text
+    value = 0 if value == "none" else value
+    try:
+        value = int(value) if isinstance(value, str) and value.isdecimal() else value
+        return window.Limits(**{name: known(name, value)}).model_dump()[name]
+    except ValidationError as error:
+        message = str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+        raise UsageError(
+            "bad-setting",
+            f"`{name}` of the window cannot be {text!r}: {message[0].lower()}{message[1:]}",
+            mend="docs/conversation.md says what it takes",
+        ) from None
