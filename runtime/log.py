@@ -317,6 +317,8 @@ class Event(Said):
     """What a person did beside talking, or what happened meanwhile: a model may be told of it in a line."""
 
     kind: Literal["event"] = "event"
+    run: str | None = None
+    """The run that it was: from here on the session is about that one."""
 
 
 class Version(Entry):

@@ -217,8 +217,12 @@ def write_header(
     trial: dict[str, Json] | None = None,
     key: str | None = None,
     budget: str | None = None,
+    parent: str | None = None,
 ) -> None:
-    """Write the run's first entry, and who owns it. ``trial`` is what a trial of one node was given, ``key`` what the run is known by."""
+    """Write the run's first entry, and who owns it.
+
+    ``trial`` is what a trial of one node was given, ``key`` what the run is known by, ``parent`` the session from which it was started.
+    """
     header = log.RunHeader(
         workflow=loaded.workflow.name,
         file=str(loaded.path.absolute()),
@@ -235,6 +239,7 @@ def write_header(
         trial=pen.masker.json(trial),
         key=key,
         budget=budget,
+        parent=parent,
     )
     pen.scope("", "opened", "run", run=header)
     pen.note("claimed", **holders.me(), epoch=pen.conversation.epoch, version=version.VERSION)

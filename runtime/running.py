@@ -77,8 +77,9 @@ async def begin(
     listener: events.Listener | None = None,
     part: Part | None = None,
     key: str | None = None,
+    parent: str | None = None,
 ) -> events.RunEnded:
-    """Run what was prepared, or only a part of it, to its end; with ``key`` under the id that belongs to it.
+    """Run what was prepared, or only a part of it, to its end; with ``key`` under the id that belongs to it. ``parent`` is the session that starts it.
 
     Raises RunOpsError only where no log could be opened; how it went on from there is in what it returns. LogError ``run-exists``: the key has its run.
     """
@@ -89,7 +90,7 @@ async def begin(
     with _given_up_where_it_fails(conversation):
         pen = journal.Journal(conversation, history.History(), secrets.Masker({**known, **models.masked}), kept)
         trial = part.header if part is not None else None
-        run.write_header(pen, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text)
+        run.write_header(pen, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=parent)
         one = _run(loaded, pen, kept, chosen, prepared.inputs, known, listener, models)
     one.engine.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
     return await one.begin() if part is None else await one.drive(part.run(one.engine))

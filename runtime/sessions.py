@@ -32,6 +32,8 @@ class Session(journal.Fold):
         self.budget: str | None = None
         """What it may spend, as it was last said."""
         self.mode: log.Mode = "chat"
+        self.about: str | None = None
+        """The run that it is about by now."""
         self.ledger = ledger.Ledger()
         self.deeds: dict[str, Deed] = {}
         """Every call, by its id, in order."""
@@ -47,6 +49,9 @@ class Session(journal.Fold):
         match entry:
             case log.Scope(session=log.SessionHeader() as header):
                 self.header, self.started, self.budget = header, entry.at, header.budget
+                self.about = header.run
+            case log.Event(run=str(run)):
+                self.about = run
             case log.Call():
                 self.deeds[entry.call] = Deed(entry)
             case log.Result():

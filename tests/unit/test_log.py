@@ -340,7 +340,9 @@ def golden_session() -> list[log.AnyEntry]:
         log.Version(thread=thread, of="variable", name="total", number=2, cleared=True, reason="old", by="person"),
         log.User(thread=thread, text="Pay it.", mode="agent", tokens=7, chars=7),
         log.ModelError(thread=thread, error=error, text="I w", blob=blob, tokens=6, chars=3),
-        log.Event(thread=thread, text="/run pay.yaml: passed", blob=blob, tokens=9, chars=21),
+        log.Event(
+            thread=thread, text="/run pay.yaml: passed", blob=blob, tokens=9, chars=21, run="01JD0000000000000000000004"
+        ),
         log.Summary(thread=thread, upto=6, text="The order is to be paid.", blob=blob, tokens=10, chars=24),
     ]
     return [
@@ -360,6 +362,7 @@ def test_a_session_is_folded_to_what_it_keeps() -> None:
     """What was cleared has no value; a summary stands for what came before it; a failed answer's beginning is kept."""
     folded = sessions.Session(golden_session())
     assert folded.mode == "agent"
+    assert folded.about == "01JD0000000000000000000004"
     assert folded.latest("variable", "total") is None
     assert [each.number for each in folded.versions("variable", "total")] == [1, 2]
     thread = folded.thread(log.SESSION_THREAD)
