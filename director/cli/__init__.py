@@ -1,0 +1,1 @@
+"""The commands of the Director, as entry points of the group ``runops.commands``."""

@@ -1,0 +1,126 @@
+"""What a person sees of a session while it is at work: the answer as it comes, each tool in a line, what it cost."""
+
+from __future__ import annotations
+
+import sys
+
+from typing_extensions import override
+
+from director.listening import Listener
+from nodes.errors import RunOpsError
+from nodes.values import Json
+from runtime import window
+from runtime.display import costs
+from runtime.display.stream import Talk, coloured
+from runtime.display.text import cut, harmless, one_line
+
+DIM, RED, YELLOW = 2, 31, 33
+
+WIDE = 100
+"""Columns of a line about a tool."""
+
+
+class Screen(Listener):
+    """Shows a session on two streams: answers on one, everything else on the other.
+
+    Answers are shown as they come where a person sees them come; for a program they are written whole, once they are whole.
+    """
+
+    def __init__(
+        self, *, as_it_comes: bool, quiet: bool, talk: Talk | None = None, answers: Talk | None = None
+    ) -> None:
+        """``talk`` is stderr, ``answers`` stdout."""
+        self.talk = talk if talk is not None else Talk(sys.stderr)
+        self._answers = answers if answers is not None else Talk(sys.stdout)
+        self._as_it_comes = as_it_comes
+        self._quiet = quiet
+        self._begun = ""
+        """What is on the screen of an answer that is not whole yet."""
+        self._asked: dict[str, str] = {}
+        """What was asked for, by the path of the call."""
+        self.report: window.Report | None = None
+        """Of the last request."""
+
+    @override
+    def asked(self, model: str, report: window.Report) -> None:
+        self._line_ends()
+        self.report = report
+
+    @override
+    def text(self, piece: str) -> None:
+        if self._as_it_comes and piece:
+            shown = harmless(piece)
+            self._begun = shown
+            self._answers.write(shown)
+            self._answers.flush()
+
+    @override
+    def waiting(self, what: str) -> None:
+        # The wait for the answer itself is told by the answer.
+        if "try" in what or " s before " in what:
+            self._line_ends()
+            self.say(f"..  {one_line(what)}")
+
+    @override
+    def called(self, path: str, name: str, arguments: str) -> None:
+        self._line_ends()
+        self._asked[path] = name if arguments in ("", "{}") else f"{name} {arguments}"
+
+    @override
+    def done(self, path: str, told: str, *, failed: bool) -> None:
+        word, more = ("error", f"  {told}") if failed else ("ok", "")
+        # A delegate's calls have its own call before them.
+        depth = "  " * path.count("/")
+        line = cut(one_line(f"{self._asked.pop(path, path)}{more}"), WIDE)
+        self.say(self._painted(f"{word}  {depth}{line}", RED if failed else DIM))
+
+    @override
+    def failed(self, error: RunOpsError) -> None:
+        self._line_ends()
+
+    @override
+    def changed(self, of: str, name: str) -> None:
+        self.say(self._painted(f"--  {one_line(f'{of} {name}'.strip())} changed", DIM))
+
+    def answered(self, text: str) -> None:
+        """The answer is whole."""
+        if self._as_it_comes and self._begun:
+            self._line_ends()
+        else:
+            self._answers.line(harmless(text))
+
+    def broken(self) -> None:
+        """No more comes of the answer."""
+        self._line_ends()
+
+    def result(self, lines: list[str]) -> None:
+        """Lines that a person has asked for."""
+        for each in lines:
+            self._answers.line(harmless(each))
+
+    def say(self, text: str) -> None:
+        """Tell something that is no answer."""
+        if not self._quiet:
+            self.talk.line(text)
+
+    def meter(self, spent: dict[str, Json] | None, report: window.Report | None) -> None:
+        """What the last word cost, and how full the window is."""
+        parts = [costs.told(spent)] if spent is not None else []
+        if report is not None:
+            parts.append(f"window {filled(report)}")
+        if parts:
+            self.say(self._painted(f"--  {'  '.join(parts)}", DIM))
+
+    def _line_ends(self) -> None:
+        if self._begun and not self._begun.endswith("\n"):
+            self._answers.line()
+        self._begun = ""
+
+    def _painted(self, text: str, code: int) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if coloured(self.talk) else text
+
+
+def filled(report: window.Report) -> str:
+    """How full a window is: ``1,204 of 180,000 tokens (1 %)``."""
+    share = 100 * report.tokens / report.limit if report.limit else 0
+    return f"{report.tokens:,} of {report.limit:,} tokens ({share:.0f} %)"

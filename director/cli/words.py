@@ -1,0 +1,129 @@
+"""What a person types in a conversation: a word for the model, or one with a slash, which is for the command."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+
+from nodes.errors import UsageError
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slash:
+    """A word with a slash."""
+
+    name: str
+    """Without the slash."""
+    rest: tuple[str, ...]
+    """What stands behind it, taken apart as a shell does."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Known:
+    """A word with a slash that there is."""
+
+    name: str
+    shape: str
+    help: str
+
+
+KNOWN = (
+    Known("mode", "/mode [chat|agent|run]", "tell the mode, or change it"),
+    Known("run", "/run [FILE] [-i NAME=VALUE]", "run the workflow, and tell the model how it ended"),
+    Known("resume", "/resume [RUN]", "go on with the run that this is about, or with another one"),
+    Known("save", "/save [FILE.md]", "write the conversation as Markdown"),
+    Known("fork", "/fork", "go on in a fork; this session stays as it is"),
+    Known("cost", "/cost", "what was spent"),
+    Known("window", "/window [NAME VALUE]", "what the model would be sent now; or change how that is chosen"),
+    Known("plan", "/plan", "the plan, as a list of tasks"),
+    Known("vars", "/vars", "the variables"),
+    Known("help", "/help", "this list"),
+    Known("quit", "/quit", "end; `runops chat --resume` goes on"),
+)
+
+
+def parse(line: str) -> str | Slash:
+    """What was typed: the text for the model, or a word with a slash. ``//…`` is said with one slash.
+
+    Raises UsageError ``unknown-word`` with the nearest one, ``usage`` where a quotation mark has no end.
+    """
+    text = line.strip()
+    if not text.startswith("/"):
+        return text
+    if text.startswith("//"):
+        return text[1:]
+    name, _, rest = text[1:].partition(" ")
+    if all(each.name != name for each in KNOWN):
+        near = difflib.get_close_matches(name, [each.name for each in KNOWN], 1)
+        mend = (
+            f"did you mean `/{near[0]}`?"
+            if near
+            else "`/help` lists them; what begins with `//` is said with one slash"
+        )
+        raise UsageError("unknown-word", f"there is no word `/{name}`", mend=mend)
+    try:
+        return Slash(name, tuple(shlex.split(rest)))
+    except ValueError:
+        raise UsageError(
+            "usage", f"a quotation mark of `/{name}` has no end", mend="close it, or put a `\\` before it"
+        ) from None
+
+
+def at_most(word: Slash, count: int) -> None:
+    """Raise UsageError ``usage`` where more stands behind the word than it takes."""
+    if len(word.rest) > count:
+        raise UsageError(
+            "usage", f"`/{word.name}` does not take {' '.join(word.rest[count:])!r}", mend=f"type: {shape(word.name)}"
+        )
+
+
+def shape(name: str) -> str:
+    """How the word is typed."""
+    return next(each.shape for each in KNOWN if each.name == name)
+
+
+def listed() -> list[str]:
+    """All of them, a line for each."""
+    wide = max(len(each.shape) for each in KNOWN)
+    return [f"{each.shape:<{wide}}  {each.help}" for each in KNOWN]
+
+
+def file_and_inputs(word: Slash) -> tuple[str | None, list[str]]:
+    """What ``/run`` is to run, and with which inputs (``NAME=VALUE``). Raises UsageError ``usage``."""
+    files: list[str] = []
+    inputs: list[str] = []
+    rest = iter(word.rest)
+    for each in rest:
+        if each in ("-i", "--input"):
+            value = next(rest, None)
+            if value is None:
+                raise UsageError("usage", f"behind `{each}` an input is missing", mend=f"type: {shape(word.name)}")
+            inputs.append(value)
+        else:
+            files.append(each)
+    at_most(Slash(word.name, tuple(files)), 1)
+    return (files[0] if files else None), inputs
+
+
+def lines(read: Callable[[], str]) -> Iterator[str]:
+    r"""The words that come from ``read``, which gives a line without its end and raises EOFError after the last: a line that ends with ``\`` goes on in the next one."""
+    parts: list[str] = []
+    while True:
+        try:
+            line = read()
+        except EOFError:
+            if parts:
+                yield "\n".join(parts)
+            return
+        if line.endswith("\\"):
+            parts.append(line[:-1])
+            continue
+        yield "\n".join([*parts, line])
+        parts = []
+
+
+def known_names(typed: str) -> Sequence[str]:
+    """The words with a slash that begin as ``typed`` does, for whoever presses Tab."""
+    return [f"/{each.name}" for each in KNOWN if f"/{each.name}".startswith(typed)] if typed.startswith("/") else []
