@@ -1,0 +1,183 @@
+"""The nodes of a workflow text by position, with their own words: also of a text with mistakes in it, as far as it can be understood."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+
+from nodes import registry
+from nodes.errors import ModelError
+from nodes.values import Json
+from runtime.language import yaml_text
+from runtime.language.anatomy import Anatomy, Unit
+from runtime.language.workflow import Workflow
+
+RECENT = 5
+"""How many nodes are the recent ones."""
+
+_RANGE = re.compile(r"([0-9]{1,6})\s*(?:[-–]\s*([0-9]{1,6}))?")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Placed:
+    """A node in its file."""
+
+    position: int
+    """From 1, over all nodes of the file in the order of the text, those in blocks too."""
+    depth: int
+    id: str
+    kind: str
+    """Its type."""
+    deed: str
+    """Its action or query, or the file that it uses; empty where it has none."""
+    block: str
+    """The block of its container in which it stands, where that is not just ``nodes``: ``catch``, ``otherwise``, the name of a branch."""
+    line: int
+    """Of the text, from 1."""
+    start: int
+    stop: int
+    """Offsets in the text."""
+
+    def __str__(self) -> str:
+        where = f"{self.block}/" if self.block else ""
+        return f"{where}{self.id}  {' '.join(filter(None, (self.kind, self.deed)))}"
+
+
+class Layout:
+    """A text taken apart."""
+
+    def __init__(self, document: yaml_text.Document) -> None:
+        """``document`` is what ``yaml_text.read`` made of it; it may hold mistakes."""
+        self._document = document
+        self.nodes: list[Placed] = []
+        """In the order of their positions."""
+        data: Json = document.data
+        if isinstance(data, dict):
+            self._anatomy = Anatomy(cast("dict[str, Json]", data), Workflow)
+            found = [*self._placed(self._anatomy.units, 0, ("nodes",), {})]
+            found.sort(key=lambda each: each.start)
+            self.nodes = [dataclasses.replace(each, position=number) for number, each in enumerate(found, 1)]
+
+    def _placed(self, units: Sequence[Unit], depth: int, block: tuple[str | int, ...], owner: Any) -> Iterator[Placed]:
+        for unit in units:
+            mark = self._document.mark(self._anatomy.written(unit.path))
+            if mark is None:
+                continue
+            deed = unit.text("action") or unit.text("query") or unit.text("use") or ""
+            label = _label(block, owner)
+            yield Placed(0, depth, unit.id or "?", unit.type, deed, label, mark.line, mark.start, mark.stop)
+            for path, inner in unit.blocks:
+                yield from self._placed(inner, depth + 1, path[len(unit.path) :], unit.data)
+            yield from self._placed(unit.confirm, depth + 1, ("confirm",), unit.data)
+
+    def outline(self, more: Callable[[Placed], str] = lambda _placed: "") -> str:
+        """The nodes as a short tree, a line each; ``more`` says what stands behind a line."""
+        lines: list[str] = []
+        for each in self.nodes:
+            said = more(each)
+            lines.append(f"{each.position:>3} {'  ' * each.depth}{each}{f'  {said}' if said else ''}")
+        return "\n".join(lines)
+
+    def kinds(self) -> str:
+        """How many nodes there are, by type: ``7 (browser_action 4, iterate 1 …)``."""
+        by = Counter(each.kind for each in self.nodes)
+        return f"{len(self.nodes)} ({', '.join(f'{kind} {number}' for kind, number in by.most_common())})"
+
+    def selected(self, which: str, kind: str | None = None, recent: Sequence[str] = ()) -> list[Placed]:
+        """The nodes that are meant: ``1-10``, ``3``, ``2,5-7``, an id, ``all``, or ``recent``: those of the ids ``recent``, without any the last ones of the file.
+
+        Raises ModelError ``unknown-node`` for a selection that means none, with the id that was meant.
+        """
+        chosen = self._chosen(which.strip(), recent)
+        if kind is None:
+            return chosen
+        known = {each.kind for each in self.nodes}
+        if kind not in known:
+            close = registry.near(kind, known)
+            raise _unknown(
+                f"there is no node of type `{kind[:80]}`",
+                f"did you mean `{close}`?" if close else f"these types are there: {', '.join(sorted(known)) or 'none'}",
+            )
+        return [each for each in chosen if each.kind == kind]
+
+    def _chosen(self, which: str, recent: Sequence[str]) -> list[Placed]:
+        if which in ("all", ""):
+            return self.nodes
+        if which == "recent":
+            return [each for each in self.nodes if each.id in recent] or self.nodes[-RECENT:]
+        chosen: set[int] = set()
+        for part in filter(None, (each.strip() for each in which.split(","))):
+            chosen |= self._part(part)
+        return [each for each in self.nodes if each.position in chosen]
+
+    def _part(self, part: str) -> set[int]:
+        ids = {each.id: each.position for each in self.nodes}
+        if part in ids:
+            return {ids[part]}
+        if (found := _RANGE.fullmatch(part)) is None:
+            close = registry.near(part, ids)
+            mend = f"did you mean `{close}`?" if close else "say positions (`1-10`, `3`), `all`, `recent`, or an id"
+            raise _unknown(f"there is no node `{part[:80]}`", mend)
+        first, last = int(found[1]), int(found[2] or found[1])
+        within = {each.position for each in self.nodes if first <= each.position <= last}
+        if not within:
+            raise _unknown(f"there is no node at {part}", f"the positions are 1 to {len(self.nodes)}")
+        return within
+
+    def told(self, chosen: Sequence[Placed]) -> str:
+        """These nodes as the file has them, each once: one within another that is told stands in that one only."""
+        lines: list[str] = []
+        told_to = 0
+        for each in chosen:
+            if each.stop <= told_to:
+                continue
+            told_to = each.stop
+            lines += [f"# {each.position}  line {each.line}", self.text_of(each)]
+        return "\n".join(lines)
+
+    def text_of(self, placed: Placed) -> str:
+        """A node as an item of a list, as the file has it, at the left margin."""
+        return item(self._document.source.text, placed.start, placed.stop)
+
+
+def item(text: str, start: int, stop: int) -> str:
+    """What stands in ``text`` from one offset to another, as an item of a list at the left margin."""
+    column = start - (max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1)
+    first, *rest = text[start:stop].splitlines()
+    return "\n".join([f"- {first}", *(_moved(line, 2 - column) for line in rest)])
+
+
+def _moved(line: str, by: int) -> str:
+    """A line further right, or left as far as there are blanks."""
+    if not line.strip():
+        return ""
+    if by >= 0:
+        return " " * by + line
+    return line[min(-by, len(line) - len(line.lstrip(" "))) :]
+
+
+def indented(text: str, by: int) -> str:
+    """Every line of ``text`` so far to the right."""
+    return "\n".join(_moved(line, by) for line in text.splitlines())
+
+
+def _label(block: tuple[str | int, ...], owner: Any) -> str:
+    """What a block is called within its container."""
+    match block:
+        case ("nodes",):
+            return ""
+        case ("branches", int(number), *_):
+            branches: Any = owner.get("branches")
+            name = branches[number].get("name") if isinstance(branches[number], dict) else None
+            return name if isinstance(name, str) else f"branch {number + 1}"
+        case (name, *_):
+            return str(name)
+        case _:
+            return ""
+
+
+def _unknown(what: str, mend: str) -> ModelError:
+    return ModelError("unknown-node", what, mend=mend)

@@ -1,0 +1,156 @@
+"""The plan of a session: what is to be reached, in phases of tasks. Whoever changes it writes a further version of it, whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, get_args
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field
+
+from nodes import registry
+from nodes.errors import ModelError
+from nodes.values import Json
+from runtime.display import plans
+
+Status = Literal["pending", "in_progress", "completed", "blocked"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+MOST_TASKS = 200
+A_TEXT = 2_000
+"""Characters of any text of a plan."""
+
+
+class Part(BaseModel):
+    """A part of a plan."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, str_max_length=A_TEXT)
+
+
+class Task(Part):
+    """One thing to do."""
+
+    task_id: str = Field(min_length=1, max_length=80)
+    """Its name in the plan."""
+    description: str
+    status: Status = "pending"
+    notes: str = ""
+    """What came of it, or what it waits for."""
+    node_ids: tuple[str, ...] = ()
+    """The nodes of the workflow that it is about."""
+
+
+class Phase(Part):
+    """Tasks that belong together."""
+
+    phase_name: str = Field(min_length=1, max_length=200)
+    status: Status = "pending"
+    tasks: tuple[Task, ...] = ()
+
+
+class Plan(Part):
+    """The whole of it."""
+
+    overall_goal: str
+    current_phase: str = ""
+    """Name of the phase that is worked on."""
+    phases: tuple[Phase, ...] = ()
+    next_actions: tuple[str, ...] = ()
+    blockers: tuple[str, ...] = ()
+    notes: str = ""
+
+    def tasks(self) -> Iterator[Task]:
+        """Every task, in order."""
+        for phase in self.phases:
+            yield from phase.tasks
+
+    def as_json(self) -> dict[str, Json]:
+        """The plan as the log holds it."""
+        return self.model_dump(mode="json")
+
+    def patch(
+        self,
+        task_id: str,
+        *,
+        status: Status | None = None,
+        notes: str | None = None,
+        description: str | None = None,
+        node_ids: Sequence[str] | None = None,
+    ) -> Plan:
+        """The plan with one task changed in what is given; the task's phase has the status that follows from its tasks.
+
+        Raises ModelError ``unknown-task``, with the one that was meant, and ``plan-invalid``.
+        """
+        if all(each.task_id != task_id for each in self.tasks()):
+            known = [each.task_id for each in self.tasks()]
+            close = registry.near(task_id, known)
+            raise ModelError(
+                "unknown-task",
+                f"the plan has no task `{task_id}`",
+                mend=f"did you mean `{close}`?" if close else f"these are its tasks: {', '.join(known) or 'none'}",
+            )
+        given = {"status": status, "notes": notes, "description": description, "node_ids": node_ids}
+        update = {name: value for name, value in given.items() if value is not None}
+        data = self.as_json()
+        for phase in data["phases"]:
+            for task in phase["tasks"]:
+                if task["task_id"] == task_id:
+                    task.update(update)
+                    phase["status"] = _together([each["status"] for each in phase["tasks"]], phase["status"])
+        return of(data)
+
+
+def of(data: Json) -> Plan:
+    """The plan that ``data`` is; null counts as what is empty. Raises ModelError ``plan-invalid`` with every mistake."""
+    try:
+        plan = Plan.model_validate(_without_nulls(data))
+    except pydantic.ValidationError as error:
+        told = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)[:5]]
+        raise _invalid("; ".join(told)) from None
+    ids = [each.task_id for each in plan.tasks()]
+    names = [each.phase_name for each in plan.phases]
+    if len(ids) > MOST_TASKS:
+        raise _invalid(f"it has {len(ids)} tasks, and a plan has at most {MOST_TASKS}")
+    for what, every in (("tasks", ids), ("phases", names)):
+        if twice := next((each for each in every if every.count(each) > 1), None):
+            raise _invalid(f"two {what} are called `{twice}`")
+    if plan.current_phase and plan.current_phase not in names:
+        close = registry.near(plan.current_phase, names)
+        raise _invalid(
+            f"the current phase `{plan.current_phase}` is none of its phases",
+            f"did you mean `{close}`?" if close else "name one of them, or leave it empty",
+        )
+    return plan
+
+
+def as_todo(plan: Plan) -> list[str]:
+    """The plan as a to-do list, line by line."""
+    return plans.as_todo(plan.as_json())
+
+
+def as_text(plan: Plan) -> str:
+    """The plan as a model is told it."""
+    return "\n".join(as_todo(plan))
+
+
+def _together(statuses: Sequence[Status], before: Status) -> Status:
+    """The status of a phase whose tasks have these."""
+    if all(each == "completed" for each in statuses):
+        return "completed"
+    if any(each in ("in_progress", "completed") for each in statuses):
+        return "in_progress"
+    if all(each == "blocked" for each in statuses):
+        return "blocked"
+    return "pending" if before == "completed" else before
+
+
+def _invalid(what: str, mend: str = "write the whole plan again, mended") -> ModelError:
+    return ModelError("plan-invalid", f"this is no plan: {what}", mend=mend)
+
+
+def _without_nulls(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _without_nulls(value) for name, value in data.items() if value is not None}
+    if isinstance(data, list | tuple):
+        return [_without_nulls(each) for each in data]
+    return data

@@ -1,0 +1,70 @@
+"""The plan of a session as a to-do list: from the plain data of the log, so that whoever reads a log needs nothing of what made the plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from nodes.values import Json
+from runtime.display.text import one_line
+
+MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "blocked": "[!]"}
+"""What stands before a task, by its status."""
+
+
+def as_todo(plan: Json) -> list[str]:
+    """The plan, a line for the goal, each phase, each task, and what is in the way; a plan that has nothing is an empty list."""
+    data = _map(plan)
+    lines = [f"Goal: {goal}"] if (goal := _text(data, "overall_goal")) else []
+    current = _text(data, "current_phase")
+    for phase in map(_map, _list(data, "phases")):
+        name = _text(phase, "phase_name")
+        lines.append(f"{_mark(phase)} {name}{'  (now)' if name and name == current else ''}")
+        lines += [f"  {_task(each)}" for each in map(_map, _list(phase, "tasks"))]
+    lines += [f"Next: {each}" for each in _texts(data, "next_actions")]
+    lines += [f"Blocked by: {each}" for each in _texts(data, "blockers")]
+    if notes := _text(data, "notes"):
+        lines.append(f"Notes: {notes}")
+    return lines
+
+
+def brief(plan: Json) -> str:
+    """How far it has come, in a line: ``Build: 2 of 5 tasks done, 1 blocked``; empty where there is no task."""
+    data = _map(plan)
+    tasks = [_map(task) for phase in map(_map, _list(data, "phases")) for task in _list(phase, "tasks")]
+    if not tasks:
+        return ""
+    by = Counter(_text(task, "status") for task in tasks)
+    where = f"{name}: " if (name := _text(data, "current_phase")) else ""
+    blocked = f", {by['blocked']} blocked" if by["blocked"] else ""
+    return f"{where}{by['completed']} of {len(tasks)} task{'s' if len(tasks) != 1 else ''} done{blocked}"
+
+
+def _task(task: Mapping[str, Json]) -> str:
+    nodes = ", ".join(_texts(task, "node_ids"))
+    notes = _text(task, "notes")
+    parts = (f"{_mark(task)} {_text(task, 'task_id')}  {_text(task, 'description')}", f"({nodes})" if nodes else "")
+    return "  ".join(filter(None, parts)) + (f" - {notes}" if notes else "")
+
+
+def _mark(of: Mapping[str, Json]) -> str:
+    return MARKS.get(_text(of, "status"), "[?]")
+
+
+def _map(value: Json) -> Mapping[str, Json]:
+    return cast("Mapping[str, Json]", value) if isinstance(value, dict) else {}
+
+
+def _list(of: Mapping[str, Json], name: str) -> list[Json]:
+    value = of.get(name)
+    return cast("list[Json]", value) if isinstance(value, list) else []
+
+
+def _text(of: Mapping[str, Json], name: str) -> str:
+    value = of.get(name)
+    return one_line(value) if isinstance(value, str) else ""
+
+
+def _texts(of: Mapping[str, Json], name: str) -> Iterator[str]:
+    return (one_line(each) for each in _list(of, name) if isinstance(each, str))
