@@ -23,7 +23,7 @@ from nodes.errors import RunOpsError
 from nodes.outputs import WHOLE, Output
 from nodes.template import Template
 from nodes.values import Json
-from runtime import frames, history, log
+from runtime import frames, history, log, secrets
 from runtime.language import references
 from runtime.models import budgets
 
@@ -112,6 +112,48 @@ def of_step(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str)
     return fitted(_Teller(engine, node, frame, path).parts())
 
 
+def directive(file: Workflow, past: history.History, left: float | None, masker: secrets.Masker) -> str:
+    """RUN_DIRECTIVE as the steps of the run's own file are told it, for whoever reads the log: nothing of the engine is needed.
+
+    ``left`` is the part of the run's budget that is left, from 0 to 1; None where it has none.
+    """
+    return fitted(_directive(file, past, left, masker, None))
+
+
+def _directive(
+    file: Workflow, past: history.History, left: float | None, masker: secrets.Masker, own: Sequence[str] | None
+) -> Iterator[str | Items]:
+    """``own`` are the origins of the step's file: what a file that is used was given besides may come from a page."""
+    header = past.header
+    yield "RUN_DIRECTIVE"
+    yield f"You work for one step of the workflow: {_one_line(file.name, A_NAME, masker)}"
+    if file.description:
+        yield f"Goal: {_one_line(file.description, A_TEXT, masker)}"
+    if header is not None and header.trial is not None:
+        yield "This is a trial of a single node."
+    yield f"Intent: {INTENTS[_intent(past)]}"
+    yield "Rules:"
+    yield from RULES
+    allowed = [each for each in (header.origins if header is not None else ()) if own is None or each in own]
+    yield Items("- Pages are loaded from nowhere but:", [f"  - {_one_line(each, A_NAME, masker)}" for each in allowed])
+    yield f"Budget left: {_share(left)}"
+
+
+def _intent(past: history.History) -> str:
+    if not past.ledger.answered and past.epoch > 1:
+        return "resume"
+    return "continue" if past.ledger.rows else "start"
+
+
+def _share(left: float | None) -> str:
+    """In coarse words: a text that changes from request to request would be in no server's cache."""
+    if left is None:
+        return "no limit was set"
+    if left > 0.75:
+        return "more than three quarters"
+    return "about half" if left >= 0.25 else "less than a quarter"
+
+
 class _Teller:
     """Tells of one step, at one moment."""
 
@@ -137,45 +179,16 @@ class _Teller:
     # RUN_DIRECTIVE
 
     def _directive(self) -> Iterator[str | Items]:
-        file = self._engine.loaded.workflow
-        yield "RUN_DIRECTIVE"
-        yield f"You work for one step of the workflow: {self._one_line(file.name, A_NAME)}"
-        if file.description:
-            yield f"Goal: {self._one_line(file.description, A_TEXT)}"
-        if self._trial is not None:
-            yield "This is a trial of a single node."
-        yield f"Intent: {INTENTS[self._intent]}"
-        yield "Rules:"
-        yield from RULES
-        yield Items("- Pages are loaded from nowhere but:", [f"  - {each}" for each in self._origins()])
-        yield f"Budget left: {self._budget_left()}"
+        assert self._engine.models is not None, "a step that asks has models"
+        asked = budgets.Asked(self._path, self._node.allowance or node_budgets.default())
+        left = self._engine.models.share_left(self._history.ledger, asked)
+        origins, masker = self._frame.program.origins, self._engine.journal.masker
+        yield from _directive(self._engine.loaded.workflow, self._history, left, masker, origins)
 
     @property
     def _trial(self) -> dict[str, Json] | None:
         header = self._history.header
         return header.trial if header is not None else None
-
-    @property
-    def _intent(self) -> str:
-        ledger = self._history.ledger
-        if not ledger.answered and self._history.epoch > 1:
-            return "resume"
-        return "continue" if ledger.rows else "start"
-
-    def _origins(self) -> list[str]:
-        """Those of the run that hold for the step's file: what a file that is used was given besides may come from a page."""
-        header, own = self._history.header, self._frame.program.origins
-        allowed = header.origins if header is not None else []
-        return [self._one_line(each, A_NAME) for each in allowed if own is None or each in own]
-
-    def _budget_left(self) -> str:
-        """In coarse words: a text that changes from request to request would be in no server's cache."""
-        assert self._engine.models is not None, "a step that asks has models"
-        asked = budgets.Asked(self._path, self._node.allowance or node_budgets.default())
-        left = self._engine.models.share_left(self._history.ledger, asked)
-        if left > 0.75:
-            return "more than three quarters"
-        return "about half" if left >= 0.25 else "less than a quarter"
 
     # NODE_BRIEF
 
@@ -321,8 +334,7 @@ class _Teller:
         return cast("dict[str, Json]", value) if isinstance(value, dict) else {}
 
     def _one_line(self, text: str, most: int) -> str:
-        # A secret that stands on several lines is found before they are joined.
-        return _cut(" ".join(self._engine.journal.masker.text(text).split()), most)
+        return _one_line(text, most, self._engine.journal.masker)
 
     def _shown_path(self, path: str) -> str:
         """A step path without keys that may be text of a page; of a long one its end."""
@@ -443,6 +455,11 @@ def _written(value: Json) -> str:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _one_line(text: str, most: int, masker: secrets.Masker) -> str:
+    # A secret that stands on several lines is found before they are joined.
+    return _cut(" ".join(masker.text(text).split()), most)
 
 
 def _cut(text: str, most: int) -> str:
