@@ -24,8 +24,8 @@ from runtime.models.exchange import Answer, Item, Message, Request, Tool, ToolCa
 from runtime.models.failures import Failed, retry_after
 from runtime.secrets import SHORTEST, Masker
 
-Progress = Callable[[int], None]
-"""Told how many characters of the answer have come."""
+Progress = Callable[[str], None]
+"""Told each piece of the answer's text, as it comes."""
 
 STALL_SECONDS = 60.0
 """How long an answer that comes in pieces may stand still."""
@@ -44,7 +44,9 @@ class Manner:
     store: bool = False
     """Whether the server keeps the response. Always said, because servers differ in what they do unasked."""
     previous: str | None = None
-    """The id of a kept response that stands for all messages but those after the last answer."""
+    """The id of a kept response from which the server goes on."""
+    known: int = 0
+    """How many of the request's items that response stands for; the others are sent."""
 
 
 class Client:
@@ -114,10 +116,9 @@ class Client:
         """The request as the API takes it."""
         items, instructions = list(request.items), request.instructions
         body: dict[str, Any] = {"model": request.model, "store": manner.store, "max_output_tokens": request.max_output}
-        if manner.previous is not None and request.chains:
+        if manner.previous is not None:
             body["previous_response_id"] = manner.previous
-            said = [number for number, each in enumerate(items) if _is_models(each)]
-            items = items[said[-1] + 1 :] if said else items
+            items = items[manner.known :]
         strict = request.strict and self._profile.schemas == "strict"
         if request.schema is not None:
             if self._profile.schemas == "none":
@@ -279,18 +280,14 @@ async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | 
         match getattr(event, "type", None):
             case "response.output_text.delta":
                 # It is shown while one waits; what counts is the response at the end.
-                heard.text += event.delta if isinstance(event.delta, str) else ""
+                piece = event.delta if isinstance(event.delta, str) else ""
+                heard.text += piece
                 if progress is not None:
-                    progress(len(heard.text))
+                    progress(piece)
             case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" | "error":
                 return event
             case _:
                 pass
-
-
-def _is_models(item: Item) -> bool:
-    """Whether the model said it, so that a server that keeps responses has it."""
-    return isinstance(item, ToolCall) or (isinstance(item, Message) and item.role == "assistant")
 
 
 def _item(item: Item) -> dict[str, Json]:

@@ -9,7 +9,7 @@ import mmap
 import re
 import unicodedata
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from nodes.values import Json
@@ -95,6 +95,16 @@ class Masker:
                 return f"{text[:-length]}{MASK}"
         return text
 
+    def split(self, text: str) -> tuple[str, str]:
+        """``text`` as far as no secret can begin in it that goes on behind it, masked; and the rest, as it stands."""
+        if self._text is None:
+            return text, ""
+        end = max(0, len(text) - self._longest + 1)
+        for found in self._text.finditer(text):
+            if found.start() < end < found.end():
+                end = found.end()
+        return self._text.sub(MASK, text[:end]), text[end:]
+
     def json(self, value: Json) -> Json:
         """``value`` with every secret masked in texts and keys; the same object where nothing was."""
         if self._text is None:
@@ -121,6 +131,27 @@ class Masker:
         # A file that a step kept may be larger than the memory.
         with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return self.touches(data)
+
+
+class Stream:
+    """A text that comes in pieces, handed on with every secret masked: what may be the beginning of one is held back until more has come."""
+
+    def __init__(self, masker: Masker, hear: Callable[[str], None]) -> None:
+        """``hear`` is told each piece that is not empty."""
+        self._masker, self._hear = masker, hear
+        self._held = ""
+
+    def take(self, piece: str) -> None:
+        """The next piece."""
+        shown, self._held = self._masker.split(self._held + piece)
+        if shown:
+            self._hear(shown)
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        if self._held:
+            self._hear(self._masker.text(self._held))
+        self._held = ""
 
 
 def masked_json(masker: Masker, text: str) -> str:

@@ -31,8 +31,10 @@ class Asked:
 
     path: str
     """Path of the step."""
-    budget: Budget
-    """What it may spend, over all its attempts."""
+    budget: Budget | None
+    """What it may spend, over all its attempts, with all that works for it; None where it has no budget of its own."""
+    within: Asked | None = None
+    """For whom it works, whose budget holds for it too."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -172,13 +174,20 @@ def need(request: Request, estimate: int, price: Price) -> Amount:
 
 def accounts(ledger: Ledger, run: Budget | None, asked: Asked, price: Price) -> list[Account]:
     """The budgets that a request of a step falls under, its own first."""
-    own = Account(asked.budget, spent(ledger.of(asked.path), price), asked.path)
-    return [own] if run is None else [own, Account(run, spent(ledger.of(), price))]
+    found: list[Account] = []
+    each: Asked | None = asked
+    while each is not None:
+        if each.budget is not None:
+            found.append(Account(each.budget, spent(ledger.within(each.path), price), each.path))
+        each = each.within
+    return found if run is None else [*found, Account(run, spent(ledger.of(), price))]
 
 
 def left_seconds(ledger: Ledger, run: Budget | None, asked: Asked) -> float:
     """Seconds that the budgets of the run and of the step leave to wait for models; infinite without a limit, never below 0."""
-    return min(each.left_seconds for each in accounts(ledger, run, asked, lambda _usage, _model: None))
+    return min(
+        (each.left_seconds for each in accounts(ledger, run, asked, lambda _usage, _model: None)), default=math.inf
+    )
 
 
 def afford(
@@ -205,4 +214,4 @@ def afford(
         if each.budget.money is not None and (needed.dollars is None or each.spent.dollars is None):
             raise prices.unknown(request.model, provider)
         each.check(needed)
-    return min(each.left_seconds for each in found)
+    return min((each.left_seconds for each in found), default=math.inf)

@@ -43,6 +43,11 @@ class ToolOutput:
 Item = Message | ToolCall | ToolOutput
 
 
+def is_models(item: Item) -> bool:
+    """Whether it was the model that said it."""
+    return isinstance(item, ToolCall) or (isinstance(item, Message) and item.role == "assistant")
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tool:
     """A tool that a model may ask for."""

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import tenacity
 
-from nodes.errors import AuthorError, ModelError
+from nodes.errors import AuthorError, ModelError, RunOpsError
 from runtime import journal, log, secrets
 from runtime.crashes import CrashPoint, crash_point
-from runtime.models import budgets, choosing, estimates, reading, supply
+from runtime.models import budgets, choosing, estimates, reading, supply, threads
 from runtime.models.exchange import Answer, Request, ToolCall, Usage
 from runtime.models.failures import Failed
 
@@ -48,6 +48,10 @@ def _no_brief() -> str:
     return ""
 
 
+def _unheard(_piece: str) -> None:
+    pass
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asker:
     """Who asks."""
@@ -63,17 +67,28 @@ class Asker:
     """Says what is waited for."""
     brief: Callable[[], str] = _no_brief
     """Says where the run stands: called for each request."""
+    hear: Callable[[str], None] = _unheard
+    """Told each piece of an answer's text as it comes, secrets masked; all of it where it comes as a whole. A request that is sent again begins anew."""
 
 
 class Exchanges:
     """Requests of one attempt in its thread, one after another."""
 
     def __init__(
-        self, models: supply.Supply, pen: journal.Journal[journal.Fold], asker: Asker, named: str | None, budget: Budget
+        self,
+        models: supply.Supply,
+        pen: journal.Journal[journal.Fold],
+        asker: Asker,
+        named: str | None,
+        budget: Budget | None,
+        within: budgets.Asked | None = None,
     ) -> None:
-        """``named`` is the model that the node names itself. Nothing is written or sent yet."""
+        """``named`` is the model that the node names itself; ``budget`` is its own, ``within`` whose budget holds for it besides.
+
+        Nothing is written or sent yet.
+        """
         self._named = named
-        self._budget = budget
+        self._asked_by = budgets.Asked(asker.path, budget, within)
         self._asked = ""
         """The model of the last request."""
         self._models = models
@@ -82,8 +97,12 @@ class Exchanges:
         self._path = asker.path
         self._thread = asker.thread
         self._previous: str | None = None
-        """The id of the last response, where the server keeps it."""
+        """The id of the response from which the last request went on."""
+        self._lost: str | None = None
+        """The id of a response that the server does not have any more."""
         self._begun = 0.0
+        self._come = ""
+        """What has come of the answer that is waited for, or of the last one."""
 
     def model(self) -> str:
         """The model to ask next. Raises SetupError ``model-unset``."""
@@ -93,9 +112,15 @@ class Exchanges:
         """Write what the model is told next; with the ``mode`` in which a person says it."""
         self._pen.said(log.User(thread=self._thread, mode=mode), text, self._path)
 
-    def goes_on_from(self, response: str | None) -> None:
-        """The thread goes on behind the exchange whose response had this id, and a server that keeps responses may be told only what came since."""
-        self._previous = response if self._models.chains else None
+    @property
+    def share(self) -> budgets.Asked:
+        """The budgets that its requests fall under beside that of the run or session."""
+        return self._asked_by
+
+    def broken_off(self, error: RunOpsError) -> None:
+        """Write that no answer comes any more to what the model was told last, and why; with what had come of one, so that it can be gone on from."""
+        self._note_failure(Failed(error, partial=self._come), None)
+        self._come = ""
 
     async def exchange(self, request: Request) -> Answer:
         """The answer to ``request``, which is the next of the thread and is told where the run stands; the exchange is on the disk then.
@@ -112,12 +137,12 @@ class Exchanges:
         if (known := ledger.answer(others, key)) is not None:
             answer = self._recorded(known)
             self._write(answer, key, "log", usage=known.usage)
-            return answer
+            return self._told_whole(answer)
         number = ledger.exchanges
         if self._models.player is not None:
             answer = told_apart(self._models.player.answer(number, self._path, request), request, self._pen.masker)
             self._write(answer, key, "cassette")
-            return answer
+            return self._told_whole(answer)
         answer = await self._waited_for(ledger.waiting(earlier, key), key, number, request)
         return answer or await self._ask(request, key, number)
 
@@ -132,7 +157,6 @@ class Exchanges:
             )
 
     def _recorded(self, entry: log.Assistant) -> Answer:
-        self.goes_on_from(entry.response)
         usage = Usage(**entry.usage.model_dump()) if entry.usage is not None else None
         calls = self._pen.calls_of(entry)
         return Answer(self._pen.text_of(entry), usage, entry.model, entry.response or "", calls=calls)
@@ -186,14 +210,58 @@ class Exchanges:
         crash_point(CrashPoint.REQUEST_SYNCED)
         self._begun = time.monotonic()
         self._asker.tell("the model to answer" if tried == 1 else f"the model to answer, at the {_th(tried)} try")
-        manner = model.Manner(store=self._models.store, previous=self._previous)
+        self._previous, known = self._goes_on(request)
+        self._come = ""
+        manner = model.Manner(store=self._models.store, previous=self._previous, known=known)
         if not self._models.background:
-            return await client.ask(request, seconds, manner, self._told())
+            return await self._heard(client, request, seconds, manner)
         response = await client.submit(request, seconds, manner)
         self._pen.noted("submitted", {"key": key, "response": response}, self._thread)
         self._pen.barrier()
         crash_point(CrashPoint.SUBMISSION_SYNCED)
-        return await self._polled(client, response, affordable)
+        return self._told_whole(await self._polled(client, response, affordable))
+
+    async def _heard(self, client: model.Client, request: Request, seconds: float, manner: model.Manner) -> Answer:
+        """The answer, of which each piece is told as it comes. Raises Failed."""
+        stream = secrets.Stream(self._pen.masker, self._asker.hear)
+        counted = 0
+
+        def come(piece: str) -> None:
+            nonlocal counted
+            self._come += piece
+            stream.take(piece)
+            if len(self._come) >= counted + TOLD_EVERY:
+                counted = len(self._come)
+                self._asker.tell(f"the rest of the model's answer ({counted} characters so far)")
+
+        try:
+            answer = await client.ask(request, seconds, manner, come)
+        finally:
+            stream.end()
+        return answer if self._come else self._told_whole(answer)
+
+    def _told_whole(self, answer: Answer) -> Answer:
+        """The answer, whose text did not come in pieces."""
+        if answer.text:
+            self._asker.hear(self._pen.masker.text(answer.text))
+        return answer
+
+    def _goes_on(self, request: Request) -> tuple[str | None, int]:
+        """The response from which a server that keeps responses goes on, and how many items of the request it stands for.
+
+        That is the last answer of the thread, where it was given to a request with just the items that stand before it in this one, of the same
+        system prompt. So it is a new chain where the window has changed: where something was left out, summed up, or told in other words.
+        """
+        said = self._pen.history.thread(self._thread).said
+        last = next((each.answer for each in reversed(said) if isinstance(each, threads.Exchange)), None)
+        if last is None or last.response in (None, self._lost) or request.state or not self._models.chains:
+            return None, 0
+        its = journal.items_of(last, self._pen.text_of(last), self._pen.calls_of(last))
+        for begins in range(len(request.items) - len(its), 0, -1):
+            if request.items[begins : begins + len(its)] == its:
+                before = dataclasses.replace(request, items=request.items[:begins])
+                return (last.response, begins + len(its)) if before.key == last.key else (None, 0)
+        return None, 0
 
     async def _waited_for(self, response: str | None, key: str, number: int, request: Request) -> Answer | None:
         """The answer that an earlier process asked for in the background and never had; None where it cannot be had any more."""
@@ -209,7 +277,7 @@ class Exchanges:
             if failed.pending:
                 raise failed.error from None
             return None
-        return self._take(answer, key, number, request)
+        return self._told_whole(self._take(answer, key, number, request))
 
     async def _polled(self, client: model.Client, response: str, affordable: float) -> Answer:
         """Ask for a background response until it is there, for as many seconds as the budgets leave; it is asked for once at least.
@@ -245,11 +313,11 @@ class Exchanges:
 
     def _afford(self, estimate: int, request: Request) -> float:
         """Seconds that the budgets leave for it. Raises BudgetReached."""
-        return self._models.afford(self._pen.history.ledger, budgets.Asked(self._path, self._budget), request, estimate)
+        return self._models.afford(self._pen.history.ledger, self._asked_by, request, estimate)
 
     def _affordable(self) -> float:
         """Seconds that the budgets leave for what was asked for already."""
-        return self._models.left_seconds(self._pen.history.ledger, budgets.Asked(self._path, self._budget))
+        return self._models.left_seconds(self._pen.history.ledger, self._asked_by)
 
     # What becomes of it.
 
@@ -259,10 +327,12 @@ class Exchanges:
         if answer.calls != came.calls or (answer.calls and not request.tools):
             # What the server keeps has calls that it will not be told of by these names, or at all: nothing goes on from it.
             answer = dataclasses.replace(answer, id="")
+        if request.state and self._models.chains:
+            # Nor from one that was told what holds only now.
+            answer = dataclasses.replace(answer, id="")
         if self._models.recorder is not None:
             self._models.recorder.take(number, self._path, request, answer)
         self._write(answer, key, "model", seconds=time.monotonic() - self._begun)
-        self.goes_on_from(answer.id or None)
         return answer
 
     def _write(
@@ -297,7 +367,7 @@ class Exchanges:
     def _may_go_right(self, error: BaseException) -> bool:
         if isinstance(error, Failed) and error.error.code == "model-chain-lost" and self._previous is not None:
             # The log is the truth: the whole thread is sent again.
-            self._previous, error.wait = None, 0.0
+            self._lost, error.wait = self._previous, 0.0
             return True
         return isinstance(error, Failed) and error.again
 
@@ -324,17 +394,6 @@ class Exchanges:
             pending=True if failed.pending else None,
         )
         self._pen.said(entry, failed.partial, self._path)
-
-    def _told(self) -> Callable[[int], None]:
-        last = 0
-
-        def told(characters: int) -> None:
-            nonlocal last
-            if characters >= last + TOLD_EVERY:
-                last = characters
-                self._asker.tell(f"the rest of the model's answer ({characters} characters so far)")
-
-        return told
 
 
 def texts_of(request: Request) -> list[str]:

@@ -161,6 +161,10 @@ class Ledger:
         """The requests of the step at ``path``, or all of them."""
         return (row for row in self.rows if path is None or row.path == path)
 
+    def within(self, path: str) -> Iterator[Spent]:
+        """The requests of the step at ``path``, and of all that works for it."""
+        return (row for row in self.rows if row.path == path or row.path.startswith(f"{path}/"))
+
     def totals(self) -> dict[str, Json] | None:
         """What was spent on all requests, rolled up; None where no model was asked."""
         return totals(self.rows) if self.rows else None

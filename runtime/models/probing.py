@@ -167,7 +167,7 @@ class Prober:
             return Found(name, None, reached.message)
 
     async def _streaming(self, name: str) -> tuple[str, str]:
-        pieces: list[int] = []
+        pieces: list[str] = []
         try:
             await self._ask(STREAMED, _request(name, "Count from one to ten in words."), progress=pieces.append)
         except Failed as failed:

@@ -115,7 +115,7 @@ class Supply:
         def price(usage: Usage, model: str) -> decimal.Decimal | None:
             return prices.dollars(usage, model, self._chosen.prices, self._provider)
 
-        return min(each.share_left for each in budgets.accounts(ledger, self._budget, asked, price))
+        return min((each.share_left for each in budgets.accounts(ledger, self._budget, asked, price)), default=1.0)
 
     def dollars(self, usage: Usage | None, *names: str) -> str | None:
         """What it cost, as the log holds it, by the first of the model's names that has a price; None where nobody knows.

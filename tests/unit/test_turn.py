@@ -18,7 +18,7 @@ from nodes.errors import ModelError
 from nodes.values import Json
 from runtime import framing, history, journal, log, model, secrets, turn, window
 from runtime.agents import worker
-from runtime.models import exchanges
+from runtime.models import exchange, exchanges
 from runtime.models.exchange import Answer, Message, Request, Tool, ToolCall, ToolOutput
 from runtime.testing import memory
 from runtime.testing.responses import rules
@@ -127,7 +127,7 @@ def demand_protocol(request: Request) -> None:
     """Raises where the API would refuse the thread."""
     items = rules.items_of([model._item(each) for each in request.items])
     rules.check_thread(items, set())
-    assert not model._is_models(request.items[-1])
+    assert not exchange.is_models(request.items[-1])
 
 
 def calling(name: str, id_: str = "a", /, **arguments: Json) -> Answer:
