@@ -61,6 +61,16 @@ class CrashPoint(enum.StrEnum):
     MODEL_ERROR = "model-error"
     """What went wrong is appended, and the request is not sent again yet."""
 
+    # A session
+    EVENT = "event"
+    """What a person did beside talking is appended."""
+    SUMMARY = "summary"
+    """What stands for a part of the thread from here on is appended."""
+    VERSION = "version"
+    """What is kept is appended, as it stands from here on."""
+    COPIED = "copied"
+    """A fork has taken over a further entry, and is not whole."""
+
     # A large value
     BLOB = "blob"
     """A blob is on the disk, and no entry names it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from nodes.errors import LogError
@@ -40,7 +41,7 @@ def parse(path: Path, data: bytes) -> tuple[list[log.AnyEntry], int]:
             ) from None
         position = end + 1
     left = data[position:]
-    if left and not is_torn(left, position):
+    if left and not is_torn(left, position, copying=is_copying(entries)):
         raise damaged(path, len(entries) + 1, why if b"\n" in left else "what ends it is no newline")
     return entries, len(left)
 
@@ -53,8 +54,31 @@ def entry_of(line: bytes, number: int) -> log.AnyEntry:
     return entry
 
 
-def is_torn(tail: bytes, offset: int) -> bool:
+def is_copying(entries: Iterable[log.AnyEntry]) -> bool:
+    """Whether these are the first entries of a fork that has not taken over everything, so that nothing but its first line was ever synced."""
+    copying = False
+    for entry in entries:
+        copying = goes_on_copying(entry, copying)
+        if not copying:
+            break
+    return copying
+
+
+def goes_on_copying(entry: log.AnyEntry, before: bool) -> bool:
+    """The same behind ``entry``, by what it was before."""
+    match entry:
+        case log.Scope(session=log.SessionHeader(forked=log.Forked())):
+            return True
+        case log.Note(name="claimed"):
+            return False
+        case _:
+            return before
+
+
+def is_torn(tail: bytes, offset: int, *, copying: bool = False) -> bool:
     """Whether no part of ``tail`` was ever known to be on the disk, so that it may be cut. It begins with the first line that is not whole, at ``offset`` of its file.
+
+    ``copying``: it is that of a fork that has not taken over everything.
 
     - A line without its end is torn, unless it is all there and only its newline is another byte.
     - A power cut may leave zeros where a sector did not get to the disk in time, and later sectors all the same. Everything from there on is
@@ -64,7 +88,7 @@ def is_torn(tail: bytes, offset: int) -> bool:
     line, newline, _rest = tail.partition(b"\n")
     hole = _hole(line, offset, is_last=not newline)
     if newline:
-        return hole is not None and not _holds_synced(tail[hole:])
+        return hole is not None and not _holds_synced(tail[hole:], copying=copying)
     whole = _whole(line)
     return whole is None or whole == len(line) or hole == whole
 
@@ -90,12 +114,18 @@ def _whole(line: bytes) -> int | None:
     return None
 
 
-def _holds_synced(tail: bytes) -> bool:
-    """Whether a line in it was brought to the disk before anything else was done: the call of a deed, a request to a model or its answer, a pause, an end."""
+def _holds_synced(tail: bytes, *, copying: bool) -> bool:
+    """Whether a line in it was brought to the disk before anything else was done: the call of a deed, a request to a model or its answer, a pause, an end.
+
+    What a fork takes over is not synced line by line.
+    """
     for line in tail.split(b"\n"):
         try:
             entry = log.decode(line)
         except log.BadLine:
+            continue
+        if copying:
+            copying = goes_on_copying(entry, copying)
             continue
         match entry:
             case (

@@ -179,7 +179,18 @@ class Journal(Texts, Generic[Folded_co]):
 
     def version(self, entry: log.Version, value: Json, path: str) -> log.Version:
         """Write what a session keeps from here on: ``entry`` with ``value``."""
-        return self._append(entry.model_copy(update=self._value(value, path)))
+        written = self._append(entry.model_copy(update=self._value(value, path)))
+        crash_point(CrashPoint.VERSION)
+        return written
+
+    def copy(self, entry: log.AnyEntry) -> log.AnyEntry:
+        """Write an entry of another conversation as it stands there; its large values are kept for this one, too. Raises LogError ``blob-missing``."""
+        for blob in _blobs_of(entry):
+            if blob.sha256 not in self.blobs:
+                self._blob(self._store.blob(blob.sha256), blob.path)
+        written = self._append(entry)
+        crash_point(CrashPoint.COPIED)
+        return written
 
     def barrier(self) -> None:
         """Everything written is on the disk when this returns."""
@@ -243,6 +254,18 @@ def items_of(entry: log.Said, text: str, calls: Sequence[ToolCall] = ()) -> tupl
 def chars_of(item: Item) -> int:
     """Characters of an item."""
     return len(item.name) + len(item.arguments) if isinstance(item, ToolCall) else len(item.text)
+
+
+def _blobs_of(entry: log.AnyEntry) -> list[log.Blob]:
+    """The large values of what was said, done or kept."""
+    match entry:
+        case log.Assistant():
+            named = [entry.blob, *(each.blob for each in entry.calls or ())]
+        case log.Said() | log.Scope() | log.Call() | log.Result() | log.Version():
+            named = [entry.blob]
+        case _:
+            named = []
+    return [each for each in named if each is not None]
 
 
 def value_of(entry: log.Result | log.Scope | log.Call | log.Version, blobs: store.Store) -> Json:

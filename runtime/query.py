@@ -354,7 +354,7 @@ def entries(file: Path) -> Iterator[log.AnyEntry]:
     Raises LogError ``log-damaged`` (file and line), ``log-too-new``.
     """
     with file.open("rb") as lines:
-        left, position = os.fstat(lines.fileno()).st_size, 0
+        left, position, copying = os.fstat(lines.fileno()).st_size, 0, False
         for number, line in enumerate(lines, start=1):
             left -= len(line)
             if left < 0:
@@ -365,8 +365,9 @@ def entries(file: Path) -> Iterator[log.AnyEntry]:
                     return
             except log.BadLine as error:
                 begun = number > 1 or not line.endswith(b"\n")
-                if begun and damage.is_torn(line + lines.read(left), position):
+                if begun and damage.is_torn(line + lines.read(left), position, copying=copying):
                     return
                 raise damage.damaged(file, number, str(error)) from None
             yield entry
             position += len(line)
+            copying = damage.goes_on_copying(entry, copying)

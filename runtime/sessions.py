@@ -34,6 +34,8 @@ class Session(journal.Fold):
         self.mode: log.Mode = "chat"
         self.about: str | None = None
         """The run that it is about by now."""
+        self.messages = 0
+        """Words of the person and answers of the model, delegates' and summaries' not counted."""
         self.ledger = ledger.Ledger()
         self.deeds: dict[str, Deed] = {}
         """Every call, by its id, in order."""
@@ -46,6 +48,8 @@ class Session(journal.Fold):
     def add(self, entry: log.AnyEntry) -> None:
         self.last_seq, self.last_at = entry.seq, entry.at
         self._threads.setdefault(entry.thread, threads.Thread()).add(entry)
+        if entry.thread == log.SESSION_THREAD and isinstance(entry, log.User | log.Assistant):
+            self.messages += 1
         match entry:
             case log.Scope(session=log.SessionHeader() as header):
                 self.header, self.started, self.budget = header, entry.at, header.budget
@@ -66,6 +70,21 @@ class Session(journal.Fold):
                 self.ledger.stopped(entry.at)
             case _:
                 self.ledger.add(entry, self.path_of(entry.thread))
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a session: a fork is one only when it has taken over all that it is to have."""
+        return self.header is not None and (self.header.forked is None or self.epoch > 0)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing was ever said, done or kept in it."""
+        return not (self._versions or any(each.said for each in self._threads.values()))
+
+    @property
+    def threads(self) -> list[str]:
+        """The names of all threads, in the order in which they began."""
+        return list(self._threads)
 
     @override
     def thread(self, name: str) -> threads.Thread:

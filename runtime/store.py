@@ -194,7 +194,8 @@ class FileStore(Store):
                     os.ftruncate(handle, os.fstat(handle).st_size - torn)
                     # Else a power cut could leave what is written next upon a piece of what was cut.
                     _sync(handle)
-                entries.append(owned.append(log.Note(name="tail-cut", data={"bytes": torn})))
+                thread = entries[0].thread if entries else log.RUN_THREAD
+                entries.append(owned.append(log.Note(thread=thread, name="tail-cut", data={"bytes": torn})))
         except BaseException:
             os.close(handle)
             raise

@@ -1,0 +1,229 @@
+"""How sessions begin, how they are gone on with, and how one becomes two."""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING
+
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime import conversations, holders, journal, log, secrets, sessions, store, version
+
+if TYPE_CHECKING:
+    from runtime import settings
+
+Pen = journal.Journal[sessions.Session]
+
+
+def begin(kept: store.Store, header: log.SessionHeader, masker: secrets.Masker) -> Pen:
+    """A new session, which this process owns. Raises LogError."""
+    pen = journal.Journal(kept.create(store.new_id()), sessions.Session(), masker, kept)
+    with _given_up_where_it_fails(pen.conversation):
+        _open(pen, header)
+        _claimed(pen)
+    return pen
+
+
+def reopen(
+    kept: store.Store,
+    conversation: str,
+    masker: secrets.Masker,
+    *,
+    take_over: bool = False,
+    budget: str | None = None,
+) -> Pen:
+    """Own a session that is there, with all that it holds. What a crash left open is left so: whoever takes the next turn closes it.
+
+    ``take_over``: also where a living process holds it, which is ended for it. ``budget``: what it may spend from here on.
+    Raises UsageError ``not-a-session`` and ``unknown-run``, RunHeld, LogError.
+    """
+    # Nothing is claimed, and nobody is ended, for what is no session.
+    conversations.fold(kept.read(conversation))
+    owned, entries = kept.claim(conversation, take_over=take_over)
+    with _given_up_where_it_fails(owned):
+        past = sessions.Session(entries)
+        pen = journal.Journal(owned, past, masker, kept)
+        told: dict[str, Json] = {"taken_from": owned.taken_from.told()} if owned.taken_from is not None else {}
+        if budget is not None and budget != past.budget:
+            told["budget"] = budget
+        _claimed(pen, **told)
+    return pen
+
+
+def fork(kept: store.Store, conversation: str, masker: secrets.Masker, line: int | None = None) -> Pen:
+    """A new session that goes on from what another one held up to ``line``, or up to now, and which this process owns.
+
+    It has taken over what was said between the person and the model, and what was kept; not what was spent, nor the threads of delegates. The other
+    one is only read, and may be at work: an answer whose calls are not all done is left out, with what follows it.
+    Raises UsageError ``not-a-session``, ``unknown-run``, and ``usage`` for a line that it does not have; LogError.
+    """
+    reading = kept.read(conversation)
+    past = conversations.fold(reading)
+    assert past.header is not None
+    if line is not None and not 1 <= line <= past.last_seq:
+        raise UsageError(
+            "usage", f"session {conversation} has no line {line}", mend=f"its lines are 1 to {past.last_seq}"
+        )
+    taken = _taken(reading.entries[: line if line is not None else None])
+    update = {
+        "forked": log.Forked(conversation=conversation, line=taken[-1].seq if taken else 1),
+        "versions": version.versions(),
+        "budget": past.budget,
+    }
+    pen = journal.Journal(kept.create(store.new_id()), sessions.Session(), masker, kept)
+    with _given_up_where_it_fails(pen.conversation):
+        _open(pen, past.header.model_copy(update=update))
+        # A power cut leaves the line that says what this is, so that a piece of what follows is seen for what it is.
+        pen.barrier()
+        _copy(pen, taken)
+        _claimed(pen)
+        pen.barrier()
+    return pen
+
+
+def find(chosen: settings.Settings, name: str) -> str:
+    """The id of the session that ``name`` means: the id, a part of it that no other has, or ``last``.
+
+    Raises UsageError ``unknown-session``, and ``not-a-session`` where it is a run's.
+    """
+    kept = store.FileStore(chosen.home)
+    ids = kept.ids()
+    if name == "last":
+        last = next((each for each in reversed(ids) if _has_begun(kept, each)), None)
+        if last is None:
+            raise UsageError(
+                "unknown-session", f"there are no sessions in {chosen.home}", mend="begin one: `runops chat`"
+            )
+        return last
+    wanted = name.upper()
+    found = [each for each in ids if each == wanted] or [
+        each for each in ids if wanted and (each.startswith(wanted) or each.endswith(wanted))
+    ]
+    if len(found) == 1:
+        conversations.fold(kept.read(found[0]))
+        return found[0]
+    what = f"no session is called {name!r}"
+    if found:
+        what = f"{len(found)} conversations are called {name!r}: {', '.join(found[:5])}"
+    raise UsageError("unknown-session", what, mend="`runops runs --sessions` lists the sessions")
+
+
+def _has_begun(kept: store.FileStore, conversation: str) -> bool:
+    try:
+        if conversations.kind(kept, conversation) != "session":
+            return False
+        conversations.fold(kept.read(conversation))
+    except UsageError:
+        return False
+    return True
+
+
+def _open(pen: Pen, header: log.SessionHeader) -> None:
+    pen.scope("", "opened", "session", thread=log.SESSION_THREAD, session=header)
+
+
+def _claimed(pen: Pen, **told: Json) -> None:
+    data: dict[str, Json] = {**holders.me(), "epoch": pen.conversation.epoch, "version": version.VERSION, **told}
+    pen.noted("claimed", data, log.SESSION_THREAD)
+
+
+@contextlib.contextmanager
+def _given_up_where_it_fails(conversation: store.Conversation) -> Generator[None]:
+    try:
+        yield
+    except BaseException:
+        conversation.close()
+        raise
+
+
+# What a fork takes over.
+
+
+def _taken(entries: Sequence[log.AnyEntry]) -> list[log.AnyEntry]:
+    """What a fork takes over of these, in order: whole exchanges, and what stands between them."""
+    end = _first_open(entries)
+    closed = {each.call for each in entries if isinstance(each, log.Result) and each.seq < end}
+    taken = [
+        each
+        for each in entries
+        if each.seq < end and _is_taken(each) and (not isinstance(each, log.Call) or each.call in closed)
+    ]
+    # Thoughts without the answer that they led to are nothing to go on from.
+    while taken and isinstance(taken[-1], log.Reasoning):
+        taken.pop()
+    return taken
+
+
+def _first_open(entries: Sequence[log.AnyEntry]) -> int:
+    """The line of the first answer of the session's thread whose calls are not all done and told; behind the last line where there is none."""
+    waiting: dict[str, int] = {}
+    for entry in entries:
+        if entry.thread != log.SESSION_THREAD:
+            continue
+        match entry:
+            case log.Assistant():
+                waiting |= {each.id: entry.seq for each in entry.calls or ()}
+            case log.Told():
+                waiting.pop(entry.asked, None)
+            case _:
+                pass
+    return min(waiting.values(), default=len(entries) + 1)
+
+
+def _is_taken(entry: log.AnyEntry) -> bool:
+    match entry:
+        case log.Version():
+            return True
+        case log.ModelError():
+            # One that was sent again left nothing to go on from, and one that may still come is not the fork's.
+            return entry.thread == log.SESSION_THREAD and entry.again is None and entry.pending is None
+        case (
+            log.User()
+            | log.Reasoning()
+            | log.Assistant()
+            | log.Call()
+            | log.Result()
+            | log.Told()
+            | log.Summary()
+            | log.Event()
+        ):
+            return entry.thread == log.SESSION_THREAD
+        case _:
+            return False
+
+
+def _copy(pen: Pen, taken: Sequence[log.AnyEntry]) -> None:
+    lines: list[int] = []
+    """The line that each had."""
+    first = pen.history.last_seq + 1
+    calls: dict[str, str] = {}
+
+    def now(line: int) -> int:
+        """Where the last entry up to that line stands now."""
+        return first + bisect.bisect_right(lines, line) - 1
+
+    for entry in taken:
+        written = pen.copy(_as_taken(entry, calls, now))
+        if isinstance(entry, log.Call) and isinstance(written, log.Call):
+            calls[entry.call] = written.call
+        lines.append(entry.seq)
+
+
+def _as_taken(entry: log.AnyEntry, calls: dict[str, str], now: Callable[[int], int]) -> log.AnyEntry:
+    """The entry as it stands in the fork; ``calls`` are the ids of calls by those that they had, ``now`` says where a line went."""
+    match entry:
+        case log.Assistant():
+            # It was paid for where it came from.
+            return entry.model_copy(update={"source": "log", "usage": None, "dollars": None, "seconds": None})
+        case log.ModelError():
+            return entry.model_copy(update={"usage": None, "dollars": None, "seconds": None})
+        case log.Result():
+            return entry.model_copy(update={"call": calls[entry.call]})
+        case log.Summary():
+            return entry.model_copy(update={"upto": now(entry.upto)})
+        case log.Version():
+            return entry.model_copy(update={"thread": log.SESSION_THREAD})
+        case _:
+            return entry

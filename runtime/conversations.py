@@ -1,0 +1,159 @@
+"""The conversations of a workspace: of what kind each is, and the sessions among them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+from nodes.errors import LogError, UsageError
+from nodes.values import Json
+from runtime import log, sessions, settings, store
+from runtime.display.text import cut, one_line
+
+Kind = Literal["run", "session"]
+SessionState = Literal["running", "idle", "damaged"]
+"""``running``: a process holds it; ``idle``: nobody does, and anybody may go on with it."""
+
+BEGINNING = 60
+"""Characters of the first word of a session, which tells it from others."""
+
+
+def kind(kept: store.Store, conversation: str) -> Kind | None:
+    """What a conversation is, by its first line, and nothing else of it is read; None where that line is not whole. Raises UsageError ``unknown-run``."""
+    match _first(kept, conversation):
+        case log.Scope(session=log.SessionHeader()):
+            return "session"
+        case log.Scope(run=log.RunHeader()):
+            return "run"
+        case _:
+            return None
+
+
+def _first(kept: store.Store, conversation: str) -> log.AnyEntry | None:
+    files = kept.stands_in(conversation, ())
+    if not files:
+        return next(iter(kept.read(conversation).entries), None)
+    try:
+        with files[0].open("rb") as lines:
+            return log.decode(lines.readline())
+    except FileNotFoundError:
+        raise UsageError(
+            "unknown-run", f"there is no run {conversation}", mend="`runops runs` lists the runs"
+        ) from None
+    except (OSError, log.BadLine, LogError):
+        # Whoever reads all of it finds out, and says what is wrong.
+        return None
+
+
+def refuse_session(kept: store.Store, conversation: str) -> None:
+    """Raise UsageError ``not-a-run`` where the conversation is a session."""
+    if kind(kept, conversation) == "session":
+        raise UsageError(
+            "not-a-run",
+            f"{conversation} is a session, and no run",
+            mend=f"go on with it: `runops chat --resume {conversation}`; `runops show {conversation}` tells what was said",
+        )
+
+
+def fold(reading: store.Reading) -> sessions.Session:
+    """What a session holds. Raises UsageError ``not-a-session`` for a run, and for a fork whose maker died before it was whole."""
+    first = next(iter(reading.entries), None)
+    if isinstance(first, log.Scope) and first.run is not None:
+        raise UsageError(
+            "not-a-session",
+            f"{reading.id} is a run, and no session",
+            mend=f"talk about it: `runops chat {reading.id}`; go on with it: `runops resume {reading.id}`",
+        )
+    past = sessions.Session(reading.entries if first is not None and first.thread == log.SESSION_THREAD else ())
+    if not past.begun:
+        raise UsageError(
+            "not-a-session",
+            f"session {reading.id} died before it had begun",
+            mend="begin another one: `runops chat`",
+        )
+    return past
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """One line of ``runops runs --sessions``."""
+
+    id: str
+    purpose: str
+    state: SessionState
+    about: str | None
+    """The run that it is about by now, or the workflow file; None: neither."""
+    parent: str | None
+    forked: str | None
+    """The session from which it is a fork."""
+    mode: str
+    started: str
+    last: str
+    messages: int
+    costs: dict[str, Json] | None
+    """What models cost in it, as it stands in ``runops show``; None where none was asked."""
+    begins: str
+    """The beginning of the first word."""
+    problem: str | None = None
+    """For a damaged log: what is wrong, with file and line."""
+
+
+def list_sessions(chosen: settings.Settings) -> list[SessionSummary]:
+    """Every session, oldest first. A damaged one is listed as such; one that has not begun is left out."""
+    kept = store.FileStore(chosen.home)
+    found: list[SessionSummary] = []
+    for conversation in kept.ids():
+        try:
+            if kind(kept, conversation) != "session":
+                continue
+            reading = kept.read(conversation)
+        except LogError as error:
+            found.append(_damaged(conversation, error.message))
+            continue
+        except UsageError:
+            # `runops prune` took it away since its name was read.
+            continue
+        past = sessions.Session(reading.entries)
+        if past.begun:
+            found.append(summary(conversation, past, held=reading.held))
+    return found
+
+
+def summary(conversation: str, past: sessions.Session, *, held: bool) -> SessionSummary:
+    """A session that has begun, in a line."""
+    assert past.header is not None
+    return SessionSummary(
+        id=conversation,
+        purpose=past.header.purpose,
+        state="running" if held else "idle",
+        about=past.about or past.header.file,
+        parent=past.header.parent,
+        forked=past.header.forked.conversation if past.header.forked is not None else None,
+        mode=past.mode,
+        started=past.started,
+        last=past.last_at,
+        messages=past.messages,
+        costs=past.ledger.totals(),
+        begins=_beginning(past),
+    )
+
+
+def titled(past: sessions.Session) -> str:
+    """What a session is, where a workflow's name stands for a run: ``chat about pay.yaml``, ``chat: Why did it fail?``."""
+    assert past.header is not None
+    about = past.about or past.header.file
+    first = _beginning(past)
+    return f"{past.header.purpose} about {about}" if about else ": ".join(filter(None, (past.header.purpose, first)))
+
+
+def _beginning(past: sessions.Session) -> str:
+    said = past.thread(log.SESSION_THREAD).said
+    word = next((each for each in said if isinstance(each, log.User)), None)
+    if word is None:
+        return ""
+    text = word.blob.preview if word.blob is not None else word.text or ""
+    return cut(one_line(text), BEGINNING)
+
+
+def _damaged(conversation: str, problem: str) -> SessionSummary:
+    return SessionSummary(conversation, "?", "damaged", None, None, None, "?", "", "", 0, None, "", problem)
