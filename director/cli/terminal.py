@@ -33,7 +33,7 @@ class Screen(Listener):
         self.talk = talk if talk is not None else Talk(sys.stderr)
         self._answers = answers if answers is not None else Talk(sys.stdout)
         self._as_it_comes = as_it_comes
-        self._quiet = quiet
+        self.quiet = quiet
         self._begun = ""
         """What is on the screen of an answer that is not whole yet."""
         self._asked: dict[str, str] = {}
@@ -100,7 +100,7 @@ class Screen(Listener):
 
     def say(self, text: str) -> None:
         """Tell something that is no answer."""
-        if not self._quiet:
+        if not self.quiet:
             self.talk.line(text)
 
     def meter(self, spent: dict[str, Json] | None, report: window.Report | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from nodes.errors import UsageError
 
@@ -107,21 +107,26 @@ def file_and_inputs(word: Slash) -> tuple[str | None, list[str]]:
     return (files[0] if files else None), inputs
 
 
-def lines(read: Callable[[], str]) -> Iterator[str]:
-    r"""The words that come from ``read``, which gives a line without its end and raises EOFError after the last: a line that ends with ``\`` goes on in the next one."""
-    parts: list[str] = []
-    while True:
-        try:
-            line = read()
-        except EOFError:
-            if parts:
-                yield "\n".join(parts)
-            return
-        if line.endswith("\\"):
+class Lines:
+    r"""Words from lines: one that ends with ``\\`` goes on in the next one."""
+
+    def __init__(self, read: Callable[[], str]) -> None:
+        """``read`` gives a line without its end, and raises EOFError after the last."""
+        self._read = read
+
+    def word(self) -> str:
+        """The next word. Raises EOFError where there is none; what ``read`` raises else loses what was begun."""
+        parts: list[str] = []
+        while True:
+            try:
+                line = self._read()
+            except EOFError:
+                if parts:
+                    return "\n".join(parts)
+                raise
+            if not line.endswith("\\"):
+                return "\n".join([*parts, line])
             parts.append(line[:-1])
-            continue
-        yield "\n".join([*parts, line])
-        parts = []
 
 
 def known_names(typed: str) -> Sequence[str]:

@@ -1,0 +1,177 @@
+"""From a command line to a session that can be talked in: what it is about, its model, its file."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+from director import desk, opening
+from nodes import budgets
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime import journal, limits, log, runs, secrets, sessions, settings, store, version
+from runtime.language import workflow
+from runtime.models import choosing, prices, supply
+
+SUFFIXES = (".yaml", ".yml")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class About:
+    """What a session is about: a run, a workflow file, or nothing."""
+
+    run: str | None = None
+    file: Path | None = None
+
+    @classmethod
+    def named(cls, name: str | None, chosen: settings.Settings) -> About:
+        """What is meant by ``name``. Raises UsageError ``file-not-found``, ``unknown-run``."""
+        if name is None:
+            return cls()
+        path = Path(name)
+        if path.suffix in SUFFIXES or path.is_file():
+            workflow.load(path)
+            return cls(file=path.absolute())
+        return cls(run=runs.find(chosen, name))
+
+    @classmethod
+    def of(cls, session: sessions.Session) -> About:
+        """What a session is about by now."""
+        if session.about is not None:
+            return cls(run=session.about)
+        file = session.header.file if session.header is not None else None
+        return cls(file=Path(file) if file is not None else None)
+
+    def workflow_file(self, chosen: settings.Settings) -> Path | None:
+        """The workflow that it is, or was run."""
+        return runs.workflow_file(runs.load_history(chosen, self.run)[0]) if self.run is not None else self.file
+
+    def secrets(self, chosen: settings.Settings) -> Mapping[str, str]:
+        """Those secrets of the workflow that are set: they are masked in what is said, too."""
+        if self.run is not None:
+            header = runs.load_history(chosen, self.run)[0].header
+            return settings.known_secrets(header.secrets, Path(header.file).parent) if header is not None else {}
+        if self.file is not None and self.file.is_file():
+            return settings.known_secrets(workflow.load(self.file).workflow.secrets, self.file.parent)
+        return {}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Models:
+    """The model that is talked with, found fit."""
+
+    chosen: settings.Settings
+    server: choosing.Server
+
+    @classmethod
+    def of(cls, chosen: settings.Settings) -> Models:
+        """Raises SetupError ``model-unset``, ``model-key-missing``; UsageError ``bad-setting`` where models may not be asked."""
+        if chosen.model_calls != "live":
+            raise UsageError(
+                "bad-setting",
+                f"a conversation asks a model, and `model_calls` is `{chosen.model_calls}`",
+                mend="set it to `live`: RUNOPS_MODEL_CALLS=live",
+            )
+        choosing.model_for("director", chosen)
+        return cls(chosen, choosing.server(chosen))
+
+    def masked(self) -> dict[str, str]:
+        """What nothing may show: the key."""
+        return {choosing.KEY: self.server.key} if len(self.server.key) >= choosing.MASKED_KEY else {}
+
+    def check(self, budget: budgets.Budget | None) -> None:
+        """Raise UsageError ``price-unknown`` where money is limited, and the model's price is not known."""
+        if budget is not None and budget.money is not None:
+            model = choosing.model_for("director", self.chosen)
+            prices.require([model], self.chosen.prices, self.server.profile.name)
+
+    def supply(self, pen: journal.Journal[sessions.Session], kept: store.Store) -> supply.Supply:
+        """The models of a session, within its budget. Raises UsageError ``price-unknown``."""
+        session = pen.history
+        budget = budgets.parse(session.budget) if session.budget is not None else None
+        self.check(budget)
+        private = kept.private(pen.conversation.id)
+        return supply.Supply(self.chosen, self.server, budget, private, private, {}, self.masked())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wish:
+    """Which session is wanted, and how it is to be."""
+
+    about: str | None = None
+    resume: str | None = None
+    fork: str | None = None
+    mode: log.Mode | None = None
+    window: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """Settings of the window that were given, by name."""
+    take_over: bool = False
+
+    def check(self) -> None:
+        """Raise UsageError ``usage`` for what does not go together."""
+        if self.resume is not None and self.fork is not None:
+            raise UsageError("usage", "`--resume` and `--fork` contradict each other", mend="leave one of them out")
+        if self.about is not None and (self.resume or self.fork):
+            raise UsageError(
+                "usage",
+                f"a session that goes on is about what it was about, and not about {self.about!r}",
+                mend="leave it out, or begin a session: `runops chat` without `--resume` and `--fork`",
+            )
+
+
+def open_session(
+    wish: Wish, chosen: settings.Settings, models: Models, kept: store.Store
+) -> tuple[journal.Journal[sessions.Session], bool]:
+    """The session's pen, and whether it was there before. What the wish says of mode and window is written down."""
+    wish.check()
+    budget = str(chosen.budget) if chosen.budget is not None else None
+    masked = models.masked()
+    named = wish.resume or wish.fork
+    if named is not None:
+        conversation = opening.find(chosen, named)
+        about = About.of(sessions.Session(kept.read(conversation).entries))
+        masker = secrets.Masker({**about.secrets(chosen), **masked})
+        if wish.fork is not None:
+            pen = opening.fork(kept, conversation, masker)
+        else:
+            pen = opening.reopen(kept, conversation, masker, take_over=wish.take_over, budget=budget)
+    else:
+        models.check(chosen.budget)
+        about = About.named(wish.about, chosen)
+        header = log.SessionHeader(
+            purpose="chat",
+            run=about.run,
+            file=str(about.file) if about.file is not None else None,
+            versions=version.versions(),
+            budget=budget,
+        )
+        pen = opening.begin(kept, header, secrets.Masker({**about.secrets(chosen), **masked}))
+    try:
+        _write_wish(pen, wish, chosen, begun=named is None)
+    except BaseException:
+        pen.conversation.close()
+        raise
+    return pen, named is not None
+
+
+def _write_wish(pen: journal.Journal[sessions.Session], wish: Wish, chosen: settings.Settings, *, begun: bool) -> None:
+    one = desk.Desk(pen)
+    mode = wish.mode or (chosen.chat_mode if begun else None)
+    if mode is not None and mode != pen.history.mode:
+        one.keep(log.Version(of="mode", number=0, reason=f"--mode {mode}", by="person"), mode)
+    for name, value in wish.window.items():
+        set_limit(one, pen, chosen, name, value, f"--{name.replace('_', '-')}")
+
+
+def set_limit(
+    one: desk.Desk,
+    pen: journal.Journal[sessions.Session],
+    chosen: settings.Settings,
+    name: str,
+    value: Json,
+    reason: str,
+) -> None:
+    """Keep a setting of the window, where it is another one than before. Raises UsageError ``bad-setting``."""
+    known = limits.checked(name, value)
+    if getattr(limits.of_session(pen.history, pen, chosen), name) != known:
+        one.keep(log.Version(of="window", name=name, number=0, reason=reason, by="person"), known)

@@ -1,0 +1,197 @@
+"""``runops chat``: talk about runs and workflows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from runtime.cli import flags
+
+if TYPE_CHECKING:
+    from nodes.values import Json
+
+AboutArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[RUN|WORKFLOW]",
+        help="What it is about: a run (its id, a part of it, or `last`) or a workflow file.",
+        show_default=False,
+    ),
+]
+StrategyFlag = Annotated[
+    Literal["injected", "clean", "hybrid"] | None,
+    typer.Option(
+        "--strategy",
+        help="What is told with each request: all that is kept; nothing, there are tools for it; or the plan and a line of status.",
+        show_default=False,
+    ),
+]
+OverflowFlag = Annotated[
+    Literal["prune", "summarize"] | None,
+    typer.Option(
+        "--overflow", help="What becomes of the oldest that does not fit: left out, or summed up.", show_default=False
+    ),
+]
+DelegateFlag = Annotated[
+    bool | None,
+    typer.Option(
+        "--delegate-clean/--delegate-inherit",
+        help="What a delegate begins with, where its call does not say: its task alone, or the conversation.",
+        show_default=False,
+    ),
+]
+
+
+def chat(
+    about: AboutArgument = None,
+    message: Annotated[
+        str | None,
+        typer.Option(
+            "--message", "-m", metavar="TEXT", help="Say this, print the answer, and end.", show_default=False
+        ),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume",
+            metavar="SESSION",
+            help="Go on with a session: its id, a part of it, or `last`.",
+            show_default=False,
+        ),
+    ] = None,
+    fork: Annotated[
+        str | None,
+        typer.Option("--fork", metavar="SESSION", help="Begin with what was said in a session.", show_default=False),
+    ] = None,
+    mode: Annotated[
+        Literal["chat", "agent", "run"] | None,
+        typer.Option("--mode", help="Talk; let the model work; or as a step of the run.", show_default=False),
+    ] = None,
+    strategy: StrategyFlag = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="A hard limit of 1,500 tokens: `--hard-limit 1500`.")
+    ] = False,
+    hard_limit: Annotated[
+        int | None,
+        typer.Option(
+            "--hard-limit", metavar="TOKENS", min=0, help="Of a whole request, never more; 0: none.", show_default=False
+        ),
+    ] = None,
+    overflow: OverflowFlag = None,
+    min_recent: Annotated[
+        int | None,
+        typer.Option(
+            "--min-recent",
+            metavar="N",
+            min=1,
+            help="So many of the newest messages are not summed up.",
+            show_default=False,
+        ),
+    ] = None,
+    knowledge: Annotated[
+        Path | None,
+        typer.Option(
+            "--knowledge",
+            metavar="FOLDER",
+            help="Markdown files; what fits a question is told with it.",
+            show_default=False,
+        ),
+    ] = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option("--top-k", metavar="N", min=0, help="So many sections of them, at the most.", show_default=False),
+    ] = None,
+    max_messages: Annotated[
+        int | None,
+        typer.Option(
+            "--max-messages",
+            metavar="N",
+            min=0,
+            help="Of the conversation in a request; 0: no limit.",
+            show_default=False,
+        ),
+    ] = None,
+    max_chars: Annotated[
+        int | None,
+        typer.Option("--max-chars", metavar="N", min=0, help="The same in characters.", show_default=False),
+    ] = None,
+    tool_results: Annotated[
+        bool | None,
+        typer.Option(
+            "--tool-results/--no-tool-results", help="Long outputs of tools, or pointers to them.", show_default=False
+        ),
+    ] = None,
+    events: Annotated[
+        bool | None,
+        typer.Option("--events/--no-events", help="Tell what you did beside talking, or not.", show_default=False),
+    ] = None,
+    warn_at: Annotated[
+        int | None,
+        typer.Option("--warn-at", metavar="TOKENS", min=1, help="Warn from there on.", show_default=False),
+    ] = None,
+    compress_at: Annotated[
+        int | None,
+        typer.Option(
+            "--compress-at",
+            metavar="TOKENS",
+            min=1,
+            help="Sum up the oldest before a request has more.",
+            show_default=False,
+        ),
+    ] = None,
+    delegate_clean: DelegateFlag = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="The model to talk with.", show_default=False)
+    ] = None,
+    budget: flags.BudgetFlag = None,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Also where a living process holds the session: end that process first.")
+    ] = False,
+    as_json: flags.JsonFlag = False,
+    quiet: flags.QuietFlag = False,
+) -> None:
+    """Talk with a model about a run or a workflow. Answers go to stdout, everything else to stderr.
+
+    On a terminal you type; elsewhere each line of standard input is a word. `/help` lists the words that are for RunOps and not for the model.
+
+    What is said is kept, and `--resume` goes on with it. A flag about the window holds for the session from then on.
+    """
+    given: dict[str, Json] = {
+        "strategy": strategy,
+        "hard_limit": _hard_limit(hard_limit, strict=strict),
+        "overflow": overflow,
+        "min_recent": min_recent,
+        "top_k": top_k,
+        "max_messages": max_messages,
+        "max_chars": max_chars,
+        "tool_results": tool_results,
+        "events": events,
+        "warn_at": warn_at,
+        "compress_at": compress_at,
+    }
+    from director.cli import beginning, foreground  # a help needs none of it
+    from runtime import settings
+
+    chosen = settings.load(
+        model_director=model, budget=budget, delegate_clean_context=delegate_clean, chat_knowledge=knowledge
+    )
+    window = {name: value for name, value in given.items() if value is not None}
+    wish = beginning.Wish(about, resume, fork, mode, window, take_over)
+    foreground.converse(wish, chosen, message, as_json=as_json, quiet=quiet)
+
+
+def _hard_limit(given: int | None, *, strict: bool) -> int | None:
+    """What the two flags say together. Raises UsageError ``usage`` where they contradict each other."""
+    if not strict:
+        return given
+    if given is not None:
+        from nodes.errors import UsageError
+
+        raise UsageError(
+            "usage", "`--strict` is a limit of its own beside `--hard-limit`", mend="leave one of them out"
+        )
+    from runtime import window
+
+    return window.STRICT

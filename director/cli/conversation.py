@@ -1,0 +1,231 @@
+"""A session in the foreground: its words, one after another, what comes of each, and how it ends."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from director import desk, subject, subjects, talking
+from director.cli import beginning, interrupts, slashes, terminal, words
+from nodes.errors import BudgetReached, ModelError, RunOpsError, UsageError
+from nodes.values import Json
+from runtime import journal, limits, log, sessions, settings, store, window
+from runtime.cli import console, signals
+from runtime.display import costs
+from runtime.models import ledger, supply
+
+FINAL = frozenset({3, 5, 70, 75})
+"""Exit codes of errors that a further word would only meet again."""
+
+
+@dataclasses.dataclass(slots=True)
+class Said:
+    """A word of a person, and what came of it."""
+
+    said: str
+    answer: str | None = None
+    error: RunOpsError | None = None
+
+    def as_json(self) -> dict[str, Json]:
+        """For programs."""
+        error = self.error.as_json() if self.error is not None else None
+        return {"said": self.said, "answer": self.answer, "error": error}
+
+
+class Conversation:
+    """What is held while it goes on. ``close`` it."""
+
+    def __init__(
+        self,
+        pen: journal.Journal[sessions.Session],
+        chosen: settings.Settings,
+        models: beginning.Models,
+        kept: store.Store,
+        screen: terminal.Screen,
+    ) -> None:
+        """``pen`` is the session's, and is closed with it. Raises UsageError ``price-unknown``."""
+        self.chosen, self.kept, self.screen = chosen, kept, screen
+        self._models = models
+        self.pen = pen
+        self._supply: supply.Supply | None = None
+        self._talk: talking.Talk | None = None
+        self._desk: desk.Desk | None = None
+        self._subject: subject.Subject | None = None
+        self.words: list[Said] = []
+        """Those of this process."""
+
+    @property
+    def id(self) -> str:
+        """The session's."""
+        return self.pen.conversation.id
+
+    @property
+    def session(self) -> sessions.Session:
+        """Its fold."""
+        return self.pen.history
+
+    @property
+    def about(self) -> beginning.About:
+        """What it is about by now."""
+        return beginning.About.of(self.session)
+
+    @property
+    def talk(self) -> talking.Talk:
+        """The talk, about what it is about by now."""
+        if self._talk is None:
+            if self._supply is None:
+                self._supply = self._models.supply(self.pen, self.kept)
+            self._talk = talking.Talk(
+                self.pen, self.subject, self.desk, self._supply, self.chosen, self.screen, self.limits
+            )
+        return self._talk
+
+    @property
+    def desk(self) -> desk.Desk:
+        """What it keeps beside what is said."""
+        if self._desk is None:
+            self._desk = desk.Desk(self.pen)
+        return self._desk
+
+    @property
+    def subject(self) -> subject.Subject:
+        """What it is about, to be read."""
+        if self._subject is None:
+            about = self.about
+            if about.run is not None:
+                self._subject = subjects.of_run(self.kept, about.run)
+            elif about.file is not None:
+                self._subject = subjects.of_file(about.file, self.chosen)
+            else:
+                self._subject = subjects.of_draft(self.desk)
+        return self._subject
+
+    def limits(self) -> window.Limits:
+        """Those of its windows."""
+        return limits.of_session(self.session, self.pen, self.chosen)
+
+    def happened(self, text: str, run: str | None = None) -> None:
+        """Write down what a person did beside talking; with ``run`` the session is about that one from here on."""
+        self.pen.said(log.Event(thread=log.SESSION_THREAD, run=run), text, "")
+        self.pen.barrier()
+        if run is not None:
+            self._talk, self._subject = None, None
+
+    async def move(self, pen: journal.Journal[sessions.Session]) -> None:
+        """Go on in another session."""
+        await self.close()
+        self.pen, self._talk, self._desk, self._subject = pen, None, None, None
+
+    async def close(self) -> None:
+        """Let the session go: everything is on the disk."""
+        if self._supply is not None:
+            await self._supply.close()
+            self._supply = None
+        self.pen.conversation.close()
+
+
+class Loop:
+    """Takes words until there are no more, or one must be the last."""
+
+    def __init__(self, conversation: Conversation, signalled: interrupts.Interrupts, *, person: bool) -> None:
+        """``person``: somebody types, and sees what is printed; an error is no reason to end then."""
+        self.conversation, self._signalled, self._person = conversation, signalled, person
+        self.code = 0
+        """The exit code, so far."""
+        self._slashes = slashes.Slashes(conversation, signalled)
+
+    def take_up(self) -> None:
+        """Answer what was said before a crash and has no answer."""
+        rows = len(self.conversation.session.ledger.rows)
+        one = Said("")
+        try:
+            one.answer = self._signalled.run(self.conversation.talk.go_on())
+        except RunOpsError as error:
+            self._failed(error, one)
+        if one.answer is not None or one.error is not None:
+            self.conversation.words.append(one)
+        if one.answer is not None:
+            self._answered(one.answer, rows)
+
+    def follow(self, word: Callable[[], str]) -> None:
+        """Take words from ``word`` until it raises EOFError. Raises ``signals.Interrupted``."""
+        ending = False
+        while self.code not in FINAL or self._person:
+            try:
+                with self._signalled.reading():
+                    line = word()
+            except EOFError:
+                if self._person:
+                    self.conversation.screen.say("")
+                return
+            except signals.Interrupted as interrupted:
+                if not self._person or ending or interrupted.exit != 130:
+                    raise
+                ending = True
+                self.conversation.screen.say("\n--  Ctrl-C again, Ctrl-D or /quit ends the session")
+                continue
+            ending = False
+            try:
+                if not self.take(line):
+                    return
+            except signals.Interrupted as interrupted:
+                self.conversation.screen.broken()
+                if not self._person or interrupted.exit != 130:
+                    raise
+                self.conversation.screen.say("--  interrupted; the session goes on")
+
+    def take(self, line: str) -> bool:
+        """Do what a word asks for; whether there may be another one."""
+        try:
+            word = words.parse(line)
+        except UsageError as error:
+            self._failed(error)
+            return True
+        if isinstance(word, words.Slash):
+            self.code = 0
+            try:
+                return self._slashes.take(word)
+            except RunOpsError as error:
+                self._failed(error)
+            return True
+        if word:
+            self.say(word)
+        return True
+
+    def say(self, text: str) -> None:
+        """Say something to the model, and show its answer."""
+        rows = len(self.conversation.session.ledger.rows)
+        one = Said(text)
+        self.conversation.words.append(one)
+        try:
+            one.answer = self._signalled.run(self.conversation.talk.say(text))
+        except RunOpsError as error:
+            self._failed(error, one)
+            return
+        self.code = 0
+        self._answered(one.answer, rows)
+
+    def _answered(self, text: str, rows: int) -> None:
+        screen, session = self.conversation.screen, self.conversation.session
+        screen.answered(text)
+        spent = session.ledger.rows[rows:]
+        screen.meter(ledger.totals(spent) if spent else None, screen.report)
+
+    def _failed(self, error: RunOpsError, one: Said | None = None) -> None:
+        self.code = error.exit
+        if one is not None:
+            one.error = error
+        self.conversation.screen.broken()
+        console.say(console.failure(error, self._next(error)))
+
+    def _next(self, error: RunOpsError) -> str | None:
+        """What to type after an error."""
+        name = self.conversation.id
+        if isinstance(error, BudgetReached):
+            larger = costs.resume_command(name, error.as_json()).rpartition(" --budget ")[2]
+            error.mend = None
+            return f"runops chat --resume {name} --budget {larger}"
+        said = self.conversation.session.thread(log.SESSION_THREAD).said
+        if isinstance(error, ModelError) and said and isinstance(said[-1], log.ModelError):
+            return "continue" if self._person else f"runops chat --resume {name} -m continue"
+        return None

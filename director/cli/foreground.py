@@ -1,0 +1,112 @@
+"""Opens a session, lets it be talked in, and says how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import typer
+
+from director.cli import beginning, conversation, interrupts, reading, terminal, words
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime import log, settings, store
+from runtime.cli import console, execution, signals
+from runtime.display.stream import Talk
+
+STATES = {
+    0: "ended",
+    1: "failed",
+    2: "failed",
+    3: "failed",
+    5: "out-of-budget",
+    75: "replaced",
+    130: "interrupted",
+    143: "interrupted",
+}
+"""How a session stands, by its exit code."""
+
+
+def converse(
+    wish: beginning.Wish, chosen: settings.Settings, message: str | None, *, as_json: bool, quiet: bool
+) -> None:
+    """Begin a session or go on with one, and take its words; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
+    if message is not None and not message.strip():
+        raise UsageError("usage", "`--message` says nothing", mend="give it a text, or leave it out and type")
+    execution.hush()
+    person = message is None and reading.interactive()
+    models = beginning.Models.of(chosen)
+    kept = store.FileStore(chosen.home)
+    pen, there_before = beginning.open_session(wish, chosen, models, kept)
+    answers = Talk(sys.stderr) if as_json else None
+    screen = terminal.Screen(as_it_comes=person, quiet=quiet, answers=answers)
+    held = conversation.Conversation(pen, chosen, models, kept, screen)
+    with asyncio.Runner() as runner:
+        signalled = interrupts.Interrupts(runner, lambda: again(held))
+        with signals.handled_by(signalled.handle):
+            try:
+                code = _talk(held, signalled, wish, message, person=person, there_before=there_before)
+            finally:
+                runner.run(held.close())
+    _end(held, code, as_json=as_json, quiet=quiet)
+    raise typer.Exit(code)
+
+
+def _talk(
+    held: conversation.Conversation,
+    signalled: interrupts.Interrupts,
+    wish: beginning.Wish,
+    message: str | None,
+    *,
+    person: bool,
+    there_before: bool,
+) -> int:
+    """Take all words; the exit code."""
+    loop = conversation.Loop(held, signalled, person=person)
+    try:
+        title = held.subject.title
+        held.screen.say("  ".join(filter(None, ("chat", held.id, title))))
+        if held.pen.conversation.taken_from is not None:
+            execution.say_taken(held.pen.conversation)
+        if there_before and wish.fork is None:
+            loop.take_up()
+        if message is not None:
+            if loop.code not in conversation.FINAL:
+                loop.say(message.strip())
+        else:
+            said = held.session.thread(log.SESSION_THREAD).said
+            earlier = [held.pen.text_of(each) for each in said if isinstance(each, log.User) and each.mode is not None]
+            read = reading.terminal(earlier) if person else reading.standard_input()
+            loop.follow(words.Lines(read).word)
+    except signals.Interrupted as interrupted:
+        held.screen.broken()
+        return interrupted.exit
+    return 0 if person else loop.code
+
+
+def again(held: conversation.Conversation) -> str:
+    """The next command to type."""
+    return f"again  runops chat --resume {held.id}"
+
+
+def _end(held: conversation.Conversation, code: int, *, as_json: bool, quiet: bool) -> None:
+    if not quiet or code:
+        console.say(("interrupted\n  " if code in (130, 143) else "") + again(held))
+    if as_json:
+        console.result(console.as_json(**_as_json(held, code)))
+
+
+def _as_json(held: conversation.Conversation, code: int) -> dict[str, Json]:
+    """The session, for programs."""
+    about = held.about
+    report = held.screen.report
+    return {
+        "session": held.id,
+        "status": STATES.get(code, "failed"),
+        "exit": code,
+        "mode": held.session.mode,
+        "about": {"run": about.run, "file": str(about.file) if about.file is not None else None},
+        "words": [each.as_json() for each in held.words],
+        "costs": held.session.ledger.totals(),
+        "window": report.as_json() if report is not None else None,
+    }
