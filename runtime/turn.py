@@ -1,7 +1,7 @@
 """A turn with a model that has tools: one request, and every call of its answer done in order, told to the model, and written down.
 
-The whole conversation stands in the log, and what the next request holds is made from what stands there. So an attempt that goes on in the thread of
-one that a crash ended asks what that one would have asked: calls that have their result are not done again, and an answer that is there is not paid again.
+The whole conversation stands in the log, and what the next request holds is made from what stands there. So whoever goes on in a thread that a crash
+left asks what would have been asked: calls that have their result are not done again, and an answer that is there is not paid again.
 """
 
 from __future__ import annotations
@@ -11,22 +11,17 @@ import dataclasses
 import json
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any, Protocol
-
-import jsonschema
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
 
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json, normalise
-from runtime import journal, log
+from runtime import journal, log, refusals
 from runtime.models import exchanges, threads
-from runtime.models.exchange import Answer, Item, Message, Request, Tool, ToolCall, Usage
+from runtime.models.exchange import Answer, Request, Tool, ToolCall, Usage, is_models
 
 EQUAL_FAILURES = 3
 """How often one call may fail in a row, before the conversation is given up."""
-
-MOST_PROBLEMS = 5
-"""Problems of a call's arguments that the model is told at once."""
 
 INTERRUPTED = (
     "This was interrupted: it may have happened, and it is not done again. Look first, then go on from what you find."
@@ -64,6 +59,8 @@ class Place:
     path: str
     """Path of the call in the log."""
     thread: str
+    asked: str = ""
+    """The id by which the model knows the call."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -131,6 +128,10 @@ class Turn:
         return next((each for each in self.done if each.error is None and each.asked.name in tools.final), None)
 
 
+def _unknown(_asked: ToolCall, _call: log.Call) -> Json:
+    return None
+
+
 class Turns:
     """A thread in which a model may call tools."""
 
@@ -141,8 +142,15 @@ class Turns:
         tools: Tools,
         pen: journal.Journal[journal.Fold],
         seat: Seat,
+        *,
+        talks: bool = False,
+        found_out: Callable[[ToolCall, log.Call], Json] = _unknown,
     ) -> None:
-        """``thread`` and ``frame`` are those of the thread of ``seat``; what stands there already is taken from the log."""
+        """``thread`` and ``frame`` are those of the thread of ``seat``; what stands there already is taken from the log.
+
+        Where it ``talks``, an answer that asks for no tool is the last word until something is said, and it is not given twice. ``found_out`` says
+        what a call yielded that a crash left open, where the log has it all the same, and None where nobody knows.
+        """
         self._exchanges, self._frame, self._tools, self._pen, self._seat = thread, frame, tools, pen, seat
         self._say = ""
         self._mode: log.Mode | None = None
@@ -151,8 +159,13 @@ class Turns:
         """How many calls the model has asked for, before the answer that is being done."""
         self._last: threads.Exchange | None = None
         """The last answer, where the caller has not been given it."""
+        self._doing: set[str] = set()
+        """The ids of the calls that were begun in this process."""
+        self._talks, self._found_out = talks, found_out
         self.count = 0
         """How many turns there were: answers that ``turn`` has given, or had given before a crash."""
+        self.since_word = 0
+        """How many of them since a person spoke last."""
         self._take_up()
 
     @property
@@ -162,9 +175,11 @@ class Turns:
 
     @property
     def waiting(self) -> bool:
-        """Whether the last answer was not given out yet, or something was said that has none."""
+        """Whether the model has the next word: something was said that has no answer, or an answer asked for tools. Where none came, the person has it."""
         said = self._pen.history.thread(self._seat.thread).said
-        return bool(self._say or self._last or (said and isinstance(said[-1], log.User)))
+        last = next((each for each in reversed(said) if not isinstance(each, log.Event)), None)
+        asks = isinstance(last, threads.Exchange) and bool(last.answer.calls)
+        return bool(self._say) or asks or isinstance(last, log.User)
 
     def say(self, text: str, mode: log.Mode | None = None) -> None:
         """Tell the model something, with the next request; what is said twice before it is one message.
@@ -179,38 +194,73 @@ class Turns:
 
         Raises what ``Frame.request`` and ``Exchanges.exchange`` raise, what a tool raises to end the step, and ModelError ``agent-stuck``.
         """
-        exchange, self._last = self._last or await self._ask(), None
+        exchange = self._last or await self._ask()
         answer = self._answer(exchange.answer)
+        self._last = exchange
         done, stuck = await self._do_all(answer, exchange)
+        self._last = None
         self._calls += len(answer.calls)
-        self.count += 1
+        self._counted()
         if stuck is not None:
             raise _stuck(stuck)
         return Turn(answer, done)
+
+    def break_off(self) -> None:
+        """Close what the last answer asked for and what has no outcome yet, so that the thread can go on with another word.
+
+        What was begun is told as interrupted, the rest as not done. A call that has its result is told of as if nothing had happened.
+        """
+        exchange, self._last = self._last, None
+        if exchange is None:
+            return
+        calls = self._pen.calls_of(exchange.answer)
+        # In which call it was interrupted, nobody knows any more who finds the thread as a crash left it: at the latest in the first.
+        left = [asked.id for asked in calls if exchange.done[asked.id].call is None]
+        begun = {*self._doing, *left[:1]}
+        for number, asked in enumerate(calls, self._calls + 1):
+            place, state = self._place(number, asked), exchange.done[asked.id]
+            if state.told is None:
+                told = self._told_of(asked, state)
+                if state.call is None:
+                    told = self._not_done(asked, place, state, begun=asked.id in begun)
+                self._tell(asked, told or INTERRUPTED, place, state)
+        self._calls += len(calls)
+        self._counted()
 
     def _take_up(self) -> None:
         """What the log has of the thread."""
         for each in self._pen.history.thread(self._seat.thread).said:
             if isinstance(each, log.User):
-                self._count(self._last)
-                self._last = None
+                self._pass_over()
                 self._heard(each.mode)
             elif isinstance(each, threads.Exchange):
-                self._count(self._last)
+                self._pass_over()
                 self._last = each
+            elif self._talks and isinstance(each, log.ModelError):
+                self._pass_over()
+        if self._talks and self._last is not None and not self._last.answer.calls:
+            self._pass_over()
 
-    def _count(self, exchange: threads.Exchange | None) -> None:
-        """Take note of an answer that was given out before."""
-        if exchange is not None:
-            calls = self._pen.calls_of(exchange.answer)
-            for asked in calls:
-                self._is_stuck(asked, _error_of(exchange.done[asked.id].result))
-            self._calls += len(calls)
-            self.count += 1
+    def _pass_over(self) -> None:
+        """The last answer was given out before; but where a call of it has no outcome."""
+        exchange = self._last
+        if exchange is None or (self._talks and any(each.told is None for each in exchange.done.values())):
+            return
+        calls = self._pen.calls_of(exchange.answer)
+        for asked in calls:
+            self._is_stuck(asked, _error_of(exchange.done[asked.id].result))
+        self._calls += len(calls)
+        self._counted()
+        self._last = None
+
+    def _counted(self) -> None:
+        self.count += 1
+        self.since_word += 1
 
     def _heard(self, mode: log.Mode | None) -> None:
         if mode is not None:
             self._failures.clear()
+            self.since_word = 0
 
     async def _ask(self) -> threads.Exchange:
         """The next exchange, as the log has it: what a tool is given, and what the next request holds, is the same whoever made it."""
@@ -219,11 +269,10 @@ class Turns:
             self._heard(self._mode)
             self._say, self._mode = "", None
         request = await self._frame.request(self._exchanges.model())
-        assert not _is_models(request.items[-1]), "the model is told something, and then it answers"
+        assert not is_models(request.items[-1]), "the model is told something, and then it answers"
         await self._exchanges.exchange(request)
-        exchange = self._pen.history.thread(self._seat.thread).said[-1]
-        assert isinstance(exchange, threads.Exchange), "an exchange ends with its answer"
-        return exchange
+        said = self._pen.history.thread(self._seat.thread).said
+        return next(each for each in reversed(said) if isinstance(each, threads.Exchange))
 
     def _answer(self, entry: log.Assistant) -> Answer:
         usage = Usage(**entry.usage.model_dump()) if entry.usage is not None else None
@@ -249,7 +298,7 @@ class Turns:
             elif (told := self._told_of(asked, state)) is not None:
                 one = self._tell(asked, told, place, state)
             else:
-                refusal = _over(why) if why else self._refusal(asked, hidden)
+                refusal = refusals.over(why) if why else self._refusal(asked, hidden)
                 one = self._tell(asked, await self._do(asked, place, state, refusal), place, state)
             done.append(one)
             if not why and self._is_stuck(one.asked, one.error):
@@ -264,7 +313,7 @@ class Turns:
 
     def _place(self, number: int, asked: ToolCall) -> Place:
         path = f"{self._seat.path}/{number}_{asked.name}".removeprefix("/")
-        return Place(number, path, self._seat.thread)
+        return Place(number, path, self._seat.thread, asked.id)
 
     async def _side_by_side(
         self, answer: Answer, exchange: threads.Exchange, hidden: Collection[str]
@@ -279,47 +328,81 @@ class Turns:
                 together.append((number, asked))
         if len(together) < 2:
             return {}
-        doing = [
-            self._do(asked, self._place(number, asked), exchange.done[asked.id], None) for number, asked in together
-        ]
-        told = await asyncio.gather(*doing)
-        return {asked.id: text for (_number, asked), text in zip(together, told, strict=True)}
+        try:
+            async with asyncio.TaskGroup() as group:
+                doing = {
+                    asked.id: group.create_task(
+                        self._do(asked, self._place(number, asked), exchange.done[asked.id], None)
+                    )
+                    for number, asked in together
+                }
+        except BaseExceptionGroup as ended:
+            # The others are over by now: whatever ends the work leaves nobody at it.
+            raise ended.exceptions[0] from None
+        return {name: task.result() for name, task in doing.items()}
 
     async def _do(self, asked: ToolCall, place: Place, state: threads.Done, refusal: RunOpsError | None) -> str:
         """Do a call, and write it down; what the model is told of it."""
         begun = time.monotonic()
+        self._doing.add(asked.id)
         if refusal is not None:
-            outcome = Outcome(_refused(refusal.as_json()), error=refusal.as_json())
+            outcome = Outcome(refusals.told(refusal.as_json()), error=refusal.as_json())
         else:
-            outcome = await self._tools.take(asked, self._arguments(asked), place)
+            outcome = await self._tools.take(asked, refusals.arguments(asked, self._tools.offered), place)
         if not outcome.written:
-            call = log.Call(
-                thread=self._seat.thread,
-                path=place.path,
-                node=self._seat.node,
-                action=asked.name,
-                asked=asked.id,
-                attempt=state.call.attempt + 1 if state.call is not None else 1,
-                effect="read",
-                args=_shown(asked.arguments),
-                fingerprint=self._seat.fingerprint,
-            )
-            call = self._pen.call(call, barrier=False)
-            seconds = round(time.monotonic() - begun, 4)
             status = "ok" if outcome.error is None else "error"
-            self._pen.result(call, status, value=normalise(outcome.value), error=outcome.error, seconds=seconds)
+            seconds = round(time.monotonic() - begun, 4)
+            self._write(asked, place, state, status, normalise(outcome.value), outcome.error, seconds)
         assert state.result is not None, "a tool that says that it wrote its call has written it, with its result"
         return outcome.told
+
+    def _write(
+        self,
+        asked: ToolCall,
+        place: Place,
+        state: threads.Done,
+        status: log.Status,
+        value: Json = None,
+        error: dict[str, Json] | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        """Write down a call that is over, with its result."""
+        call = log.Call(
+            thread=self._seat.thread,
+            path=place.path,
+            node=self._seat.node,
+            action=asked.name,
+            asked=asked.id,
+            attempt=state.call.attempt + 1 if state.call is not None else 1,
+            effect="read",
+            args=refusals.read(asked.arguments),
+            fingerprint=self._seat.fingerprint,
+        )
+        self._pen.result(self._pen.call(call, barrier=False), status, value=value, error=error, seconds=seconds)
+
+    def _not_done(self, asked: ToolCall, place: Place, state: threads.Done, *, begun: bool) -> str:
+        """Write down a call that was interrupted, or never begun; what the model is told of it."""
+        if begun:
+            self._write(asked, place, state, "interrupted")
+            return INTERRUPTED
+        error = refusals.over("was interrupted").as_json()
+        self._write(asked, place, state, "error", error=error)
+        return refusals.told(error)
 
     def _told_of(self, asked: ToolCall, state: threads.Done) -> str | None:
         """What the model is told of a call that was begun before a crash; None where it is done now."""
         if state.call is None:
             return None
         if state.result is None:
-            self._pen.result(state.call, "interrupted")
+            value = self._found_out(asked, state.call)
+            self._pen.result(state.call, "interrupted" if value is None else "recovered", value=value)
         assert state.result is not None
-        if state.call.node == self._seat.node and state.result.error and state.result.error.get("code") in _OURS:
-            return _refused(state.result.error)
+        if (
+            state.call.node == self._seat.node
+            and state.result.error
+            and state.result.error.get("code") in refusals.OURS
+        ):
+            return refusals.told(state.result.error)
         if state.result.status != "interrupted":
             return self._tools.told(asked, state.result)
         return INTERRUPTED if state.call.effect == "effect" else None
@@ -337,67 +420,17 @@ class Turns:
         assert result is not None, "a call that is told of has its result"
         return Done(asked, self._pen.text_of(told), self._pen.value_of(result), _error_of(result))
 
-    # What is refused before any tool sees it.
-
     def _refusal(self, asked: ToolCall, hidden: Collection[str]) -> RunOpsError | None:
-        tool = self._tool(asked)
-        if tool is None:
-            names = ", ".join(each.name for each in self._tools.offered)
-            return ModelError("tool-unknown", f"there is no tool `{asked.name}`", mend=f"these are the tools: {names}")
-        if asked.id in hidden:
-            return ModelError(
-                "secret-refused",
-                "a secret of the run stands in the arguments, and no secret is typed or sent for a model",
-                mend="go on without it",
-            )
-        problems = list(_problems(tool, self._arguments(asked)))
-        if not problems:
-            return None
-        told = "; ".join(problems[:MOST_PROBLEMS])
-        return ModelError(
-            "tool-arguments", f"the arguments do not fit `{tool.name}`: {told}", mend="call it again, mended"
-        )
-
-    def _tool(self, asked: ToolCall) -> Tool | None:
-        return next((each for each in self._tools.offered if each.name == asked.name), None)
-
-    def _arguments(self, asked: ToolCall) -> Json:
-        """The arguments; as text where they are no JSON. Left out may be what may be null, as models of lesser servers do."""
-        given = _shown(asked.arguments or "{}")
-        tool = self._tool(asked)
-        if not isinstance(given, dict) or tool is None:
-            return given
-        fields: dict[str, Json] = tool.parameters.get("properties") or {}
-        return {**{name: None for name, field in fields.items() if _may_be_null(field)}, **given}
+        return refusals.of(asked, self._tools.offered, holds_secret=asked.id in hidden)
 
     def _is_stuck(self, asked: ToolCall, error: dict[str, Json] | None) -> bool:
         """Whether the call has failed too often; it counts from the last time that it went right."""
-        key = f"{asked.name} {json.dumps(_shown(asked.arguments), sort_keys=True)}"
+        key = f"{asked.name} {json.dumps(refusals.read(asked.arguments), sort_keys=True)}"
         if error is None:
             del self._failures[key]
             return False
-        self._failures[key] += error.get("code") != _OVER
+        self._failures[key] += error.get("code") != refusals.OVER
         return self._failures[key] >= EQUAL_FAILURES
-
-
-_OVER = "tool-not-done"
-
-
-def _over(why: str) -> ModelError:
-    return ModelError(
-        "tool-not-done",
-        f"not done: an earlier call of the same answer {why}",
-        mend="look at what came of that one, then ask for it again if it is still wanted",
-    )
-
-
-_OURS = frozenset({"tool-unknown", "tool-arguments", "secret-refused", _OVER})
-"""Codes of what a turn refuses itself."""
-
-
-def _refused(error: dict[str, Json]) -> str:
-    """What the model is told of what it may not do, or cannot."""
-    return f"{error['message']} ({error['code']}). {error['mend']}"
 
 
 def _stuck(done: Done) -> ModelError:
@@ -415,31 +448,3 @@ def _error_of(result: log.Result | None) -> dict[str, Json] | None:
     if result is None:
         return {"code": "open"}
     return result.error or (None if result.status == "ok" else {"code": result.status})
-
-
-def _is_models(item: Item) -> bool:
-    return isinstance(item, ToolCall) or (isinstance(item, Message) and item.role == "assistant")
-
-
-def _shown(arguments: str) -> Json:
-    """The arguments as the value that they are; as text where they are no JSON."""
-    try:
-        return normalise(json.loads(arguments))
-    except (ValueError, RecursionError):
-        return arguments
-
-
-def _may_be_null(field: Json) -> bool:
-    kinds: Json = field.get("type")
-    return kinds == "null" or (isinstance(kinds, list) and "null" in kinds)
-
-
-def _problems(tool: Tool, arguments: Json) -> Iterator[str]:
-    """What does not fit the tool's schema."""
-    if not isinstance(arguments, dict):
-        yield "they are no JSON object"
-        return
-    fits: Any = jsonschema.Draft202012Validator(tool.parameters)
-    for error in fits.iter_errors(arguments):
-        where = "".join(f".{each}" if isinstance(each, str) else f"[{each}]" for each in error.absolute_path)
-        yield f"{where[1:] or 'arguments'}: {error.message}"[:300]
