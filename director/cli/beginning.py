@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-from director import desk, opening
+from director import desk, opening, subjects
 from nodes import budgets
-from nodes.errors import UsageError
+from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime import journal, limits, log, runs, secrets, sessions, settings, store, version
 from runtime.language import workflow
@@ -31,7 +32,7 @@ class About:
             return cls()
         path = Path(name)
         if path.suffix in SUFFIXES or path.is_file():
-            workflow.load(path)
+            subjects.of_file(path, chosen)  # one with mistakes can be talked about, one that is not there cannot
             return cls(file=path.absolute())
         return cls(run=runs.find(chosen, name))
 
@@ -52,8 +53,9 @@ class About:
         if self.run is not None:
             header = runs.load_history(chosen, self.run)[0].header
             return settings.known_secrets(header.secrets, Path(header.file).parent) if header is not None else {}
-        if self.file is not None and self.file.is_file():
-            return settings.known_secrets(workflow.load(self.file).workflow.secrets, self.file.parent)
+        if self.file is not None:
+            with contextlib.suppress(RunOpsError):  # a file with mistakes names none that are known
+                return settings.known_secrets(workflow.load(self.file).workflow.secrets, self.file.parent)
         return {}
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 AboutArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[RUN|WORKFLOW]",
+        metavar="RUN|WORKFLOW",
         help="What it is about: a run (its id, a part of it, or `last`) or a workflow file.",
         show_default=False,
     ),
