@@ -50,6 +50,10 @@ class Desk:
         found = self._pen.history.latest(of, name)
         return self._pen.value_of(found) if found is not None else None
 
+    def value_of(self, result: log.Result) -> Json:
+        """What a call of the session yielded."""
+        return self._pen.value_of(result)
+
     def keep(self, version: log.Version, value: Json) -> log.Version:
         """Write a further version: its number follows from those before. Raises ModelError ``reason-missing``."""
         reason = self.masker.text(" ".join(version.reason.split()))

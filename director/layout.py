@@ -55,23 +55,32 @@ class Layout:
         self.nodes: list[Placed] = []
         """In the order of their positions."""
         data: Json = document.data
+        self._anatomy: Anatomy | None = None
         if isinstance(data, dict):
-            self._anatomy = Anatomy(cast("dict[str, Json]", data), Workflow)
-            found = [*self._placed(self._anatomy.units, 0, ("nodes",), {})]
+            self._anatomy = anatomy = Anatomy(cast("dict[str, Json]", data), Workflow)
+            found = [*self._placed(anatomy, anatomy.units, 0, ("nodes",), {})]
             found.sort(key=lambda each: each.start)
             self.nodes = [dataclasses.replace(each, position=number) for number, each in enumerate(found, 1)]
 
-    def _placed(self, units: Sequence[Unit], depth: int, block: tuple[str | int, ...], owner: Any) -> Iterator[Placed]:
+    def _placed(
+        self, anatomy: Anatomy, units: Sequence[Unit], depth: int, block: tuple[str | int, ...], owner: Any
+    ) -> Iterator[Placed]:
         for unit in units:
-            mark = self._document.mark(self._anatomy.written(unit.path))
+            mark = self._document.mark(anatomy.written(unit.path))
             if mark is None:
                 continue
             deed = unit.text("action") or unit.text("query") or unit.text("use") or ""
             label = _label(block, owner)
             yield Placed(0, depth, unit.id or "?", unit.type, deed, label, mark.line, mark.start, mark.stop)
             for path, inner in unit.blocks:
-                yield from self._placed(inner, depth + 1, path[len(unit.path) :], unit.data)
-            yield from self._placed(unit.confirm, depth + 1, ("confirm",), unit.data)
+                yield from self._placed(anatomy, inner, depth + 1, path[len(unit.path) :], unit.data)
+            yield from self._placed(anatomy, unit.confirm, depth + 1, ("confirm",), unit.data)
+
+    def secrets(self) -> list[str]:
+        """The secrets that the file declares, as far as it can be read."""
+        declared = self._anatomy.clean.get("secrets") if self._anatomy is not None else None
+        named: list[Json] = declared if isinstance(declared, list) else []
+        return [each for each in named if isinstance(each, str)]
 
     def outline(self, more: Callable[[Placed], str] = lambda _placed: "") -> str:
         """The nodes as a short tree, a line each; ``more`` says what stands behind a line."""

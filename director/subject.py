@@ -25,9 +25,9 @@ class Subject(Protocol):
         ...
 
     def nodes(self, which: str, kind: str | None) -> str:
-        """Nodes in full, as the file has them: ``1-10``, ``3``, ``all`` or ``recent``; only those of a type. Positions are those of the outline.
+        """Nodes in full, as the file has them: ``1-10``, ``3``, an id, ``all`` or ``recent``; only those of a type. Positions are those of the outline.
 
-        Raises UsageError ``usage`` for a selection that is none.
+        Raises ModelError ``unknown-node`` for a selection that means none.
         """
         ...
 
@@ -45,4 +45,8 @@ class Subject(Protocol):
 
     def directive(self) -> str | None:
         """RUN_DIRECTIVE, as a step of the run would be told it; None where there is no run."""
+        ...
+
+    def state(self, path: str) -> str | None:
+        """The text that is kept at a path of its log, ``@state/…``; None where no entry of that log names it."""
         ...

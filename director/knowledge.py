@@ -1,0 +1,139 @@
+"""What is known beforehand: Markdown files, section by section, of which those are told that a question is about."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from nodes.errors import UsageError
+from runtime import window
+
+TITLE, TEXT = 3, 1
+"""What a word of the question counts that stands in the title of a section, and in its text."""
+
+MOST_FILES = 200
+LARGEST_FILE = 1 << 20
+"""Bytes."""
+LONGEST = 8_000
+"""Characters of a section; of a longer one the rest is left out."""
+
+SHORTEST = 3
+"""Letters of a word that counts: shorter ones stand everywhere."""
+
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
+"""A word; where there are no blanks between words, each character is one."""
+
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Section:
+    """What stands below one heading, up to the next."""
+
+    file: str
+    title: str
+    """The heading; of what stands before the first one, the name of the file."""
+    text: str
+
+    def score(self, words: Iterable[str]) -> int:
+        """How much it has to do with these words, each once."""
+        title, text = words_of(self.title), words_of(self.text)
+        return sum(TITLE * (word in title) + TEXT * (word in text) for word in words)
+
+
+class Knowledge:
+    """Sections, in the order of their files."""
+
+    def __init__(self, sections: Iterable[Section] = ()) -> None:
+        """Knows ``sections``."""
+        self.sections = tuple(sections)
+
+    @classmethod
+    def read(cls, paths: Iterable[Path]) -> Knowledge:
+        """What stands in these files, and in the Markdown files of these folders. Raises UsageError where one cannot be read, or is too much."""
+        files = [file for path in paths for file in _files(path)]
+        if len(files) > MOST_FILES:
+            raise UsageError(
+                "knowledge-too-large",
+                f"the knowledge has {len(files)} files, and may have {MOST_FILES}",
+                mend="name the folder that is meant",
+            )
+        return cls(section for file in files for section in split(file.name, _content(file)))
+
+    def best(self, question: str, top_k: int) -> list[Section]:
+        """The sections that have most to do with the question, at most ``top_k``, the best first; of equals the first one first. None that has nothing to do with it."""
+        words = words_of(question)
+        scored = [(section.score(words), section) for section in self.sections]
+        scored = [each for each in scored if each[0] > 0]
+        scored.sort(key=lambda each: -each[0])
+        return [section for _score, section in scored[:top_k]]
+
+    def parts(self, question: str, top_k: int) -> tuple[window.Part, ...]:
+        """The same, as they stand in a window."""
+        found = self.best(question, top_k)
+        return tuple(window.Part(f"{section.file}: {section.title}", section.text) for section in found)
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text that count, in no case."""
+    return frozenset(
+        word for word in _WORD.findall(text.casefold()) if len(word) >= SHORTEST or not word.isascii() or word.isdigit()
+    )
+
+
+def split(file: str, text: str) -> Iterator[Section]:
+    """The sections of a Markdown text. A line that begins with `#` in a block of code is no heading."""
+    title, lines, fence = Path(file).stem, list[str](), ""
+    for line in text.splitlines():
+        marked = _FENCE.match(line)
+        heading = _HEADING.fullmatch(line) if not fence else None
+        if heading is not None:
+            yield from _section(file, title, lines)
+            title, lines = (heading[2] or "").strip(), []
+            continue
+        lines.append(line)
+        if marked is not None and not fence:
+            fence = marked[1]
+        elif marked is not None and marked[1].startswith(fence) and not line[marked.end() :].strip():
+            fence = ""
+    yield from _section(file, title, lines)
+
+
+def _section(file: str, title: str, lines: list[str]) -> Iterator[Section]:
+    text = "\n".join(lines).strip()
+    if text:
+        yield Section(file, title, text if len(text) <= LONGEST else f"{text[:LONGEST]}\n… (cut)")
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(each for each in path.rglob("*.md") if each.is_file())
+    return [path]
+
+
+def _content(file: Path) -> str:
+    if file.suffix != ".md":
+        # What is known is told to a model: no other file gets there by a slip of the hand.
+        raise UsageError(
+            "file-not-read", f"{file} is no Markdown file", mend="knowledge stands in files that end with .md"
+        )
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise UsageError(
+            "file-not-found", f"there is no file {file}", mend="name a Markdown file, or a folder"
+        ) from None
+    except OSError as error:
+        raise UsageError("file-not-read", f"{file} cannot be read: {error.strerror}") from None
+    if len(data) > LARGEST_FILE:
+        raise UsageError(
+            "knowledge-too-large", f"{file} has more than {LARGEST_FILE >> 20} MiB", mend="divide it, or leave it out"
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError("file-not-read", f"{file} is not in UTF-8", mend="save it as UTF-8") from None

@@ -1,0 +1,152 @@
+"""The thread of a run as pieces of a window: each attempt of a step is a call with its output, as if a model had asked for it. Nothing is converted, and nothing is written."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, overload
+
+from typing_extensions import override
+
+from nodes.values import Json
+from runtime import history, journal, log, window
+from runtime.agents import telling
+from runtime.models import estimates
+from runtime.models.exchange import Item, ToolCall, ToolOutput
+from runtime.window import Size
+
+ARGUMENTS, PREVIEW, EVIDENCE = 1_500, 400, 800
+"""Characters of a call's arguments, of a value, and of what was seen of an error."""
+
+OPEN = "open, no outcome recorded"
+"""What stands for the result of a call that has none. It is never stored."""
+
+KEPT = 512
+"""Pieces that are remembered, so that their sizes are counted once."""
+
+_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Step(window.Piece):
+    """One attempt of a step."""
+
+    run: str
+    attempt: history.Attempt
+
+    @property
+    @override
+    def what(self) -> str:
+        return "step"
+
+    @property
+    @override
+    def line(self) -> int:
+        return self.attempt.call.seq
+
+    @override
+    def size(self, *, pointers: bool) -> Size:
+        return self._small if pointers else self._large
+
+    @functools.cached_property
+    def _large(self) -> Size:
+        return _size_of(self.items(pointers=False))
+
+    @functools.cached_property
+    def _small(self) -> Size:
+        return _size_of(self.items(pointers=True))
+
+    @override
+    def items(self, *, pointers: bool) -> tuple[Item, ...]:
+        call = self.attempt.call
+        name = f"{self.run}_{call.call}"
+        asked = ToolCall(name, _NO_NAME.sub("_", call.node)[:64], json.dumps(self._arguments(), ensure_ascii=False))
+        return (asked, ToolOutput(name, self._output(pointers=pointers)))
+
+    def _arguments(self) -> dict[str, Json]:
+        """What the step was given; of much only how it begins, and where the rest is."""
+        call = self.attempt.call
+        head: dict[str, Json] = {"path": call.path}
+        if call.attempt > 1:
+            head["attempt"] = call.attempt
+        if call.action is not None:
+            head["action"] = call.action
+        begins = call.blob.preview if call.blob is not None else json.dumps(call.args, ensure_ascii=False)
+        if call.blob is None and len(begins) <= ARGUMENTS:
+            given: Any = call.args
+            more: dict[str, Json] = given if isinstance(given, dict) else {}
+            return {**head, **{name: value for name, value in more.items() if name not in head and value is not None}}
+        return {**head, "begins": begins[:PREVIEW], "kept_at": line_path(self.run, call.seq)}
+
+    def _output(self, *, pointers: bool) -> str:
+        result, verdict = self.attempt.result, self.attempt.verdict
+        if result is None:
+            return f"{OPEN}{f'; found out since: {verdict}' if verdict else ''}"
+        status = [result.status, "the run went on" if result.tolerated else ""]
+        status += [f"found out since: {verdict}" if verdict else "", "done again later" if self.attempt.behind else ""]
+        head = "; ".join(filter(None, status))
+        if result.error is not None:
+            return _failed(head, result.error, pointers=pointers)
+        if result.blob is None and result.value is None:
+            return head
+        where = line_path(self.run, result.seq)
+        if pointers:
+            return f"{head} (value left out, kept at {where})"
+        begins = result.blob.preview if result.blob is not None else json.dumps(result.value, ensure_ascii=False)
+        if result.blob is None and len(begins) <= PREVIEW:
+            return f"{head}\n{telling.fenced(begins)}"
+        size = f"{result.blob.bytes} bytes" if result.blob is not None else f"{len(begins)} characters"
+        return f"{head} (the value has {size}, kept at {where}; it begins:)\n{telling.fenced(begins[:PREVIEW])}"
+
+
+def _failed(head: str, error: dict[str, Json], *, pointers: bool) -> str:
+    """An error: our own words outside of what the page may have said."""
+    told = f"{head}: {error.get('code')} ({error.get('who')}, {error.get('phase')} the deed)"
+    if not pointers:
+        evidence = json.dumps(error.get("evidence"), ensure_ascii=False) if error.get("evidence") else ""
+        seen = "\n".join(filter(None, [str(error.get("message", ""))[:EVIDENCE], evidence[:EVIDENCE]]))
+        told = f"{told}\n{telling.fenced(seen)}"
+    return f"{told}\nmend: {error['mend']}" if error.get("mend") else told
+
+
+class Steps(Sequence[window.Piece]):
+    """Every attempt of the steps of a run, oldest first; each is read when it is wanted."""
+
+    def __init__(self, run: str, past: history.History) -> None:
+        """``run`` is its id."""
+        self._run = run
+        self._attempts = [each for each in past.all_attempts() if each.call.thread == log.RUN_THREAD]
+        self._piece = functools.lru_cache(KEPT)(self._made)
+
+    def _made(self, number: int) -> Step:
+        return Step(self._run, self._attempts[number])
+
+    @override
+    def __len__(self) -> int:
+        return len(self._attempts)
+
+    @overload
+    def __getitem__(self, number: int, /) -> window.Piece: ...
+
+    @overload
+    def __getitem__(self, number: slice, /) -> list[window.Piece]: ...
+
+    @override
+    def __getitem__(self, number: int | slice, /) -> window.Piece | list[window.Piece]:
+        if isinstance(number, slice):
+            return [self._piece(each) for each in range(*number.indices(len(self)))]
+        if not -len(self) <= number < len(self):
+            raise IndexError(number)
+        return self._piece(number % len(self))
+
+
+def line_path(run: str, line: int) -> str:
+    """Where a reader finds what stands in a line of a run's log."""
+    return f"@state/{run}/line/{line}"
+
+
+def _size_of(items: Sequence[Item]) -> Size:
+    return Size(sum(map(estimates.of_item, items)), sum(map(journal.chars_of, items)), len(items))

@@ -1,0 +1,333 @@
+"""A run as the subject of a session: everything from its log, and the log is only read."""
+
+from __future__ import annotations
+
+import decimal
+import functools
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from typing_extensions import override
+
+from director import layout, run_pieces, states
+from director.subject import Subject
+from nodes import budgets as node_budgets
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime import briefs, history, journal, log, runs, secrets, store, window
+from runtime.agents import telling
+from runtime.display import costs
+from runtime.display.text import value_text
+from runtime.language import callees, workflow
+from runtime.models import budgets
+
+EVIDENCE = 1_500
+"""Characters of what was seen of the error that ended the run."""
+
+_TURN = re.compile(r"\[[^\]]*\]")
+"""The turn in a step path."""
+
+
+class RunSubject(Subject):
+    """Told as the log stands when it is asked; a run that is over is read once."""
+
+    def __init__(self, kept: store.Store, run: str) -> None:
+        """Raises UsageError ``unknown-run``, LogError where the log is damaged."""
+        self.run = run
+        self._kept = kept
+        self._stamp: list[tuple[int, int]] = []
+        self._view = self._look()
+
+    @property
+    def now(self) -> View:
+        """What the log says now."""
+        if self._view.held or not self._stamp or self._stamp != self._stamped():
+            self._view = self._look()
+        return self._view
+
+    def _look(self) -> View:
+        self._stamp = self._stamped()
+        reading = self._kept.read(self.run)
+        return View(self._kept, reading)
+
+    def _stamped(self) -> list[tuple[int, int]]:
+        """When the log was last written to, and how long it is; empty where it stands in no file."""
+        found = (each.stat() for each in self._kept.stands_in(self.run, ()))
+        return [(each.st_mtime_ns, each.st_size) for each in found]
+
+    @property
+    @override
+    def title(self) -> str:
+        return f"run {self.run} of {self.now.header.workflow}: {self.now.state}"
+
+    @override
+    def summary(self) -> str:
+        return "\n".join([self.title, *self.now.summary()])
+
+    @override
+    def outline(self) -> str:
+        now = self.now
+        return now.layout.outline(now.went)
+
+    @override
+    def nodes(self, which: str, kind: str | None) -> str:
+        now = self.now
+        return now.layout.told(now.layout.selected(which, kind, now.recent()))
+
+    @override
+    def variables(self) -> dict[str, object]:
+        return dict(self.now.variables())
+
+    @override
+    def description(self) -> str:
+        return self.now.loaded.workflow.description or ""
+
+    @override
+    def browser_state(self) -> str:
+        return self.now.browser_state()
+
+    @override
+    def directive(self) -> str | None:
+        now = self.now
+        return briefs.directive(now.loaded.workflow, now.past, now.share_left(), secrets.Masker({}))
+
+    @override
+    def state(self, path: str) -> str | None:
+        return self.now.state_at(path)
+
+    def pieces(self) -> Sequence[window.Piece]:
+        """The run's thread, a piece for each attempt of a step, oldest first."""
+        return self.now.pieces
+
+
+class View:
+    """One reading of the log."""
+
+    def __init__(self, kept: store.Store, reading: store.Reading) -> None:
+        """``kept`` is asked for large values."""
+        self._kept = kept
+        self.run, self.held, self._entries = reading.id, reading.held, reading.entries
+        self.past = history.History(reading.entries)
+        if self.past.header is None:
+            raise UsageError(
+                "unknown-run", f"{reading.id} is no run, or died before it began", mend="`runops runs` lists the runs"
+            )
+        self.header: log.RunHeader = self.past.header
+        self.state = runs.state_of(self.past, held=reading.held)
+
+    @functools.cached_property
+    def loaded(self) -> workflow.Loaded:
+        """The workflow that the run has."""
+        texts = {each: self._kept.blob(blob.sha256).decode() for each, blob in self.header.callees.items()}
+        text = self._kept.blob(self.header.text.sha256).decode()
+        return workflow.parse(text, self.header.file, callees.Texts(texts, str(Path(self.header.file).parent)))
+
+    @functools.cached_property
+    def layout(self) -> layout.Layout:
+        """Its nodes by position."""
+        return layout.Layout(self.loaded.document)
+
+    @functools.cached_property
+    def pieces(self) -> run_pieces.Steps:
+        """Every attempt."""
+        return run_pieces.Steps(self.run, self.past)
+
+    # What is told of it.
+
+    def summary(self) -> Iterator[str]:
+        """How large it is, how it went, what stands in the way, what it cost."""
+        file = self.loaded.workflow
+        if file.description:
+            yield f"For: {file.description}"
+        yield f"File: {Path(self.header.file).name}   started {self.past.started}, last entry {self.past.last_at}"
+        yield f"Nodes: {self.layout.kinds()}"
+        steps = Counter(_status(attempts) for path, attempts in self.past.attempts.items() if self._of_run(path))
+        yield f"Steps: {', '.join(f'{number} {status}' for status, number in steps.items()) or 'none yet'}"
+        yield from self._in_the_way()
+        if open_ones := [each.call.path for each in self.past.open_calls()][:5]:
+            yield f"Open, no outcome recorded: {', '.join(open_ones)}"
+        totals = self.past.ledger.totals()
+        yield f"Cost: {costs.told(totals) if totals is not None else 'no model was asked'}"
+        if self.past.budget is not None:
+            yield f"Budget: {self.past.budget}"
+
+    def _in_the_way(self) -> Iterator[str]:
+        ending = self.past.ending.data if self.past.ending is not None else {}
+        error: dict[str, Json] = ending.get("error") or {}
+        if error:
+            place = self.loaded.place(ending.get("path"))
+            where = f" at {ending['path']}" if ending.get("path") else ""
+            line = f" (line {place.rsplit(':', 2)[1]})" if place is not None and place.count(":") > 1 else ""
+            yield f"Ended{where}{line}: {error.get('code')} (who must act: {error.get('who')}, {error.get('phase')} the deed)"
+            evidence = value_text(error.get("evidence") or {})
+            yield telling.fenced("\n".join(filter(None, [str(error.get("message", "")), evidence]))[:EVIDENCE])
+            if error.get("mend"):
+                yield f"Mend: {error['mend']}"
+        question = runs.question_of(self.past, self.run)
+        if question is not None:
+            yield f"Waits at {question.path}: {question.code}"
+            yield telling.fenced(question.message)
+        if self.state not in ("running", "passed"):
+            yield f"To go on: {runs.again(self.past, self.run)}"
+
+    def _of_run(self, path: str) -> bool:
+        return self.past.attempts[path][-1].call.thread == log.RUN_THREAD
+
+    @functools.cached_property
+    def _went(self) -> dict[str, Counter[str]]:
+        """How the steps of each node of the run's own file went."""
+        went: dict[str, Counter[str]] = {}
+        for path, attempts in self.past.attempts.items():
+            if self._of_run(path) and (node := self._node(_TURN.sub("", path))) is not None:
+                went.setdefault(node, Counter())[_status(attempts)] += 1
+        for path, scope in self.past.scopes.items():
+            is_node = path and path not in self.past.attempts and scope.node not in history.ENDED_BY_ERROR
+            if is_node and (node := self._node(_TURN.sub("", path))) is not None:
+                went.setdefault(node, Counter())[_ended(scope)] += 1
+        return went
+
+    @functools.cached_property
+    def _nodes(self) -> dict[str, str | None]:
+        return {}
+
+    def _node(self, path: str) -> str | None:
+        """The node of the run's own file that is at a path without turns; None for one of a file that is used."""
+        if path not in self._nodes:
+            found = self.loaded.find(path)
+            self._nodes[path] = found.node.id if found is not None and not found.user else None
+        return self._nodes[path]
+
+    def went(self, placed: layout.Placed) -> str:
+        """How a node went, in a word or two; of one in a loop how often."""
+        went = self._went.get(placed.id)
+        if not went:
+            return "- not reached"
+        if went.total() == 1:
+            return f"- {next(iter(went))}"
+        return f"- {', '.join(f'{status} ×{number}' for status, number in went.items())}"
+
+    def recent(self) -> list[str]:
+        """The nodes whose steps came last."""
+        found: dict[str, None] = {}
+        for attempt in reversed(self.past.all_attempts()):
+            node = self._node(_TURN.sub("", attempt.call.path)) if attempt.call.thread == log.RUN_THREAD else None
+            if node is not None:
+                found[node] = None
+            if len(found) == layout.RECENT:
+                break
+        return list(found)
+
+    # Values.
+
+    def variables(self) -> Iterator[tuple[str, Json]]:
+        """Inputs, ``vars``, and what the steps outside of loops and used files have yielded."""
+        yield from ((f"inputs.{name}", value) for name, value in self.header.inputs.items())
+        yield from ((f"secrets.{name}", secrets.MASK) for name in self.header.secrets)
+        kept: dict[str, Json] = {}
+        for attempt in self.past.set_within("") if "" in self.past.scopes else ():
+            found = self.loaded.find(attempt.call.path)
+            value = self._value(attempt.result) if attempt.result is not None else None
+            if found is not None and not found.user and isinstance(value, dict):
+                kept |= value
+        yield from ((f"vars.{name}", value) for name, value in kept.items())
+        for path in self.past.order:
+            if path and "[" not in path and (node := self._node(path)) is not None:
+                entry = self._yielded(path)
+                if entry is not None and (entry.value is not None or entry.blob is not None):
+                    yield node, self._value(entry)
+
+    def _yielded(self, path: str) -> log.Result | log.Scope | None:
+        done = self.past.done(path)
+        scope = self.past.scopes.get(path)
+        return done.result if done is not None else scope.committed if scope is not None else None
+
+    def _value(self, entry: log.Result | log.Scope) -> Json:
+        return _of_blob(self._kept, entry.blob.sha256) if entry.blob is not None else entry.value
+
+    # The browser, as the log last knew it.
+
+    def browser_state(self) -> str:
+        """The tabs with their addresses."""
+        tabs, current = {"main": ""}, "main"
+        seen = False
+        for attempt in self.past.all_attempts():
+            call, result = attempt.call, attempt.result
+            if call.node != "browser_action" or result is None or call.thread.startswith(log.CONFIRM):
+                continue
+            seen = True
+            given: dict[str, Json] = call.args or {}
+            named = given.get("tab")
+            tab = named if isinstance(named, str) else current
+            if call.action == "close_tab" and result.status == "ok":
+                tabs.pop(tab, None)
+                current = "main" if tab == current else current
+                tab = current
+            elif call.action in ("open_tab", "switch_tab") and result.status == "ok":
+                current = tab
+            url = (result.error or {}).get("evidence", {}).get("page") if result.error else result.value
+            if isinstance(url, str) and "://" in url:
+                tabs[tab] = url
+        if not seen:
+            return "No page was opened."
+        alive = "is open" if self.state == "running" else "may be open still" if self.state == "died" else "is closed"
+        lines = [f"{'*' if name == current else '-'} {name}  {url or 'about:blank'}" for name, url in tabs.items()]
+        return f"The browser {alive}; its tabs as they were last known (* is the current one):\n" + telling.fenced(
+            "\n".join(lines)
+        )
+
+    def share_left(self) -> float | None:
+        """What is left of the run's budget, from 0 to 1; None where it has none."""
+        if self.past.budget is None:
+            return None
+
+        def price(*_asked: object) -> decimal.Decimal | None:
+            return None  # what was paid for stands in the log
+
+        spent = budgets.spent(self.past.ledger.of(), price)
+        return budgets.Account(node_budgets.parse(self.past.budget), spent).share_left
+
+    # What stands behind a path.
+
+    def state_at(self, path: str) -> str | None:
+        """The text that a path of this log stands for; None where it stands for nothing here."""
+        prefix = f"@state/{self.run}/line/"
+        if path.startswith(prefix) and (number := path.removeprefix(prefix)).isdecimal():
+            line = int(number)
+            entry = self._entries[line - 1] if 0 < line <= len(self._entries) else None
+            if isinstance(entry, log.Result) and entry.error is not None:
+                return json.dumps(entry.error, ensure_ascii=False, indent=1)
+            if isinstance(entry, log.Call | log.Result | log.Scope):
+                return states.as_text(journal.value_of(entry, self._kept))
+            return None
+        return states.of_entries(iter(self._entries), path, journal.Texts(self._kept))
+
+
+@functools.lru_cache(64)
+def _of_blob(kept: store.Store, sha256: str) -> Json:
+    return json.loads(kept.blob(sha256))
+
+
+def _status(attempts: list[history.Attempt]) -> str:
+    """How a step went."""
+    last = history.deciding(attempts)
+    if last.behind:
+        return "to be done again"
+    if last.verdict is not None:
+        return {"done": "done, as was found out", "skipped": "skipped"}.get(last.verdict, "not done")
+    if last.result is None:
+        return "open"
+    if last.result.status == "error":
+        more = " (tolerated)" if last.result.tolerated else ""
+        return f"failed: {(last.result.error or {}).get('code')}{more}"
+    return last.result.status
+
+
+def _ended(scope: history.ScopeState) -> str:
+    if scope.committed is not None:
+        return "ok"
+    if scope.failed is not None:
+        return "failed (tolerated)" if scope.failed.tolerated else "failed"
+    return "passed over" if scope.decided is not None and scope.decided.node == "when" else "open"

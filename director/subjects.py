@@ -1,0 +1,234 @@
+"""What a session may be about: a run, a workflow file, the draft that it builds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from typing_extensions import override
+
+from director import desk as desks
+from director import layout
+from director.run_subject import RunSubject
+from director.subject import Subject
+from nodes.errors import UsageError
+from runtime import pythons, secrets, settings, store
+from runtime.language import workflow, yaml_text
+from runtime.language.diagnostics import WorkflowInvalid
+
+MOST_PROBLEMS = 10
+"""Mistakes of a file that are told."""
+
+NO_BROWSER = "No browser belongs to it: only a run has one."
+
+
+def of_run(kept: store.Store, run: str) -> RunSubject:
+    """A run, by its id; its log is only read. Raises UsageError ``unknown-run``, LogError."""
+    return RunSubject(kept, run)
+
+
+def of_file(path: Path, chosen: settings.Settings) -> Subject:
+    """A workflow file, as it stands when it is asked; also one with mistakes in it. Raises UsageError where it cannot be read."""
+    return FileSubject(path, chosen)
+
+
+def of_draft(desk: desks.Desk) -> Subject:
+    """The workflow that a session builds, as it stands when it is asked."""
+    return DraftSubject(desk)
+
+
+class FileSubject(Subject):
+    """A workflow file. Its secrets are masked, should one stand in it."""
+
+    def __init__(self, path: Path, chosen: settings.Settings) -> None:
+        """Raises UsageError where the file cannot be read."""
+        if path.resolve().is_relative_to(chosen.home.resolve()):
+            raise UsageError(
+                "file-not-read", f"{path} belongs to the logs in {chosen.home}", mend="name a workflow file"
+            )
+        self._path = path
+        self._masker = secrets.Masker({})
+        self._known: tuple[list[tuple[str, int, int]], _File] | None = None
+        now = self._now
+        if now.loaded is None and now.problem is not None and not isinstance(now.problem, WorkflowInvalid):
+            raise now.problem
+
+    @property
+    def _now(self) -> _File:
+        if self._known is None or not self._known[1].files or self._known[0] != _stamps(self._known[1].files):
+            file = _File(self._path)
+            self._known = (_stamps(file.files), file)
+            self._masker = secrets.Masker(settings.known_secrets(file.secrets, self._path.parent))
+        return self._known[1]
+
+    @property
+    @override
+    def title(self) -> str:
+        now = self._now
+        name = now.loaded.workflow.name if now.loaded is not None else self._path.stem
+        return self._masker.text(
+            f"workflow {name} ({self._path.name}): {'valid' if now.problem is None else 'not valid'}"
+        )
+
+    @override
+    def summary(self) -> str:
+        now = self._now
+        lines = [self.title]
+        if now.loaded is not None:
+            file = now.loaded.workflow
+            lines += [f"For: {file.description}"] if file.description else []
+            given = ", ".join(f"{name} ({each.type})" for name, each in file.inputs.items())
+            lines += [f"Inputs: {given}"] if given else []
+            lines += [f"Secrets: {', '.join(file.secrets)}"] if file.secrets else []
+            used = [each.path.name for each in now.loaded.files()[1:]]
+            lines += [f"Uses: {', '.join(used)}"] if used else []
+        lines.append(f"Nodes: {now.layout.kinds()}")
+        lines += now.problems()
+        return self._masker.text("\n".join(lines))
+
+    @override
+    def outline(self) -> str:
+        return self._masker.text(self._now.layout.outline())
+
+    @override
+    def nodes(self, which: str, kind: str | None) -> str:
+        found = self._now.layout
+        return self._masker.text(found.told(found.selected(which, kind)))
+
+    @override
+    def variables(self) -> dict[str, object]:
+        loaded = self._now.loaded
+        if loaded is None:
+            return {}
+        values = {f"inputs.{name}": each.default for name, each in loaded.workflow.inputs.items()}
+        hidden = {f"secrets.{name}": secrets.MASK for name in loaded.workflow.secrets}
+        return self._masker.json({**values, **hidden})
+
+    @override
+    def description(self) -> str:
+        loaded = self._now.loaded
+        return self._masker.text((loaded.workflow.description if loaded is not None else None) or "")
+
+    @override
+    def browser_state(self) -> str:
+        return NO_BROWSER
+
+    @override
+    def directive(self) -> str | None:
+        return None
+
+    @override
+    def state(self, path: str) -> str | None:
+        return None
+
+
+class _File:
+    """A file at one moment."""
+
+    def __init__(self, path: Path) -> None:
+        self.loaded: workflow.Loaded | None = None
+        self.problem: UsageError | None = None
+        try:
+            self.loaded = workflow.load(path)
+            pythons.check(self.loaded)
+        except UsageError as problem:
+            self.problem = problem
+        self.files = [each.path for each in self.loaded.files()] if self.loaded is not None else []
+        if self.loaded is not None:
+            document = self.loaded.document
+        elif isinstance(self.problem, WorkflowInvalid):
+            document = yaml_text.read(str(path), _content(path))
+        else:
+            document = yaml_text.read(str(path), "")
+        self.layout = layout.Layout(document)
+
+    @property
+    def secrets(self) -> list[str]:
+        """The secrets that it declares."""
+        return self.loaded.workflow.secrets if self.loaded is not None else self.layout.secrets()
+
+    def problems(self) -> list[str]:
+        """What is wrong with it, as ``runops validate`` says it."""
+        if self.problem is None:
+            return []
+        if not isinstance(self.problem, WorkflowInvalid):
+            return [f"Not valid: {self.problem.message} ({self.problem.code}). {self.problem.mend or ''}".rstrip()]
+        every = self.problem.diagnostics
+        told = [each.render() for each in every[:MOST_PROBLEMS]]
+        more = [f"… and {len(every) - MOST_PROBLEMS} more"] if len(every) > MOST_PROBLEMS else []
+        return [f"Not valid, {len(every)} mistake{'s' if len(every) != 1 else ''}:", *told, *more]
+
+
+class DraftSubject(Subject):
+    """The draft on a desk."""
+
+    def __init__(self, desk: desks.Desk) -> None:
+        """``desk`` is the session's."""
+        self._desk = desk
+
+    @property
+    @override
+    def title(self) -> str:
+        draft = self._desk.draft
+        return "draft: no nodes yet" if draft is None else f"draft of {draft.loaded.workflow.name}"
+
+    @override
+    def summary(self) -> str:
+        draft = self._desk.draft
+        if draft is None:
+            return self.title
+        number = len(self._desk.history.versions("draft"))
+        return f"{draft.summary()}\nVersion: {number}, valid"
+
+    @override
+    def outline(self) -> str:
+        draft = self._desk.draft
+        return draft.outline() if draft is not None else ""
+
+    @override
+    def nodes(self, which: str, kind: str | None) -> str:
+        draft = self._desk.draft
+        if draft is None:
+            return ""
+        return draft.layout.told(draft.layout.selected(which, kind, self._desk.recent_nodes()))
+
+    @override
+    def variables(self) -> dict[str, object]:
+        draft = self._desk.draft
+        if draft is None:
+            return {}
+        file = draft.loaded.workflow
+        hidden = {f"secrets.{name}": secrets.MASK for name in file.secrets}
+        return {**{f"inputs.{name}": each.default for name, each in file.inputs.items()}, **hidden}
+
+    @override
+    def description(self) -> str:
+        return self._desk.description
+
+    @override
+    def browser_state(self) -> str:
+        return NO_BROWSER
+
+    @override
+    def directive(self) -> str | None:
+        return None
+
+    @override
+    def state(self, path: str) -> str | None:
+        return None
+
+
+def _content(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(yaml_text.LARGEST_FILE + 1)
+
+
+def _stamps(files: list[Path]) -> list[tuple[str, int, int]]:
+    """When each was last written to; what is not there any more never fits."""
+    found: list[tuple[str, int, int]] = []
+    for file in files:
+        try:
+            state = file.stat()
+        except OSError:
+            return [("", -1, len(files))]
+        found.append((str(file), state.st_mtime_ns, state.st_size))
+    return found
