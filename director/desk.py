@@ -86,10 +86,10 @@ class Desk:
         reason: str,
         by: By,
     ) -> plans.Plan:
-        """Change one task in what is given; the plan as it is then. Raises ModelError ``no-plan``, ``unknown-task``, ``plan-invalid``."""
+        """Change one task in what is given; the plan as it is then. Raises ModelError ``plan-missing``, ``task-unknown``, ``plan-invalid``."""
         before = self.plan
         if before is None:
-            raise ModelError("no-plan", "there is no plan yet", mend="write one first: `update_plan`")
+            raise ModelError("plan-missing", "there is no plan yet", mend="write one first: `update_plan`")
         patched = before.patch(task_id, status=status, notes=notes, description=description, node_ids=node_ids)
         self.set_plan(patched, reason=reason, by=by)
         return patched

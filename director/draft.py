@@ -58,7 +58,7 @@ class Draft:
         """The draft with further nodes, given as YAML text: a list of them, or one. They stand behind the node ``after``, in the same block; else at the end.
 
         Nothing is added where anything is wrong: raises WorkflowInvalid with the mistakes in the nodes, or in the draft as it would be, and
-        ModelError ``unknown-node``.
+        ModelError ``node-unknown``.
         """
         items = _items(nodes)
         text, stop, column = self._place(after)
@@ -73,7 +73,7 @@ class Draft:
         if after is not None and after not in self.loaded.places:
             close = registry.near(after, self.loaded.places)
             raise ModelError(
-                "unknown-node",
+                "node-unknown",
                 f"the draft has no node `{after[:80]}`",
                 mend=f"did you mean `{close}`?" if close else "the outline lists the nodes",
             )

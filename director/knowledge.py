@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -77,6 +78,7 @@ class Knowledge:
         return tuple(window.Part(f"{section.file}: {section.title}", section.text) for section in found)
 
 
+@functools.lru_cache(4096)
 def words_of(text: str) -> frozenset[str]:
     """The words of a text that count, in no case."""
     return frozenset(
@@ -110,7 +112,8 @@ def _section(file: str, title: str, lines: list[str]) -> Iterator[Section]:
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        return sorted(each for each in path.rglob("*.md") if each.is_file())
+        found = (each for each in path.rglob("*.md") if each.is_file())
+        return sorted(each for each in found if not any(name.startswith(".") for name in each.relative_to(path).parts))
     return [path]
 
 

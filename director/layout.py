@@ -98,7 +98,7 @@ class Layout:
     def selected(self, which: str, kind: str | None = None, recent: Sequence[str] = ()) -> list[Placed]:
         """The nodes that are meant: ``1-10``, ``3``, ``2,5-7``, an id, ``all``, or ``recent``: those of the ids ``recent``, without any the last ones of the file.
 
-        Raises ModelError ``unknown-node`` for a selection that means none, with the id that was meant.
+        Raises ModelError ``node-unknown`` for a selection that means none, with the id that was meant.
         """
         chosen = self._chosen(which.strip(), recent)
         if kind is None:
@@ -189,4 +189,4 @@ def _label(block: tuple[str | int, ...], owner: Any) -> str:
 
 
 def _unknown(what: str, mend: str) -> ModelError:
-    return ModelError("unknown-node", what, mend=mend)
+    return ModelError("node-unknown", what, mend=mend)

@@ -79,13 +79,13 @@ class Plan(Part):
     ) -> Plan:
         """The plan with one task changed in what is given; the task's phase has the status that follows from its tasks.
 
-        Raises ModelError ``unknown-task``, with the one that was meant, and ``plan-invalid``.
+        Raises ModelError ``task-unknown``, with the one that was meant, and ``plan-invalid``.
         """
         if all(each.task_id != task_id for each in self.tasks()):
             known = [each.task_id for each in self.tasks()]
             close = registry.near(task_id, known)
             raise ModelError(
-                "unknown-task",
+                "task-unknown",
                 f"the plan has no task `{task_id}`",
                 mend=f"did you mean `{close}`?" if close else f"these are its tasks: {', '.join(known) or 'none'}",
             )

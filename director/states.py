@@ -67,7 +67,7 @@ def as_text(value: Json) -> str:
 def unknown(path: str) -> ModelError:
     """The error of whoever wants to read what no log names."""
     return ModelError(
-        "unknown-state",
+        "state-unknown",
         f"nothing is kept at `{path[:200]}`",
         mend="take a path as you were told it, from `@state/` on",
     )

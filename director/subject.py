@@ -27,7 +27,7 @@ class Subject(Protocol):
     def nodes(self, which: str, kind: str | None) -> str:
         """Nodes in full, as the file has them: ``1-10``, ``3``, an id, ``all`` or ``recent``; only those of a type. Positions are those of the outline.
 
-        Raises ModelError ``unknown-node`` for a selection that means none.
+        Raises ModelError ``node-unknown`` for a selection that means none.
         """
         ...
 

@@ -63,7 +63,7 @@ class Variables:
         return {name: self._keeper.value("variable", name) for name in self.names()}
 
     def get(self, name: str) -> Json:
-        """The value of one. Raises ModelError ``unknown-variable``, with the one that was meant."""
+        """The value of one. Raises ModelError ``variable-unknown``, with the one that was meant."""
         self._known(name)
         return self._keeper.value("variable", name)
 
@@ -84,7 +84,7 @@ class Variables:
         return self._keeper.keep(log.Version(of="variable", name=name, number=0, reason=reason, by=by), known)
 
     def clear(self, name: str, *, reason: str, by: By) -> log.Version:
-        """Take its value away. Raises ModelError ``unknown-variable``."""
+        """Take its value away. Raises ModelError ``variable-unknown``."""
         self._known(name)
         return self._keeper.keep(
             log.Version(of="variable", name=name, number=0, cleared=True, reason=reason, by=by), None
@@ -113,7 +113,7 @@ def unknown(name: str, names: list[str]) -> ModelError:
     close = registry.near(name, names)
     listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     return ModelError(
-        "unknown-variable",
+        "variable-unknown",
         f"there is no variable `{name[:100]}`",
         mend=f"did you mean `{close}`?" if close else f"these have a value: {listed or 'none'}",
     )

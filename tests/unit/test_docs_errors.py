@@ -83,7 +83,7 @@ def returned(tree: ast.AST) -> Iterator[str]:
 def raised() -> set[tuple[str, str]]:
     """Who must act and the code, of every error in the source."""
     found: set[tuple[str, str]] = set()
-    for file in [*ROOT.glob("nodes/**/*.py"), *ROOT.glob("runtime/**/*.py")]:
+    for file in [each for folder in ("nodes", "runtime", "director") for each in ROOT.glob(f"{folder}/**/*.py")]:
         tree = ast.parse(file.read_text(encoding="utf-8"))
         found |= {each for each in handed_on(tree) if CODE.fullmatch(each[1])}
         for name, texts in calls(tree):
