@@ -68,10 +68,10 @@ class Screen(Listener):
 
     @override
     def done(self, path: str, told: str, *, failed: bool) -> None:
-        word, more = ("error", f"  {told}") if failed else ("ok", "")
+        word, why = ("error", told) if failed else ("ok", "")
         # A delegate's calls have its own call before them.
         depth = "  " * path.count("/")
-        line = cut(one_line(f"{self._asked.pop(path, path)}{more}"), WIDE)
+        line = cut("  ".join(filter(None, map(one_line, (self._asked.pop(path, path), why)))), WIDE)
         self.say(self._painted(f"{word}  {depth}{line}", RED if failed else DIM))
 
     @override

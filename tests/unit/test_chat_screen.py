@@ -1,0 +1,116 @@
+"""What is shown of a session while it is at work."""
+
+from __future__ import annotations
+
+import io
+
+from director.cli import terminal
+from nodes.errors import ModelError
+from runtime import window
+from runtime.display import windows
+from runtime.display.stream import Talk
+
+
+class Both(terminal.Screen):
+    """A screen on two texts."""
+
+    def __init__(self, *, as_it_comes: bool = True, quiet: bool = False) -> None:
+        self.out, self.err = io.StringIO(), io.StringIO()
+        super().__init__(as_it_comes=as_it_comes, quiet=quiet, talk=Talk(self.err), answers=Talk(self.out))
+
+
+REPORT = window.Report(
+    limit=1_500,
+    sections=(window.Section("system", 100, 0.10), window.Section("conversation", 650, 0.43, 3)),
+    left=(
+        window.Left("tool delegate", 0, "its share is used up", 300),
+        window.Left("exchange", 4, "there is no room", 50),
+        window.Left("exchange", 9, "there is no room", 60),
+    ),
+    rungs=(window.Rung("pointers", "not needed"), window.Rung("dropped", "saved", 110)),
+)
+
+
+def test_an_answer_that_comes_in_pieces_stands_there_once() -> None:
+    """Where a person sees it come, it is not written again when it is whole; its line has an end."""
+    screen = Both()
+    screen.asked("m", REPORT)
+    screen.text("It fai")
+    screen.text("led.")
+    screen.answered("It failed.")
+    assert screen.out.getvalue() == "It failed.\n"
+
+
+def test_an_answer_that_did_not_come_in_pieces_is_shown_whole() -> None:
+    """An answer from the log, or of a server that does not stream."""
+    screen = Both()
+    screen.answered("It failed.")
+    assert screen.out.getvalue() == "It failed.\n"
+
+
+def test_a_program_gets_whole_answers_only() -> None:
+    """What came of an answer that broke off, and was asked for again, is not on stdout."""
+    screen = Both(as_it_comes=False)
+    screen.text("It f")
+    screen.failed(ModelError("model-stream-broken", "it broke"))
+    screen.text("It failed.")
+    assert screen.out.getvalue() == ""
+    screen.answered("It failed.")
+    assert screen.out.getvalue() == "It failed.\n"
+
+
+def test_what_broke_off_stands_on_a_line_of_its_own() -> None:
+    """What comes next does not go on behind half a sentence."""
+    screen = Both()
+    screen.text("It f")
+    screen.failed(ModelError("model-stream-broken", "it broke"))
+    screen.text("It failed.")
+    screen.answered("It failed.")
+    assert screen.out.getvalue() == "It f\nIt failed.\n"
+
+
+def test_a_tool_is_one_line_with_what_it_was_asked() -> None:
+    """A failure says why; what a delegate did stands further in; nothing in it moves the cursor."""
+    screen = Both()
+    screen.called("1_get_workflow_nodes", "get_workflow_nodes", '{"which":"all"}')
+    screen.done("1_get_workflow_nodes", "a\nlong\ntext", failed=False)
+    screen.called("2_delegate/1_get_current_plan", "get_current_plan", "{}")
+    screen.done("2_delegate/1_get_current_plan", "no \x1b[2Jplan", failed=True)
+    assert screen.err.getvalue().splitlines() == [
+        'ok  get_workflow_nodes {"which":"all"}',
+        "error    get_current_plan  no \ufffd[2Jplan",
+    ]
+
+
+def test_quiet_says_nothing_beside_answers() -> None:
+    """No tool, no meter, no change."""
+    screen = Both(quiet=True)
+    screen.called("1_x", "x", "{}")
+    screen.done("1_x", "y", failed=True)
+    screen.changed("plan", "")
+    screen.meter(None, REPORT)
+    screen.answered("Yes.")
+    assert (screen.out.getvalue(), screen.err.getvalue()) == ("Yes.\n", "")
+
+
+def test_the_meter_tells_the_cost_and_how_full_the_window_is() -> None:
+    """On one line."""
+    screen = Both()
+    spent = {
+        "requests": 1,
+        "paid": 1,
+        "input_tokens": 812,
+        "output_tokens": 40,
+        "dollars": "0.0002",
+        "known_dollars": "0.0002",
+    }
+    screen.meter(spent, REPORT)
+    assert screen.err.getvalue() == "--  1 request  812 tokens in  40 out  $0.0002  window 750 of 1,500 tokens (50 %)\n"
+
+
+def test_a_window_is_told_with_its_shares_and_what_was_left_out() -> None:
+    """What was left out for one reason stands on one line, with how often and how much."""
+    told = "\n".join(windows.lines(REPORT))
+    assert "750 of 1,500 tokens" in told
+    for each in ("650", "43", "delegate", "its share is used up", "there is no room", "110"):
+        assert each in told

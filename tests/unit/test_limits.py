@@ -1,0 +1,72 @@
+"""Which limits the windows of a session have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from director import opening
+from director.cli import beginning
+from director.desk import Desk
+from nodes.errors import UsageError
+from runtime import journal, limits, log, secrets, sessions, settings, version, window
+from runtime.testing import memory
+
+
+def pen(folder: Path) -> journal.Journal[sessions.Session]:
+    """That of a new session."""
+    header = log.SessionHeader(purpose="chat", versions=version.versions())
+    return opening.begin(memory.MemoryStore(folder), header, secrets.Masker({}))
+
+
+def test_without_a_word_the_limits_are_those_of_the_settings() -> None:
+    """The defaults of the settings are those of the builder."""
+    assert limits.of_settings(settings.Settings()) == window.Limits()
+
+
+@pytest.mark.parametrize("name", sorted(limits.UNLIMITED))
+def test_zero_takes_a_limit_away(name: str) -> None:
+    """In the settings as in what a person types."""
+    chosen = settings.Settings(**{f"window_{name}": 0})
+    assert getattr(limits.of_settings(chosen), name) is None
+    assert limits.checked(name, "0") is None
+    assert limits.checked(name, "none") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "value"),
+    [
+        ("strategy", "clean", "clean"),
+        ("max_messages", "12", 12),
+        ("events", "off", False),
+        ("tool_results", "true", True),
+    ],
+)
+def test_what_is_typed_is_read_as_its_kind(name: str, typed: str, value: object) -> None:
+    """A number, on and off, one of the words."""
+    assert limits.checked(name, typed) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "typed"),
+    [("strategy", "cleen"), ("max_messages", "-1"), ("min_recent", "0"), ("colour", "red"), ("top_k", "x")],
+)
+def test_what_cannot_be_is_refused(name: str, typed: str) -> None:
+    """With the name of the setting, and nothing is kept."""
+    with pytest.raises(UsageError) as refused:
+        limits.checked(name, typed)
+    assert refused.value.code == "bad-setting"
+    assert name in refused.value.message
+
+
+def test_what_was_changed_in_a_session_goes_before_the_settings(tmp_path: Path) -> None:
+    """Also where the change took a limit away; and what is so already is not written again."""
+    one, chosen = pen(tmp_path), settings.Settings(window_max_messages=5, window_hard_limit=900)
+    beginning.set_limit(Desk(one), one, chosen, "hard_limit", 0, "--hard-limit")
+    beginning.set_limit(Desk(one), one, chosen, "strategy", "clean", "/window strategy clean")
+    beginning.set_limit(Desk(one), one, chosen, "strategy", "clean", "/window strategy clean")
+    found = limits.of_session(one.history, one, chosen)
+    assert (found.hard_limit, found.strategy, found.max_messages) == (None, "clean", 5)
+    assert len(one.history.versions("window", "strategy")) == 1
+    assert one.history.versions("window", "strategy")[0].reason == "/window strategy clean"

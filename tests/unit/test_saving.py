@@ -1,0 +1,77 @@
+"""A conversation is kept as Markdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from director import opening, saving
+from runtime import journal, log, secrets, sessions, version
+from runtime.models.exchange import ToolCall
+from runtime.testing import memory
+
+SECRET = "correct-horse"
+
+
+def begun(tmp_path: Path) -> journal.Journal[sessions.Session]:
+    """A session in which everything happened that can."""
+    header = log.SessionHeader(purpose="chat", file="shop.yaml", versions=version.versions())
+    pen = opening.begin(memory.MemoryStore(tmp_path), header, secrets.Masker({"SHOP_PASSWORD": SECRET}))
+    thread = log.SESSION_THREAD
+    pen.said(log.User(thread=thread, mode="chat"), f"Why? The password is {SECRET}.", "")
+    pen.said(
+        log.Assistant(thread=thread, key="0" * 64, source="model", model="m"),
+        "I look.",
+        "",
+        [ToolCall("a", "get_workflow_nodes", '{"which":"all"}'), ToolCall("b", "get_current_plan", "{}")],
+    )
+    call = log.Call(
+        thread=thread, path="1_get_workflow_nodes", node="session", asked="a", attempt=1, effect="read", fingerprint=""
+    )
+    pen.result(pen.call(call, barrier=False), "ok", value="…")
+    pen.said(log.Told(thread=thread, asked="a"), "```yaml\n- {id: pay}\n```" + "x" * 5000, "1_get_workflow_nodes")
+    pen.said(log.Event(thread=thread), "/run shop.yaml: passed", "")
+    error = {"code": "model-stream-broken", "message": "the stream broke"}
+    pen.said(log.ModelError(thread=thread, error=error), "It fai", "")
+    return pen
+
+
+def test_everything_that_was_said_and_done_stands_in_it_in_order(tmp_path: Path) -> None:
+    """Words, answers, tools with what they said, what happened, what broke off with its reason."""
+    pen = begun(tmp_path)
+    text = saving.markdown(pen.history, pen, "01JD")
+    wanted = [
+        "# Session 01JD",
+        "- about shop.yaml",
+        "## You",
+        "Why?",
+        "## Model (m)",
+        "I look.",
+        "**get_workflow_nodes**",
+        '{"which":"all"}',
+        "- {id: pay}",
+        "**get_current_plan**",
+        "*Open: no outcome is recorded.*",
+        "*/run shop.yaml: passed*",
+        "It fai",
+        "model-stream-broken",
+    ]
+    places = [text.index(each) for each in wanted]
+    assert places == sorted(places)
+    assert SECRET not in text
+
+
+def test_what_a_tool_said_cannot_leave_its_block_and_is_cut(tmp_path: Path) -> None:
+    """A fence in it is no end of ours; of a long output it says how much there is."""
+    pen = begun(tmp_path)
+    text = saving.markdown(pen.history, pen, "01JD")
+    assert "````\n```yaml\n- {id: pay}\n```" in text
+    assert "… (5,023 characters in all)\n````" in text
+    assert "x" * 2001 not in text
+
+
+def test_saving_changes_nothing(tmp_path: Path) -> None:
+    """The same session gives the same text, and its log has no line more."""
+    pen = begun(tmp_path)
+    line = pen.history.last_seq
+    assert saving.markdown(pen.history, pen, "a") == saving.markdown(pen.history, pen, "a")
+    assert pen.history.last_seq == line
