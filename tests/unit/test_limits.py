@@ -28,7 +28,7 @@ def test_without_a_word_the_limits_are_those_of_the_settings() -> None:
 @pytest.mark.parametrize("name", sorted(limits.UNLIMITED))
 def test_zero_takes_a_limit_away(name: str) -> None:
     """In the settings as in what a person types."""
-    chosen = settings.Settings(**{f"window_{name}": 0})
+    chosen = settings.Settings.model_validate({f"window_{name}": 0})
     assert getattr(limits.of_settings(chosen), name) is None
     assert limits.checked(name, "0") is None
     assert limits.checked(name, "none") is None

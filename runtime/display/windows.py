@@ -1,0 +1,35 @@
+"""What a window holds, in words for people: sizes, shares, what was left out and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from runtime import window
+from runtime.display.text import count
+
+RUNGS: dict[window.RungName, str] = {
+    "pointers": "outputs become pointers",
+    "dropped": "the oldest is left out",
+    "summary": "the oldest is summed up",
+}
+"""What is done, rung by rung."""
+
+
+def lines(report: window.Report) -> list[str]:
+    """The report, a line for each part, each rung, and each kind of what was left out."""
+    rows = [("window", f"{report.tokens:,} of {report.limit:,} tokens")]
+    for each in report.sections:
+        share = f"  share {each.share:.0%}" if each.share is not None else ""
+        messages = f"  {count(each.messages, 'message')}" if each.messages else ""
+        rows.append((f"  {each.name}", f"{each.tokens:,} tokens{messages}{share}"))
+    rows += [(RUNGS[each.name], f"{each}{f': {each.why}' if each.why else ''}") for each in report.rungs]
+    left: Counter[tuple[str, str]] = Counter()
+    tokens: Counter[tuple[str, str]] = Counter()
+    for one in report.left:
+        left[one.what, one.why] += 1
+        tokens[one.what, one.why] += one.tokens
+    for (what, why), number in left.items():
+        times = f" ({number})" if number > 1 else ""
+        rows.append((f"left out: {what}{times}", f"{tokens[what, why]:,} tokens: {why}"))
+    wide = max(len(name) for name, _text in rows)
+    return [f"{name:<{wide}}  {text}" for name, text in rows]
