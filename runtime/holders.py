@@ -79,8 +79,18 @@ def last(entries: Entries) -> Holder | None:
     )
 
 
+def noun(entries: Entries) -> str:
+    """What the conversation is that begins so: ``run`` or ``session``; also where only the beginning is known, or not even that."""
+    first = next(iter(entries), None)
+    return "session" if isinstance(first, log.Scope) and first.session is not None else "run"
+
+
+def _again(run: str, entries: Entries) -> str:
+    return f"runops chat --resume {run}" if noun(entries) == "session" else f"runops resume {run}"
+
+
 def held(run: str, entries: Entries, mend: str | None = None) -> RunHeld:
-    """What to say of a run that somebody holds."""
+    """What to say of a run or a session that somebody holds."""
     holder = last(entries)
     who = (
         f"process {holder.pid} on {holder.host} since {holder.since}"
@@ -89,9 +99,9 @@ def held(run: str, entries: Entries, mend: str | None = None) -> RunHeld:
     )
     return RunHeld(
         "run-held",
-        f"run {run} is held by {who}",
+        f"{noun(entries)} {run} is held by {who}",
         mend=mend
-        or f"wait until it ends, or interrupt it (Ctrl-C in its terminal, or SIGTERM); `runops resume {run} --take-over` ends it and goes on",
+        or f"wait until it ends, or interrupt it (Ctrl-C in its terminal, or SIGTERM); `{_again(run, entries)} --take-over` ends it and goes on",
         evidence=holder.told() if holder else {},
     )
 
@@ -105,7 +115,7 @@ def refused(run: str, read: Callable[[], Entries]) -> RunHeld:
         if holder is not None and (holder.lives or not holder.here):
             return held(run, entries)
         if time.monotonic() > until:
-            return held(run, ())
+            return held(run, entries[:1])
         time.sleep(0.02)
 
 
@@ -116,7 +126,7 @@ def replaced(run: str, epoch: int, entries: Entries) -> Replaced:
     who = f"process {holder.pid} on {holder.host} since {holder.since}" if holder and known else "another owner"
     return Replaced(
         "replaced",
-        f"run {run} is held by {who}, and goes on there",
+        f"{noun(entries)} {run} is held by {who}, and goes on there",
         mend=f"nothing is to be done here; `runops show {run}` tells how far it is",
         evidence=holder.told() if holder and known else {},
     )
@@ -140,7 +150,9 @@ def take_over(path: Path, run: str, read: Callable[[], Entries]) -> tuple[int, H
             break
         # Between its lock and its entry a holder has not said who it is: the last entry is that of one that is gone.
         if time.monotonic() > until:
-            raise held(run, entries, "the process that holds it does not say who it is; end it, then `runops resume`")
+            raise held(
+                run, entries, f"the process that holds it does not say who it is; end it, then `{_again(run, entries)}`"
+            )
         time.sleep(0.05)
     if holder.pid == os.getpid():
         raise held(run, entries, "it is held by this very process: wait until it ends there")

@@ -1,4 +1,4 @@
-"""What is alive in a workspace: runs that a process holds, and browsers that outlived their engine or were kept.
+"""What is alive in a workspace: runs and sessions that a process holds, and browsers that outlived their engine or were kept.
 
 Both are found by what runs wrote down: who holds a run says its log, and the kernel whether the lock is held; where a browser is says
 ``browser.json``. No process is looked for by its name, and nothing is changed by looking.
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from nodes.errors import LogError, UsageError
-from runtime import history, log, runs, settings, store
+from runtime import conversations, history, log, runs, sessions, settings, store
 from runtime.browser import surviving
 
 State = Literal[runs.RunState, "gone"]
@@ -49,21 +49,23 @@ class Browser:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Living:
-    """A run that is held, or whose browser lives."""
+    """A run or a session that is held, or whose browser lives."""
 
     run: str
+    """Its id, also that of a session."""
     state: State
     workflow: str | None
-    """Its name; None where the log does not tell."""
+    """Its name, and of a session what it is about; None where the log does not tell."""
     holder: Holder | None
     """None where nobody holds the run, and where the log does not say who does."""
     browser: Browser | None
     next: str
     """What to type next."""
+    kind: conversations.Kind = "run"
 
 
 def find(chosen: settings.Settings) -> list[Living]:
-    """Every run that is held or whose browser lives, oldest first."""
+    """Every run or session that is held or whose browser lives, oldest first."""
     kept = store.FileStore(chosen.home)
     browsers = _browsers(kept)
     found: list[Living] = []
@@ -97,12 +99,17 @@ def named_after_runs(folder: Path) -> list[Path]:
 
 
 def _living(kept: store.FileStore, run: str, browser: Browser | None) -> Living:
+    kind: conversations.Kind | None = None
     try:
+        kind = conversations.kind(kept, run)
         reading = kept.read(run)
     except UsageError:
         return Living(run, "gone", None, None, browser, "runops prune")
     except LogError:
-        return Living(run, "damaged", None, None, browser, "runops runs")
+        command = "runops runs --sessions" if kind == "session" else "runops runs"
+        return Living(run, "damaged", None, None, browser, command, kind or "run")
+    if kind == "session":
+        return _session(reading, browser)
     past = history.History(reading.entries)
     if reading.held:
         # A process that has just taken the run may not have said so yet, and how the run ended before is then its last word.
@@ -113,6 +120,13 @@ def _living(kept: store.FileStore, run: str, browser: Browser | None) -> Living:
     state = runs.state_of(past, held=False)
     over = state == "passed" or past.header.trial is not None
     return Living(run, state, past.header.workflow, None, browser, "runops prune" if over else runs.again(past, run))
+
+
+def _session(reading: store.Reading, browser: Browser | None) -> Living:
+    past = sessions.Session(reading.entries)
+    state: State = "running" if reading.held else "gone"
+    title = conversations.titled(past) if past.header is not None else None
+    return Living(reading.id, state, title, holder_of(reading), browser, f"runops show {reading.id}", "session")
 
 
 def holder_of(reading: store.Reading) -> Holder | None:

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Literal
 
 from nodes.errors import LogError, UsageError
-from runtime import blobs, damage, durable, history, living, locks, runs, store
+from runtime import blobs, conversations, damage, durable, history, living, locks, log, runs, sessions, store
 from runtime.browser import launch, surviving
 
 Ended = Literal["passed", "failed", "paused", "interrupted", "out-of-budget", "died"]
-Kind = Literal["run", "browser", "private", "files", "key", "log", "value", "temporary"]
+Kind = Literal["run", "session", "browser", "private", "files", "key", "log", "value", "temporary"]
 
 _TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}")
 """What a file is called while it is written (``runtime.durable``)."""
@@ -43,12 +43,15 @@ class Wanted:
     """How many of the youngest stay."""
     states: tuple[Ended, ...] = ()
     """What became of them; where only the others are said, they passed."""
+    sessions: bool = False
+    """Sessions are meant, and no runs. Somebody may go on with any of them, so they go only where this is said."""
 
     def choose(self, found: Iterable[Known], now: float) -> list[Known]:
-        """The runs that go, of ``found`` from the oldest to the youngest."""
+        """The runs or sessions that go, of ``found`` from the oldest to the youngest."""
         if self.older_than is None and self.keep_last is None and not self.states:
             return []
-        those = [each for each in found if each.state in (self.states or ("passed",))]
+        states = ("idle",) if self.sessions else (self.states or ("passed",))
+        those = [each for each in found if each.state in states]
         those = those[: max(0, len(those) - (self.keep_last or 0))]
         return [each for each in those if self.older_than is None or now - each.ended >= self.older_than]
 
@@ -83,14 +86,23 @@ def span(text: str) -> float:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Known:
-    """A run that nobody holds, and that has begun."""
+    """A run or a session that nobody holds, and that has begun."""
 
     run: str
-    state: runs.RunState
+    state: runs.RunState | Literal["idle"]
+    """``idle`` of a session."""
     trial: bool
     workflow: str
+    """Its name; of a session what it is about."""
     ended: float
     """Its last entry, in seconds since 1970."""
+    untouched: bool = False
+    """Of a session: nothing was ever said, done or kept in it."""
+
+    @property
+    def kind(self) -> conversations.Kind:
+        """What it is."""
+        return "session" if self.state == "idle" else "run"
 
     @property
     def over(self) -> bool:
@@ -109,7 +121,7 @@ class Gone:
     """Below the home; of a run its log, of a browser the file that tells of it."""
     bytes: int
     state: str | None = None
-    """Of a whole run, as are the next two."""
+    """Of a whole run or session, as are the next two."""
     workflow: str | None = None
     ended: str | None = None
     process: int | None = None
@@ -140,7 +152,7 @@ class Report:
 
 
 def prune(kept: store.FileStore, wanted: Wanted, *, dry_run: bool) -> Report:
-    """Take away what nobody needs, and the runs that are ``wanted``; with ``dry_run`` only tell of it.
+    """Take away what nobody needs, and the runs or sessions that are ``wanted``; with ``dry_run`` only tell of it.
 
     What cannot be taken away is told in the report. Raises LogError where the home itself cannot be read.
     """
@@ -168,7 +180,10 @@ class _Pruning:
             self._survey(run)
         self._limits = blobs.Limits.at(self._now, self._claims)
         keys = self._keys()
-        for each in self._wanted.choose(self._known.values(), self._now):
+        wanted = self._wanted.choose(self._known.values(), self._now)
+        # Nobody misses a session in which nobody did anything.
+        wanted += [each for each in self._known.values() if each.untouched and self._now - each.ended >= blobs.AGE]
+        for each in dict.fromkeys(wanted):
             self._whole_run(each, keys.get(each.run, []))
         for run in self._empty:
             self._empty_log(run, keys.get(run, []))
@@ -210,11 +225,12 @@ class _Pruning:
         return self._holds_nothing(run, self._kept.conversation_file(run).read_bytes()) and not self._kept.held(run)
 
     def _holds_nothing(self, run: str, data: bytes) -> bool:
-        """Whether no entry of the log is whole, and none ever was."""
+        """Whether no entry of the log is whole, and none ever was; or it is a fork that never was whole."""
         try:
-            return not damage.parse(self._kept.conversation_file(run), data)[0]
+            entries = damage.parse(self._kept.conversation_file(run), data)[0]
         except LogError:
             return False
+        return not entries or damage.is_copying(entries)
 
     def _held_since(self, reading: store.Reading) -> float:
         holder = living.holder_of(reading)
@@ -244,7 +260,7 @@ class _Pruning:
                 return
             self._just_unnamed |= blobs.named_in(data)
             ended = dt.datetime.fromtimestamp(each.ended, dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-            self._remove_run(each.run, keys, kind="run", state=str(each.state), workflow=each.workflow, ended=ended)
+            self._remove_run(each.run, keys, kind=each.kind, state=str(each.state), workflow=each.workflow, ended=ended)
 
     def _is_still(self, each: Known) -> bool:
         """Whether nobody went on with the run since it was looked at."""
@@ -421,6 +437,12 @@ class _Pruning:
 
 
 def _known(reading: store.Reading) -> Known | None:
+    first = next(iter(reading.entries), None)
+    if isinstance(first, log.Scope) and first.session is not None:
+        said = sessions.Session(reading.entries)
+        last = dt.datetime.fromisoformat(said.last_at).timestamp()
+        title = conversations.titled(said)
+        return Known(reading.id, "idle", False, title, last, untouched=said.untouched) if said.begun else None
     past = history.History(reading.entries)
     if past.header is None:
         return None

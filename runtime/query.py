@@ -1,4 +1,4 @@
-"""SQL over all runs of a workspace: their logs are read into a database in memory, one after another and line by line, then the statement.
+"""SQL over all runs and sessions of a workspace: their logs are read into a database in memory, one after another and line by line, then the statement.
 
 A log may be written to meanwhile: a torn last line is not there yet. A damaged log is left out and named.
 """
@@ -6,7 +6,6 @@ A log may be written to meanwhile: a torn last line is not there yet. A damaged 
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +14,9 @@ from typing import TYPE_CHECKING
 from nodes import registry
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import damage, log, settings, store
+from runtime import conversations, damage, log, query_sessions, settings, store
 from runtime.models import ledger
+from runtime.query_views import STEPS, VIEWS, cost, hand_over
 from runtime.sql import lockdown, results, statement
 
 if TYPE_CHECKING:
@@ -27,115 +27,6 @@ MEGABYTES = 512
 
 BATCH = 2000
 """Calls that are handed over at once."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a view."""
-
-    name: str
-    type: str
-    text: str
-
-
-def _columns(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
-    return tuple(Column(*row) for row in rows)
-
-
-RUN = ("run", "VARCHAR", "id of the run")
-
-DOLLARS = "DECIMAL(30, 15)"
-"""Exact: a price of a million tokens has fewer than nine places."""
-
-VIEWS: dict[str, tuple[Column, ...]] = {
-    "runs": _columns(
-        RUN,
-        ("workflow", "VARCHAR", "name of the workflow"),
-        ("file", "VARCHAR", "its file"),
-        ("state", "VARCHAR", "running, passed, failed, paused, interrupted, out-of-budget, or died"),
-        ("exit", "INTEGER", "exit code; null while it runs and where it died"),
-        ("started", "TIMESTAMP", "first entry of its log, UTC"),
-        ("ended", "TIMESTAMP", "last entry of its log, UTC"),
-        ("seconds", "DOUBLE", "from the first entry to the last"),
-        ("calls", "BIGINT", "attempts of steps"),
-        ("tolerated", "BIGINT", "failures that `on_error: continue` passed over"),
-        ("error", "VARCHAR", "code of the error that it failed with"),
-        ("message", "VARCHAR", "what the error says"),
-        ("path", "VARCHAR", "the step that failed"),
-    ),
-    "steps": _columns(
-        RUN,
-        ("line", "BIGINT", "line of the log, of the last attempt"),
-        ("path", "VARCHAR", "place of the step: `checkout/each_order[#1007]/pay`"),
-        ("node", "VARCHAR", "node type"),
-        ("action", "VARCHAR", "its action or query"),
-        ("effect", "VARCHAR", "read, idempotent or effect"),
-        ("status", "VARCHAR", "ok, error, recovered, interrupted, skipped, or open: of the last attempt"),
-        ("attempts", "BIGINT", "how often it was tried"),
-        ("started", "TIMESTAMP", "when the first attempt acted, UTC"),
-        ("seconds", "DOUBLE", "of all attempts together"),
-        ("error", "VARCHAR", "code of the last attempt's error"),
-        ("message", "VARCHAR", "what the error says"),
-    ),
-    "calls": _columns(
-        RUN,
-        ("call", "VARCHAR", "id of the call in its run"),
-        ("line", "BIGINT", "line of the log"),
-        ("thread", "VARCHAR", "run, or confirm:<call>"),
-        ("path", "VARCHAR", "place of the step"),
-        ("node", "VARCHAR", "node type"),
-        ("action", "VARCHAR", "its action or query"),
-        ("attempt", "BIGINT", "number of the attempt, from 1"),
-        ("effect", "VARCHAR", "read, idempotent or effect"),
-        ("started", "TIMESTAMP", "when it acted, UTC"),
-        ("status", "VARCHAR", "ok, error, recovered, interrupted, skipped, or open"),
-        ("judged", "VARCHAR", "what was found out about it later: done, not-done, skipped"),
-        ("tolerated", "BOOLEAN", "whether `on_error: continue` passed over it"),
-        ("seconds", "DOUBLE", "how long it took"),
-        ("error", "VARCHAR", "code of its error"),
-        ("message", "VARCHAR", "what the error says"),
-    ),
-    "costs": _columns(
-        RUN,
-        ("line", "BIGINT", "line of the log with which the request was announced"),
-        ("path", "VARCHAR", "the step that asked a model"),
-        ("call", "VARCHAR", "id of the attempt's call in its run"),
-        ("attempt", "BIGINT", "number of the step's attempt, from 1"),
-        ("thread", "VARCHAR", "model:<call>, the thread of the request"),
-        ("tried", "BIGINT", "number of the try of the same request, from 1; null where a cassette answered"),
-        ("started", "TIMESTAMP", "when it was announced, UTC"),
-        ("status", "VARCHAR", "ok, error, or open: nobody knows what became of it"),
-        ("source", "VARCHAR", "model or cassette"),
-        ("model", "VARCHAR", "as the server names it, else as it was asked for"),
-        ("estimate", "BIGINT", "tokens of the input, as reckoned before it was sent"),
-        ("output_limit", "BIGINT", "tokens that the answer might have"),
-        ("input_tokens", "BIGINT", "tokens sent, as the server counts"),
-        ("cached_tokens", "BIGINT", "of these, read from the cache"),
-        ("output_tokens", "BIGINT", "tokens received, reasoning included"),
-        ("reasoning_tokens", "BIGINT", "of these, reasoning"),
-        ("dollars", DOLLARS, "what it cost; null where nobody knows, and where nothing was paid"),
-        ("paid", "BOOLEAN", "whether it costs anything, for all that is known"),
-        ("seconds", "DOUBLE", "how long it was waited for"),
-        ("response", "VARCHAR", "id of the server's response"),
-        ("error", "VARCHAR", "code of the error that it ended with"),
-    ),
-    "plans": _columns(
-        ("session", "VARCHAR", "id of the session"),
-        ("version", "BIGINT", "number of the plan's version, from 1"),
-        ("written", "TIMESTAMP", "when, UTC"),
-        ("text", "VARCHAR", "the plan"),
-    ),
-}
-"""The views, each with its columns."""
-
-STEPS = """
-SELECT run, line, path, node, action, effect,
-  CASE judged WHEN 'done' THEN 'recovered' WHEN 'skipped' THEN 'skipped' ELSE status END AS status,
-  count(*) OVER step AS attempts, min(started) OVER step AS started, sum(seconds) OVER step AS seconds, error, message
-FROM calls WHERE thread = 'run'
-WINDOW step AS (PARTITION BY run, path)
-QUALIFY row_number() OVER (PARTITION BY run, path ORDER BY line DESC) = 1
-"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -211,7 +102,10 @@ def _load(database: duckdb.DuckDBPyConnection, kept: store.FileStore) -> list[Lo
     for run in kept.ids():
         database.execute("BEGIN")
         try:
-            _Reader(database, kept, run).read()
+            if conversations.kind(kept, run) == "session":
+                query_sessions.read(database, kept, run)
+            else:
+                _Reader(database, kept, run).read()
         except LogError as error:
             database.execute("ROLLBACK")
             left_out.append(error)
@@ -244,12 +138,12 @@ class _Reader:
         for entry in entries(self._kept.conversation_file(run)):
             self._take(entry)
             if len(self._finished) >= BATCH:
-                self._hand_over("calls", self._finished)
+                hand_over(self._database, "calls", self._finished)
                 self._finished = []
         if "workflow" not in self._run:
             return
-        self._hand_over("calls", [*self._finished, *self._open.values()])
-        self._hand_over("costs", [self._cost(row) for row in self._ledger.rows])
+        hand_over(self._database, "calls", [*self._finished, *self._open.values()])
+        hand_over(self._database, "costs", [cost(run, row, self._asked[row.line]) for row in self._ledger.rows])
         for call, verdict in self._verdicts.items():
             self._database.execute(
                 "UPDATE calls SET judged = $verdict WHERE run = $run AND call = $call",
@@ -265,7 +159,7 @@ class _Reader:
             "message": error.get("message"),
             "path": ending.get("path"),
         }
-        self._hand_over("runs", [self._run])
+        hand_over(self._database, "runs", [self._run])
         self._database.execute("UPDATE runs SET seconds = epoch(ended - started) WHERE run = $1", [run])
 
     def _take(self, entry: log.AnyEntry) -> None:
@@ -273,7 +167,13 @@ class _Reader:
         self._run["ended"] = at
         match entry:
             case log.Scope() if entry.run is not None:
-                self._run |= {"workflow": entry.run.workflow, "file": entry.run.file, "started": at}
+                head = entry.run
+                self._run |= {
+                    "workflow": head.workflow,
+                    "file": head.file,
+                    "parent": head.parent,
+                    "started": at,
+                }
             case log.Call():
                 self._run["calls"] += 1
                 self._open[entry.call] = {
@@ -319,33 +219,6 @@ class _Reader:
         if isinstance(entry, log.Assistant):
             entry = entry.model_copy(update={"text": None})
         self._ledger.add(entry, str(call.get("path", "")))
-
-    def _cost(self, row: ledger.Spent) -> dict[str, Json]:
-        used = row.usage.model_dump() if row.usage is not None else {}
-        return {
-            **{
-                name: getattr(row, name) for name in ("line", "path", "thread", "status", "source", "model", "response")
-            },
-            **self._asked[row.line],
-            **{f"{kind}_tokens": number for kind, number in used.items()},
-            "run": self._run["run"],
-            "started": row.at.removesuffix("Z"),
-            "estimate": row.estimate if row.source == "model" else None,
-            "output_limit": row.limit if row.source == "model" else None,
-            "dollars": ledger.plain(row.dollars) if row.dollars is not None else None,
-            "paid": row.paid,
-            "seconds": row.seconds if row.status != "open" and row.source == "model" else None,
-            "error": row.error,
-        }
-
-    def _hand_over(self, table: str, rows: list[dict[str, Json]]) -> None:
-        if not rows:
-            return
-        structure = json.dumps([{each.name: each.type for each in VIEWS[table]}])
-        self._database.execute(
-            f"INSERT INTO {table} SELECT unnest(from_json($1::JSON, '{structure}'), max_depth := 2)",
-            [json.dumps(rows)],
-        )
 
 
 def entries(file: Path) -> Iterator[log.AnyEntry]:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from nodes.errors import LogError, Paused, UsageError
 from nodes.values import Json
-from runtime import history, holders, journal, log, secrets, settings, store, version
+from runtime import conversations, history, holders, journal, log, secrets, settings, store, version
 
 Verdict = Literal["done", "not-done", "skip"]
 RunState = Literal["running", "passed", "failed", "paused", "interrupted", "out-of-budget", "died", "damaged"]
@@ -31,14 +31,18 @@ class RunSummary:
     """For a damaged log: what is wrong, with file and line."""
     key: str | None = None
     """The key under which it was begun, if it was given one."""
+    parent: str | None = None
+    """The session from which it was started."""
 
 
 def list_runs(chosen: settings.Settings) -> list[RunSummary]:
-    """Every run, oldest first. A damaged one is listed as such; a file that holds no entry yet is left out."""
+    """Every run, oldest first. A damaged one is listed as such; a file that holds no entry yet is left out, and so are sessions."""
     kept = store.FileStore(chosen.home)
     summaries: list[RunSummary] = []
     for run in kept.ids():
         try:
+            if conversations.kind(kept, run) == "session":
+                continue
             reading = kept.read(run)
         except LogError as error:
             summaries.append(RunSummary(run, "?", "damaged", "", "", 0, error.message))
@@ -50,8 +54,12 @@ def list_runs(chosen: settings.Settings) -> list[RunSummary]:
         if past.header is not None:
             steps = sum(1 for path in past.order if past.done(path) is not None)
             state = state_of(past, held=reading.held)
-            name, key = past.header.workflow, past.header.key
-            summaries.append(RunSummary(run, name, state, past.started, past.last_at, steps, key=key))
+            head = past.header
+            summaries.append(
+                RunSummary(
+                    run, head.workflow, state, past.started, past.last_at, steps, key=head.key, parent=head.parent
+                )
+            )
     return summaries
 
 
@@ -63,10 +71,17 @@ def state_of(past: history.History, *, held: bool) -> RunState:
 
 
 def find(chosen: settings.Settings, name: str) -> str:
-    """The id of the run that ``name`` means: the id, a part of it that no other has, or ``last``. Raises UsageError ``unknown-run``."""
-    ids = store.FileStore(chosen.home).ids()
-    if name == "last" and ids:
-        return ids[-1]
+    """The id of the run that ``name`` means: the id, a part of it that no other has, or ``last``. Raises UsageError ``unknown-run``.
+
+    Of a session it is the id of that session: whoever wants a run of it says what it is.
+    """
+    kept = store.FileStore(chosen.home)
+    ids = kept.ids()
+    if name == "last":
+        last = next((each for each in reversed(ids) if conversations.kind(kept, each) != "session"), None)
+        if last is not None:
+            return last
+        ids = []
     wanted = name.upper()
     found = [run for run in ids if run == wanted] or [
         run for run in ids if run.startswith(wanted) or run.endswith(wanted)
@@ -82,8 +97,13 @@ def find(chosen: settings.Settings, name: str) -> str:
 
 
 def load_history(chosen: settings.Settings, run: str) -> tuple[history.History, store.Reading]:
-    """The fold of a run's log as it stands now, and the reading it was made from; also of a living run. Writes nothing."""
-    reading = store.FileStore(chosen.home).read(run)
+    """The fold of a run's log as it stands now, and the reading it was made from; also of a living run. Writes nothing.
+
+    Raises UsageError ``unknown-run`` and ``not-a-run``, LogError.
+    """
+    kept = store.FileStore(chosen.home)
+    conversations.refuse_session(kept, run)
+    reading = kept.read(run)
     past = history.History(reading.entries)
     if past.header is None:
         raise UsageError("unknown-run", f"run {run} died before its first entry was written", mend="start it again")
@@ -99,13 +119,14 @@ def claim(
     take_over: bool = False,
     budget: str | None = None,
 ) -> journal.Journal:
-    """Own the run: its lock, its history, a note that says who holds it. Raises RunHeld and LogError.
+    """Own the run: its lock, its history, a note that says who holds it. Raises RunHeld, LogError, and UsageError ``not-a-run``.
 
     ``take_over``: also where a living process holds it, which is ended for it. ``budget``: what the run may spend on models from here on.
 
     ``check`` is called before anything is written, with the history as the lock's last holder left it: what was read before may be
     out of date. What it raises gives the run up again.
     """
+    conversations.refuse_session(kept, run)
     conversation, entries = kept.claim(run, take_over=take_over)
     try:
         past = history.History(entries)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nodes.errors import LogError
+from nodes.errors import LogError, UsageError
 from runtime import pruning, settings, store
 from runtime.cli import console, flags
 from runtime.cli.runs import moment, table
@@ -37,6 +37,12 @@ def prune(
             help="Whole runs that are passed, failed, paused, interrupted, out-of-budget or died; once for each state. By default passed.",
         ),
     ] = None,
+    sessions: Annotated[
+        bool,
+        typer.Option(
+            "--sessions", help="Whole sessions (`runops chat`) in place of runs, with `--older-than` or `--keep-last`."
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Take nothing away, and say what would go.")] = False,
     as_json: flags.JsonFlag = False,
 ) -> None:
@@ -44,11 +50,15 @@ def prune(
 
     Whole runs go only where an option asks for them; several options together mean runs that fit all of them. A run that a process holds is never
     touched, and one that can go on (failed, paused, interrupted, out of budget, died) goes only where `--state` names it.
+
+    A session goes only with `--sessions`, unless it is an hour old and nothing was ever said in it.
     """
+    _refuse_odd(older_than, keep_last, state, sessions=sessions)
     wanted = pruning.Wanted(
         older_than=pruning.span(older_than) if older_than is not None else None,
         keep_last=keep_last,
         states=pruning.states(state or ()),
+        sessions=sessions,
     )
     chosen = settings.load()
     report = pruning.prune(store.FileStore(chosen.home), wanted, dry_run=dry_run)
@@ -71,6 +81,17 @@ def prune(
     if error is not None:
         console.say(console.failure(error))
         raise typer.Exit(error.exit)
+
+
+def _refuse_odd(older_than: str | None, keep_last: int | None, state: list[str] | None, *, sessions: bool) -> None:
+    if sessions and state:
+        raise UsageError(
+            "usage",
+            "`--sessions` and `--state` exclude each other: a session has no such state",
+            mend="leave one of them out",
+        )
+    if sessions and older_than is None and keep_last is None:
+        raise UsageError("usage", "`--sessions` does not say which", mend="add `--older-than TIME` or `--keep-last N`")
 
 
 def tell(report: pruning.Report, home: str, *, dry_run: bool) -> None:
@@ -96,8 +117,8 @@ def not_removed(failed: list[pruning.Left]) -> LogError:
 
 
 def rows(gone: list[pruning.Gone]) -> list[list[str]]:
-    """Whole runs and browsers one by one, everything else by its kind."""
-    one_by_one = [[size(each.bytes), named(each)] for each in gone if each.kind in ("run", "browser")]
+    """Whole runs, sessions and browsers one by one, everything else by its kind."""
+    one_by_one = [[size(each.bytes), named(each)] for each in gone if each.kind in ("run", "session", "browser")]
     number, room = Counter(each.kind for each in gone), Counter[str]()
     for each in gone:
         room[each.kind] += each.bytes
@@ -112,16 +133,18 @@ NOUNS = {
     "private": ("private folder", "that no run needs"),
     "files": ("folder", "of files of a run that is gone"),
     "value": ("large value", "that no log names"),
-    "log": ("log", "without an entry"),
+    "log": ("log", "in which nothing has begun"),
     "key": ("key", "of a run that is gone"),
     "temporary": ("half-written file", ""),
 }
 
 
 def named(each: pruning.Gone) -> str:
-    """A run or a browser, for people."""
+    """A run, a session or a browser, for people."""
     if each.kind == "browser":
         return f"browser of run {each.run} (process {each.process})"
     ended = moment(each.ended or "")
     when = ended.astimezone().strftime("%Y-%m-%d %H:%M:%S") if ended else ""
+    if each.kind == "session":
+        return f"session {each.run}  {when}  {one_line(each.workflow or '')}"
     return f"run {each.run}  {each.state} {when}  {one_line(each.workflow or '')}"

@@ -11,7 +11,7 @@ from runtime.display.text import duration, one_line
 
 
 def ps(as_json: flags.JsonFlag = False) -> None:
-    """List what is alive in this project: runs that a process holds, and browsers that are left of runs that nobody holds.
+    """List what is alive in this project: runs and sessions that a process holds, and browsers that are left of runs that nobody holds.
 
     It only looks: a browser ends when it would have ended anyway.
     """
@@ -47,7 +47,7 @@ def row(each: living.Living) -> list[str]:
         process(each),
         browser(each),
         since.astimezone().strftime("%Y-%m-%d %H:%M:%S") if since else "",
-        one_line(each.workflow or "?"),
+        one_line(f"{'session: ' if each.kind == 'session' else ''}{each.workflow or '?'}"),
     ]
 
 

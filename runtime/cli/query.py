@@ -37,7 +37,7 @@ def query(
     as_json: JsonFlag = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
 ) -> None:
-    """Ask the logs of all runs, also while they are written: one SELECT in DuckDB's SQL over runs, steps, calls, costs, plans."""
+    """Ask the logs of all runs and sessions, also while they are written: one SELECT in DuckDB's SQL over runs, steps, calls, costs, plans, descriptions, sessions."""
     if as_json and as_csv:
         raise UsageError("usage", "`--json` and `--csv` exclude each other")
     if sql is None:

@@ -1,4 +1,4 @@
-"""``runops runs``: what was run here."""
+"""``runops runs``: what was run here, and what was said."""
 
 from __future__ import annotations
 
@@ -8,15 +8,24 @@ from typing import Annotated
 
 import typer
 
+from runtime import conversations, settings
 from runtime import runs as kept
-from runtime import settings
 from runtime.cli import console
+from runtime.display import costs
 from runtime.display.text import cut, duration, one_line, width_of
 
 
-def runs(as_json: Annotated[bool, typer.Option("--json", help="Print the list as one JSON object.")] = False) -> None:
-    """List the runs of this project, oldest first: what became of each, when it started, how long it took."""
+def runs(
+    sessions: Annotated[
+        bool, typer.Option("--sessions", help="List the sessions of this project (`runops chat`), and no runs.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as one JSON object.")] = False,
+) -> None:
+    """List the runs of this project, oldest first: what became of each, when it started, how long it took. A session is none: `--sessions` lists these."""
     chosen = settings.load()
+    if sessions:
+        _sessions(chosen, as_json=as_json)
+        return
     found = kept.list_runs(chosen)
     if as_json:
         console.result(
@@ -31,21 +40,52 @@ def runs(as_json: Annotated[bool, typer.Option("--json", help="Print the list as
         console.say(f"no runs in {chosen.home}\n  start one: runops run FILE")
 
 
+def _sessions(chosen: settings.Settings, *, as_json: bool) -> None:
+    found = conversations.list_sessions(chosen)
+    if as_json:
+        told = [dataclasses.asdict(each) for each in found]
+        console.result(console.as_json(home=str(chosen.home), sessions=told))
+    elif found:
+        console.result("\n".join(table([SESSION_HEAD, *(session_row(each) for each in found)])))
+    else:
+        console.say(f"no sessions in {chosen.home}\n  begin one: runops chat")
+
+
+SESSION_HEAD = ["session", "state", "started", "messages", "cost", "about"]
+
+
+def session_row(session: conversations.SessionSummary) -> list[str]:
+    """One line of the list of sessions."""
+    about = session.about or session.begins
+    return [
+        session.id,
+        session.state,
+        _started(session.started),
+        str(session.messages),
+        costs.price(session.costs) if session.costs is not None else "",
+        one_line(session.problem or f"{session.purpose}{': ' if about else ''}{about}"),
+    ]
+
+
 HEAD = ["run", "state", "started", "took", "steps", "workflow"]
 
 
 def row(run: kept.RunSummary) -> list[str]:
     """One line of the list."""
     seconds = seconds_of(run)
-    started = moment(run.started)
     return [
         run.id,
         run.state,
-        started.astimezone().strftime("%Y-%m-%d %H:%M:%S") if started else "",
+        _started(run.started),
         duration(seconds) if seconds is not None else "",
         str(run.steps),
         one_line(run.problem or run.workflow),
     ]
+
+
+def _started(at: str) -> str:
+    started = moment(at)
+    return started.astimezone().strftime("%Y-%m-%d %H:%M:%S") if started else ""
 
 
 def seconds_of(run: kept.RunSummary) -> float | None:
