@@ -80,17 +80,18 @@ def last(entries: Entries) -> Holder | None:
 
 
 def noun(entries: Entries) -> str:
-    """What the conversation is that begins so: ``run`` or ``session``; also where only the beginning is known, or not even that."""
+    """What the conversation is that begins so: ``run`` or ``session``."""
     first = next(iter(entries), None)
     return "session" if isinstance(first, log.Scope) and first.session is not None else "run"
 
 
-def _again(run: str, entries: Entries) -> str:
-    return f"runops chat --resume {run}" if noun(entries) == "session" else f"runops resume {run}"
+def _again(run: str, what: str) -> str:
+    return f"runops chat --resume {run}" if what == "session" else f"runops resume {run}"
 
 
-def held(run: str, entries: Entries, mend: str | None = None) -> RunHeld:
-    """What to say of a run or a session that somebody holds."""
+def held(run: str, entries: Entries, mend: str | None = None, *, what: str | None = None) -> RunHeld:
+    """What to say of a run or a session that somebody holds; ``what`` it is, where the entries are not to say it."""
+    what = what or noun(entries)
     holder = last(entries)
     who = (
         f"process {holder.pid} on {holder.host} since {holder.since}"
@@ -99,9 +100,9 @@ def held(run: str, entries: Entries, mend: str | None = None) -> RunHeld:
     )
     return RunHeld(
         "run-held",
-        f"{noun(entries)} {run} is held by {who}",
+        f"{what} {run} is held by {who}",
         mend=mend
-        or f"wait until it ends, or interrupt it (Ctrl-C in its terminal, or SIGTERM); `{_again(run, entries)} --take-over` ends it and goes on",
+        or f"wait until it ends, or interrupt it (Ctrl-C in its terminal, or SIGTERM); `{_again(run, what)} --take-over` ends it and goes on",
         evidence=holder.told() if holder else {},
     )
 
@@ -115,7 +116,7 @@ def refused(run: str, read: Callable[[], Entries]) -> RunHeld:
         if holder is not None and (holder.lives or not holder.here):
             return held(run, entries)
         if time.monotonic() > until:
-            return held(run, entries[:1])
+            return held(run, (), what=noun(entries))
         time.sleep(0.02)
 
 
@@ -151,7 +152,9 @@ def take_over(path: Path, run: str, read: Callable[[], Entries]) -> tuple[int, H
         # Between its lock and its entry a holder has not said who it is: the last entry is that of one that is gone.
         if time.monotonic() > until:
             raise held(
-                run, entries, f"the process that holds it does not say who it is; end it, then `{_again(run, entries)}`"
+                run,
+                entries,
+                f"the process that holds it does not say who it is; end it, then `{_again(run, noun(entries))}`",
             )
         time.sleep(0.05)
     if holder.pid == os.getpid():
