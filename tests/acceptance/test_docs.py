@@ -11,11 +11,14 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
+from runtime.testing import responses
 from tests import pages
 from tests.command import Project
 from tests.pages import ROOT, Block, Command
@@ -83,6 +86,25 @@ pip() { uv pip "$@" --python "$PYTHON" --quiet --offline --no-build-isolation --
 """
 
 
+@contextlib.contextmanager
+def model_of(page: Path) -> Generator[dict[str, str]]:
+    """The settings under which the page's own `model.py` is asked, where it has one: its `script` says what the model answers."""
+    own = next((block.text for block in pages.blocks(page) if block.file == "model.py"), None)
+    if own is None:
+        yield {}
+        return
+    found: dict[str, Any] = {}
+    exec(own, found)
+    with responses.serve(found["script"], strict=True) as server:
+        yield {
+            "RUNOPS_MODEL": "the-model",
+            "RUNOPS_MODEL_BASE_URL": server.url,
+            "RUNOPS_MODEL_KEY": server.key,
+            "RUNOPS_MODEL_PROFILE": "openai",
+            "RUNOPS_PRICES": json.dumps({"the-model": {"input": 0.5, "output": 2.0}}),
+        }
+
+
 def run(page: Path, project: Project, port: int) -> list[tuple[Command, str]]:
     """Every command of a page with what it printed; the page's files are there when the commands under them run."""
     files, site = project.folder.parent / "files", project.folder.parent / "site"
@@ -131,6 +153,7 @@ def test_what_a_page_shows_is_what_happens(sheet: Path, project: Project, tmp_pa
     with contextlib.ExitStack() as opened:
         if SHOP_PORT in sheet.read_text(encoding="utf-8") or "workflows/" in sheet.read_text(encoding="utf-8"):
             opened.enter_context(Shop.start(tmp_path, port=port))
+        project.environment |= opened.enter_context(model_of(sheet))
         done = run(sheet, project, port)
     wrong = list[str]()
     for command, printed in done:
