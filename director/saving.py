@@ -37,8 +37,8 @@ def _said(saying: threads.Saying, texts: journal.Texts) -> Iterator[str]:
         case log.User():
             yield f"## {'You' if saying.mode is not None else 'Note'}"
             yield texts.text_of(saying)
-        case log.Event():
-            yield f"*{texts.text_of(saying)}*"
+        case threads.Happened(events=events):
+            yield from (f"*{texts.text_of(each)}*" for each in events)
         case log.ModelError():
             yield "## Model"
             if text := texts.text_of(saying):

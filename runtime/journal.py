@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -163,7 +164,11 @@ class Journal(Texts, Generic[Folded_co]):
                 asked = [self._asked(each, path) for each in calls]
                 fields["calls"] = asked or None
                 fields["masked"] = value.get("masked") or (True if any(each.masked for each in asked) else None)
-            items = items_of(entry, self.masker.text(text), calls)
+            # What later requests hold is what is written down: a mask may have more tokens than what it hides.
+            told = [
+                dataclasses.replace(each, arguments=secrets.masked_json(self.masker, each.arguments)) for each in calls
+            ]
+            items = items_of(entry, self.masker.text(text), told)
             fields["tokens"] = sum(map(estimates.of_item, items))
             fields["chars"] = sum(map(chars_of, items))
         written = self._append(entry.model_copy(update=fields))

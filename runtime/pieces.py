@@ -28,15 +28,15 @@ PREVIEW = 80
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Word(window.Piece):
-    """Something that was said, and is nothing else."""
+    """Something that a model was told, and is nothing else."""
 
-    entry: log.User | log.Summary
+    entry: log.User
     texts: journal.Texts
 
     @property
     @override
     def what(self) -> str:
-        return "user" if isinstance(self.entry, log.User) else "summary"
+        return "user"
 
     @property
     @override
@@ -45,15 +45,41 @@ class Word(window.Piece):
 
     @override
     def size(self, *, pointers: bool) -> Size:
-        more = Size() if isinstance(self.entry, log.User) else _size_of(SUMMED_UP)
-        return Size(self.entry.tokens, self.entry.chars, 1) + more
+        return Size(self.entry.tokens, self.entry.chars, 1)
 
     @override
     def items(self, *, pointers: bool) -> tuple[Item, ...]:
-        text = self.texts.text_of(self.entry)
-        if isinstance(self.entry, log.Summary):
-            return (Message("user", SUMMED_UP + text),)
-        return journal.items_of(self.entry, text)
+        return journal.items_of(self.entry, self.texts.text_of(self.entry))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SummedUp(window.Piece):
+    """The summary that stands for what was said before."""
+
+    entry: log.Summary
+    texts: journal.Texts
+
+    @property
+    @override
+    def what(self) -> str:
+        return "summary"
+
+    @property
+    @override
+    def line(self) -> int:
+        return self.entry.seq
+
+    @override
+    def size(self, *, pointers: bool) -> Size:
+        return size_of(self._told)
+
+    @override
+    def items(self, *, pointers: bool) -> tuple[Item, ...]:
+        return (Message("user", self._told),)
+
+    @property
+    def _told(self) -> str:
+        return SUMMED_UP + self.texts.text_of(self.entry)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,16 +101,16 @@ class Broken(window.Piece):
 
     @override
     def size(self, *, pointers: bool) -> Size:
-        told = self._told
-        return Size(self.entry.tokens + estimates.of_text(told), self.entry.chars + len(told), 1)
+        return size_of(self._told)
 
     @override
     def items(self, *, pointers: bool) -> tuple[Item, ...]:
-        return (Message("assistant", self.texts.text_of(self.entry) + self._told),)
+        return (Message("assistant", self._told),)
 
     @property
     def _told(self) -> str:
-        return f"\n(LLM_ERROR {self.entry.error.get('code')}: the answer broke off here)"
+        partial = self.texts.text_of(self.entry)
+        return f"{partial}\n{broke_off(self.entry)}" if partial else broke_off(self.entry)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,21 +143,26 @@ class Exchanged(window.Piece):
     def items(self, *, pointers: bool) -> tuple[Item, ...]:
         answer = self.exchange.answer
         calls = self.texts.calls_of(answer)
-        outputs = (ToolOutput(call.id, self._output(self.exchange.done[call.id], pointers=pointers)) for call in calls)
+        outputs = (
+            ToolOutput(call.id, self._output(call.id, self.exchange.done[call.id], pointers=pointers)) for call in calls
+        )
         return (*journal.items_of(answer, self.texts.text_of(answer), calls), *outputs)
 
     def _output_size(self, asked: str, done: threads.Done, *, pointers: bool) -> Size:
         told = done.told
-        if told is not None and not (pointers and is_long(told)):
-            return Size(told.tokens, told.chars, 1)
-        text = pointer(told) if told is not None else OPEN
-        return Size(estimates.of_item(ToolOutput(asked, text)), len(text), 1)
+        if told is None:
+            return output_size(asked, OPEN)
+        whole = Size(told.tokens, told.chars, 1)
+        short = output_size(asked, pointer(told)) if pointers else whole
+        return short if is_shorter(short, whole) else whole
 
-    def _output(self, done: threads.Done, *, pointers: bool) -> str:
+    def _output(self, asked: str, done: threads.Done, *, pointers: bool) -> str:
         told = done.told
         if told is None:
             return OPEN
-        return pointer(told) if pointers and is_long(told) else self.texts.text_of(told) or journal.NOTHING
+        if pointers and is_shorter(output_size(asked, pointer(told)), Size(told.tokens, told.chars, 1)):
+            return pointer(told)
+        return self.texts.text_of(told) or journal.NOTHING
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -153,18 +184,15 @@ class Happened(window.Piece):
 
     @override
     def size(self, *, pointers: bool) -> Size:
-        tokens, chars = (sum(getattr(each, name) for each in self.entries) for name in ("tokens", "chars"))
-        return Size(tokens, chars, 1) + _size_of(HAPPENED)
+        return size_of(self._told)
 
     @override
     def items(self, *, pointers: bool) -> tuple[Item, ...]:
-        return (Message("user", HAPPENED + "\n".join(map(self.texts.text_of, self.entries))),)
+        return (Message("user", self._told),)
 
-
-@functools.cache
-def _size_of(text: str) -> Size:
-    """Of a text of ours."""
-    return Size(estimates.of_text(text), len(text))
+    @property
+    def _told(self) -> str:
+        return HAPPENED + "\n".join(map(self.texts.text_of, self.entries))
 
 
 class Thread(window.Pieces):
@@ -173,32 +201,28 @@ class Thread(window.Pieces):
     def __init__(self, thread: threads.Thread, texts: journal.Texts) -> None:
         """Reads nothing yet."""
         self._thread, self._texts = thread, texts
-        self._first, self._end = thread.first, len(thread.said)
-        # What had come of the last answer is only of use to whoever goes on from it.
-        while self._end > self._first and isinstance(thread.said[self._end - 1], log.ModelError):
-            self._end -= 1
+        self._first = thread.first
 
     @override
     def __len__(self) -> int:
-        return self._end - self._first
+        return len(self._thread.said) - self._first
 
     @override
     def __getitem__(self, number: int, /) -> window.Piece:
-        said = self._thread.said[self._first + number]
-        match said:
-            case threads.Exchange():
-                return Exchanged(said, self._texts)
-            case log.ModelError():
-                return Broken(said, self._texts)
-            case log.Event():
-                return Happened([said], self._texts)
-            case log.User():
-                return Word(said, self._texts)
+        match self._thread.said[self._first + number]:
+            case threads.Exchange() as exchange:
+                return Exchanged(exchange, self._texts)
+            case log.ModelError() as error:
+                return Broken(error, self._texts)
+            case threads.Happened(events=events):
+                return Happened(events, self._texts)
+            case log.User() as word:
+                return Word(word, self._texts)
 
     @property
     @override
     def summary(self) -> window.Piece | None:
-        return None if self._thread.summary is None else Word(self._thread.summary, self._texts)
+        return None if self._thread.summary is None else SummedUp(self._thread.summary, self._texts)
 
     @property
     @override
@@ -206,14 +230,24 @@ class Thread(window.Pieces):
         newest = self._thread.newest_word
         return None if newest is None or newest < self._first else newest - self._first
 
+    @property
+    @override
+    def word(self) -> window.Piece | None:
+        newest = self._thread.newest_word
+        if newest is None:
+            return None
+        entry = self._thread.said[newest]
+        assert isinstance(entry, log.User), "the newest word is one"
+        return Word(entry, self._texts)
+
     @override
     def tokens_before(self, number: int) -> int:
         return self._thread.tokens_before(self._first + number) - self._thread.tokens_before(self._first)
 
 
-def is_long(told: log.Told) -> bool:
-    """Whether a pointer is shorter than the output."""
-    return told.chars > len(pointer(told))
+def broke_off(error: log.ModelError) -> str:
+    """What is told of an answer that broke off."""
+    return f"(LLM_ERROR {error.error.get('code')}: the answer broke off here)"
 
 
 def pointer(told: log.Told) -> str:
@@ -221,3 +255,20 @@ def pointer(told: log.Told) -> str:
     path = told.blob.path if told.blob is not None else f"@state/line/{told.seq}"
     begins = (told.blob.preview if told.blob is not None else told.text or "")[:PREVIEW]
     return f"(left out: {told.chars} characters, kept at {path}; it begins: {begins!r})"
+
+
+def is_shorter(one: Size, other: Size) -> bool:
+    """Whether ``one`` is worth to stand in the place of ``other``: in nothing larger, and in tokens smaller."""
+    return one.within(other) and one.tokens < other.tokens
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def size_of(text: str) -> Size:
+    """Of a message with this text."""
+    return Size(estimates.of_text(text), len(text), 1)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def output_size(asked: str, text: str) -> Size:
+    """Of the output of a call with this text."""
+    return Size(estimates.of_item(ToolOutput(asked, text)), len(text), 1)

@@ -2,14 +2,18 @@
 
 It is a pure function of what stands in the log, of what is told beside it, and of limits. What does not fit gives way in this order, and the report
 says so: old outputs of tools become pointers to where they are kept, then whole exchanges are left out, oldest first. The newest word of the user
-stays always, and so does what stands before the thread; where these alone are too much, nothing is sent. What is left with pointers for outputs
-takes at most half of the thread's room, so that the newest outputs have the rest.
+stays always, and so does what stands before the thread; where these alone are too much, nothing is sent. What is old keeps half of the thread's room
+free for the newest outputs, where these need it.
+
+A higher limit never gives fewer items. That holds because the room of each part grows with the limit and depends on nothing that was taken in
+before it: whether a tool, a text or a summary found room changes nothing for the others.
 
 The cost is that of the window, not that of the thread: sizes were counted when the entries were written.
 """
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
@@ -17,17 +21,17 @@ from typing import Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from nodes.errors import ModelError
-from nodes.values import Json
 from runtime.models import estimates
 from runtime.models.exchange import Item, Message, Tool
+from runtime.reports import Left, Report, Rung, Section
 
 Strategy = Literal["injected", "clean", "hybrid"]
 """What of the state is told with each request: all of it, nothing (each part has a tool), or the plan and a line of status."""
 
 Overflow = Literal["prune", "summarize"]
 
-MARGIN, SYSTEM, KNOWLEDGE, CONVERSATION = 0.07, 0.10, 0.40, 0.43
-"""The shares of a hard limit: what is left free, what stands before the thread with the tools, what is told beside it, the thread. What one does not use is the thread's."""
+MARGIN, SYSTEM, KNOWLEDGE, CONVERSATION = 7, 10, 40, 43
+"""The shares of a hard limit, in percent: what is left free, what stands before the thread with the tools, what is told beside it, the thread. What one does not use is the thread's."""
 
 STRICT = 1_500
 """Tokens of a hard limit, where none is said."""
@@ -91,7 +95,7 @@ class Piece(Protocol):
         ...
 
     def size(self, *, pointers: bool) -> Size:
-        """How large it is; with ``pointers`` in the place of outputs."""
+        """How large it is; with ``pointers`` in the place of outputs. Where that is larger in anything, no pointers are asked for."""
         ...
 
     def items(self, *, pointers: bool) -> tuple[Item, ...]:
@@ -113,7 +117,12 @@ class Pieces(Protocol):
 
     @property
     def newest_word(self) -> int | None:
-        """Where the newest word of the user is."""
+        """Where the newest word of the user is among them; None where the summary has taken it in, or there is none."""
+        ...
+
+    @property
+    def word(self) -> Piece | None:
+        """The newest word of the user, also where the summary has taken it in."""
         ...
 
     def tokens_before(self, number: int) -> int:
@@ -144,72 +153,6 @@ class Around:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Left:
-    """Something that was left out, or has a pointer in the place of its outputs."""
-
-    what: str
-    line: int
-    """Of the log; 0 for what stands in none."""
-    why: str
-    tokens: int
-
-
-RungName = Literal["pointers", "dropped", "summary"]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rung:
-    """One step by which a window is made to fit, and what came of it."""
-
-    name: RungName
-    outcome: Literal["not needed", "saved", "no effect", "failed"]
-    saved: int = 0
-    """Tokens."""
-    why: str = ""
-    """Of one that failed."""
-
-    def __str__(self) -> str:
-        return f"saved {self.saved:,}" if self.outcome == "saved" else self.outcome
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Section:
-    """A part of the window, with what it takes and might take."""
-
-    name: str
-    tokens: int
-    share: float | None = None
-    """Its part of the hard limit."""
-    messages: int = 0
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Report:
-    """What a window holds, and why not more."""
-
-    limit: int
-    """Tokens that it might have."""
-    sections: tuple[Section, ...]
-    left: tuple[Left, ...]
-    rungs: tuple[Rung, ...]
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of all of it."""
-        return sum(each.tokens for each in self.sections)
-
-    def as_json(self) -> dict[str, Json]:
-        """The report, for programs."""
-        return {
-            "limit": self.limit,
-            "tokens": self.tokens,
-            "sections": [dataclasses.asdict(each) for each in self.sections],
-            "left": [dataclasses.asdict(each) for each in self.left],
-            "rungs": [dataclasses.asdict(each) for each in self.rungs],
-        }
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Window:
     """What a request holds."""
 
@@ -218,7 +161,7 @@ class Window:
     tools: tuple[Tool, ...]
     state: str
     whole: bool
-    """Whether it holds all that was said, word for word, and nothing beside: a server that has kept the rest may go on from there."""
+    """Whether a server that has kept the last request and its answer may go on from there: it was told all that stands before, and nothing beside."""
     report: Report
 
 
@@ -232,7 +175,7 @@ def build(pieces: Pieces, around: Around, limits: Limits) -> Window:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Rooms:
-    """Tokens that each part may have. Each grows with the limit, or stays: so a higher limit never gives less of anything."""
+    """Tokens that each part may have. Each grows with the limit, or stays."""
 
     tools: int
     state: int
@@ -243,70 +186,72 @@ class _Builder:
     def __init__(self, pieces: Pieces, around: Around, limits: Limits) -> None:
         self._pieces, self._around, self._limits = pieces, around, limits
         self._instructions = "\n\n".join(each.text for each in around.prefix if each.text)
-        self._newest = pieces[pieces.newest_word] if pieces.newest_word is not None else None
+        self._newest = pieces.word
         self._left: list[Left] = []
-        self._system = estimates.of_text(self._instructions) + estimates.AN_ANSWER
+        self._system = (estimates.of_text(self._instructions) if self._instructions else 0) + estimates.AN_ANSWER
         self._word = self._newest.size(pointers=False) if self._newest is not None else Size()
-        self._known = [*around.state, *(around.knowledge(_text(self._newest)) if self._newest is not None else ())]
+        told = [*around.state, *(around.knowledge(_text(self._newest)) if self._newest is not None else ())]
+        self._known = [each for each in told if each.text]
         self._all_tools = estimates.of_tools(around.tools)
-        self._all_known = sum(estimates.of_text(_headed(each)) for each in self._known)
+        self._all_known = _tokens(self._known)
 
     def build(self) -> Window:
         rooms = self._strict(self._limits.hard_limit) if self._limits.hard_limit is not None else self._loose()
         tools = self._tools(rooms.tools)
         known = self._state(rooms.state)
-        summary, room = self._summary(rooms.thread)
-        kept, whole = self._kept(room, 1 if summary is not None else 0)
-        ordered = [(number, number in whole) for number in kept]
-        if (newest := self._pieces.newest_word) is not None:
-            ordered.append((newest, True))
-        ordered.sort()
-        items = [] if summary is None else list(summary.items(pointers=False))
-        for number, is_whole in ordered:
-            items += self._pieces[number].items(pointers=not is_whole)
-        state = "\n\n".join(_headed(each) for each in known)
+        summary, rest = self._summary(rooms.thread)
+        kept = self._kept(rest)
+        whole = self._made_whole(kept, rest)
+        items: list[Item] = []
+        newest = self._pieces.newest_word
+        if self._newest is not None and newest is None:
+            items += self._newest.items(pointers=False)
+        if summary is not None:
+            items += summary.items(pointers=False)
+        for number in sorted(kept if newest is None else [*kept, newest]):
+            items += self._pieces[number].items(pointers=not (number == newest or number in whole))
         return Window(
             instructions=self._instructions,
             items=tuple(items),
             tools=tools,
-            state=state,
-            whole=not state and summary is None and not self._left,
-            report=self._report(tools, known, summary, ordered),
+            state=_joined(known),
+            whole=not known and self._is_known(kept, summary),
+            report=self._report(rooms, tools, known, summary, kept, whole),
         )
 
     # How much room each part has.
 
     def _loose(self) -> _Rooms:
-        """Everything around the thread has its place, and the thread has the rest."""
+        """What stands around the thread has its place, the state at most half of what is free; the thread has the rest."""
         most = self._limits.compress_at
-        around = self._system + self._all_tools + self._all_known
-        if around + self._word.tokens > most:
-            raise self._too_large(around + self._word.tokens, most)
-        return _Rooms(self._all_tools, self._all_known, most - around - self._word.tokens)
+        free = self._free(most)
+        tools = min(free, self._all_tools)
+        state = min((free - tools) // 2, self._all_known)
+        return _Rooms(tools, state, free - tools - state)
 
     def _strict(self, most: int) -> _Rooms:
         """Each has its share; what a share does not need at all is the thread's."""
-        fixed = self._system + self._word.tokens
-        if fixed > most:
-            raise self._too_large(fixed, most)
-        margin, system, known, thread = (
-            most * round(100 * each) // 100 for each in (MARGIN, SYSTEM, KNOWLEDGE, CONVERSATION)
-        )
-        usable = max(fixed, most - margin)
+        free = self._free(most)
+        margin, system, known, thread = (most * each // 100 for each in (MARGIN, SYSTEM, KNOWLEDGE, CONVERSATION))
         spare = max(0, system - self._system - self._all_tools) + max(0, known - self._all_known)
         room = thread + spare - max(0, self._system - system) - self._word.tokens
-        tools = max(0, min(system - self._system, usable - fixed))
+        free = max(0, free - margin)
+        tools = max(0, min(system - self._system, free))
         # A word that is larger than the thread's share takes what it needs of what is told beside it.
-        state = max(0, min(known, usable - fixed - min(tools, self._all_tools)))
+        state = max(0, min(known, free - min(tools, self._all_tools)))
         return _Rooms(tools, state, max(0, room))
 
-    def _too_large(self, needed: int, most: int) -> ModelError:
-        return ModelError(
-            "window-too-large",
-            f"what must be sent may have {needed:,} tokens, and the window has {most:,}: nothing was sent",
-            mend="say it in fewer words, or allow a larger window (`--hard-limit`, `--compress-at`)",
-            evidence={"limit": most, "needed": needed, "system": self._system, "newest": self._word.tokens},
-        )
+    def _free(self, most: int) -> int:
+        """Tokens beside what is always there. Raises ModelError."""
+        fixed = self._system + self._word.tokens
+        if fixed > most:
+            raise ModelError(
+                "window-too-large",
+                f"what must be sent may have {fixed:,} tokens, and the window has {most:,}: nothing was sent",
+                mend="say it in fewer words, or allow a larger window (`hard_limit`, `compress_at`)",
+                evidence={"limit": most, "needed": fixed, "system": self._system, "newest": self._word.tokens},
+            )
+        return most - fixed
 
     # What each part is.
 
@@ -322,108 +267,160 @@ class _Builder:
     def _state(self, room: int) -> list[Part]:
         taken: list[Part] = []
         for each in self._known:
-            part = _cut(each, room)
-            told = estimates.of_text(_headed(part)) if part is not None else 0
-            if part != each:
-                self._left.append(Left(each.name, 0, NO_SHARE, estimates.of_text(_headed(each)) - told))
+            part = _cut(taken, each, room)
             if part is not None:
                 taken.append(part)
-                room -= told
+            if part != each:
+                told = _headed(part) if part is not None else ""
+                lost = estimates.of_text(_headed(each)) - (estimates.of_text(told) if told else 0)
+                self._left.append(Left(each.name, 0, NO_SHARE, lost))
         return taken
 
-    def _summary(self, room: int) -> tuple[Piece | None, int]:
-        """The summary, where it takes no more than half of the thread's room; and what is left of that."""
+    def _summary(self, room: int) -> tuple[Piece | None, Size]:
+        """The summary, where it takes no more than half of the thread's room; and what is left. Also one that is left out has its place, lest another limit give less."""
+        word = self._word
+        rest = Size(room, _rest(self._limits.max_chars, word.chars), _rest(self._limits.max_messages, word.messages))
         summary = self._pieces.summary
         if summary is None:
-            return None, room
-        tokens = summary.size(pointers=False).tokens
-        if tokens > room // 2:
-            why = "it is larger than half of what the thread may have"
-            self._left.append(Left("summary", summary.line, why, tokens))
-            return None, room - room // 2
-        return summary, room - tokens
+            return None, rest
+        size, half = summary.size(pointers=False), Size(rest.tokens // 2, rest.chars // 2, rest.messages)
+        if size.within(half):
+            return summary, rest - size
+        why = "it is larger than half of what the thread may have"
+        self._left.append(Left("summary", summary.line, why, size.tokens))
+        taken = Size(half.tokens, half.chars, min(size.messages, rest.messages))
+        return None, rest - taken
 
-    def _kept(self, room: int, before: int) -> tuple[list[int], set[int]]:
-        """Which pieces stay, the newest first, and which of them have their outputs whole. The newest word is none of them: it stays always."""
-        rest = Size(
-            room,
-            _rest(self._limits.max_chars, self._word.chars),
-            _rest(self._limits.max_messages, self._word.messages + before),
-        )
-        half = Size(rest.tokens // 2, rest.chars // 2, rest.messages)
+    def _kept(self, rest: Size) -> list[int]:
+        """Which pieces stay, the newest first. The newest word is none of them: it stays always.
+
+        Outputs count as their pointers here, beside a reserve for those outputs of later pieces that they would take the place of: half of the room at the most.
+        """
         kept: list[int] = []
-        wholes, skeleton = Size(), Size()
-        fit_whole = fit_skeleton = True
+        skeleton, beyond = Size(), Size()
+        followed = False
         for number in range(len(self._pieces) - 1, -1, -1):
-            piece = self._pieces[number]
-            if number == self._pieces.newest_word or (piece.what == "events" and not self._limits.events):
+            if number == self._pieces.newest_word:
+                followed = True
                 continue
-            wholes += piece.size(pointers=not self._limits.tool_results)
-            skeleton += piece.size(pointers=True)
-            fit_whole = fit_whole and wholes.within(rest)
-            fit_skeleton = fit_skeleton and skeleton.within(half)
-            if not (fit_whole or fit_skeleton):
+            piece = self._pieces[number]
+            if not self._is_told(piece, followed=followed):
+                continue
+            followed = True
+            large, small = _sizes(piece)
+            skeleton += small
+            reserve = Size(min(rest.tokens // 2, beyond.tokens), min(rest.chars // 2, beyond.chars))
+            if not (skeleton + reserve).within(rest):
                 self._leave_from(number)
                 break
+            beyond += large - small if self._limits.tool_results else Size()
             kept.append(number)
-        return kept, self._made_whole(kept, rest)
+        return kept
+
+    def _is_told(self, piece: Piece, *, followed: bool) -> bool:
+        """Whether it is told at all, room or no room."""
+        if piece.what == "error" and not followed:
+            # What had come of the last answer is of use only to whoever goes on from it.
+            return False
+        if piece.what == "events" and not self._limits.events:
+            self._left.append(Left("events", piece.line, NOT_WANTED, piece.size(pointers=True).tokens))
+            return False
+        return True
 
     def _made_whole(self, kept: Sequence[int], rest: Size) -> set[int]:
-        """Those of the pieces that have their outputs whole: from the newest on, as far as there is room."""
-        total = sum((self._pieces[number].size(pointers=True) for number in kept), Size())
+        """Those of the pieces that have their outputs whole: the newest first, as far as there is room."""
+        total = sum((_sizes(self._pieces[number])[1] for number in kept), Size())
         whole: set[int] = set()
-        room = self._limits.tool_results
         for number in kept:
-            piece = self._pieces[number]
-            large, small = piece.size(pointers=False), piece.size(pointers=True)
-            room = room and (total - small + large).within(rest)
-            if room:
-                total = total - small + large
+            large, small = _sizes(self._pieces[number])
+            larger = total - small + large
+            if large == small or (self._limits.tool_results and larger.within(rest)):
+                total = larger
                 whole.add(number)
-            elif large.tokens > small.tokens:
-                why = NO_ROOM if self._limits.tool_results else "outputs are not wanted"
-                self._left.append(Left("outputs", piece.line, why, large.tokens - small.tokens))
+            else:
+                why = NO_ROOM if self._limits.tool_results else NOT_WANTED
+                self._left.append(Left(OUTPUTS, self._pieces[number].line, why, large.tokens - small.tokens))
         return whole
 
     def _leave_from(self, number: int) -> None:
         """This piece and all before it are left out, but for the newest word; they are not looked at one by one."""
         newest = self._pieces.newest_word
-        is_newest = newest is not None and newest < number
-        tokens = self._pieces.tokens_before(number + 1) - (self._word.tokens if is_newest else 0)
-        self._left.append(Left(f"{number + 1 - is_newest} of the oldest", self._pieces[0].line, NO_ROOM, tokens))
+        has_word = newest is not None and newest < number
+        tokens = self._pieces.tokens_before(number + 1) - (self._word.tokens if has_word else 0)
+        self._left.append(Left(f"{number + 1 - has_word} {OLDEST}", self._pieces[0].line, NO_ROOM, tokens))
+
+    def _is_known(self, kept: Sequence[int], summary: Piece | None) -> bool:
+        """Whether who was sent the last request, and answered it, was told all of this but what came since."""
+        if any(each.what != "events" for each in self._left):
+            return False
+        for number in kept:
+            piece = self._pieces[number]
+            if piece.what == "error":
+                # It belongs to a request that the server has not kept.
+                return False
+            if piece.what == "exchange":
+                return summary is None or summary.line < piece.line
+        return summary is None
+
+    # What is said of it.
 
     def _report(
-        self, tools: Sequence[Tool], known: Sequence[Part], summary: Piece | None, ordered: Sequence[tuple[int, bool]]
+        self,
+        rooms: _Rooms,
+        tools: Sequence[Tool],
+        known: Sequence[Part],
+        summary: Piece | None,
+        kept: Sequence[int],
+        whole: set[int],
     ) -> Report:
-        strict = self._limits.hard_limit is not None
-        thread = sum((self._pieces[number].size(pointers=not whole) for number, whole in ordered), Size()) - self._word
-        parts = [Section(each.name, estimates.of_text(_headed(each))) for each in known]
-        summed = [Section("summary", summary.size(pointers=False).tokens, messages=1)] if summary is not None else []
+        limits, newest = self._limits, self._pieces.newest_word
+        strict = limits.hard_limit is not None
+        thread = sum((self._pieces[number].size(pointers=number not in whole) for number in kept), Size())
+        summed = self._pieces.summary.size(pointers=False).tokens if self._pieces.summary is not None else 0
+        all_of_it = self._pieces.tokens_before(len(self._pieces)) - (self._word.tokens if newest is not None else 0)
+        parts = [Section(each.name, tokens) for each, tokens in zip(known, _each_tokens(known), strict=True)]
         return Report(
-            limit=self._limits.hard_limit or self._limits.compress_at,
+            limit=limits.hard_limit or limits.compress_at,
             sections=(
-                Section("system", self._system, SYSTEM if strict else None),
+                Section("system", self._system, SYSTEM / 100 if strict else None),
                 Section("tools", estimates.of_tools(tools)),
                 *parts,
-                *summed,
-                Section("thread", thread.tokens, CONVERSATION if strict else None, thread.messages),
+                *([Section("summary", summed, messages=1)] if summary is not None else ()),
+                Section("thread", thread.tokens, CONVERSATION / 100 if strict else None, thread.messages),
                 Section("newest word", self._word.tokens, messages=self._word.messages),
             ),
             left=tuple(self._left),
-            rungs=(self._rung("pointers", "outputs"), self._rung("dropped", "of the oldest")),
+            rungs=self._rungs(summed + all_of_it > rooms.thread),
+            room=rooms.thread,
+            said=summed + all_of_it,
+            warn_at=0 if strict else limits.warn_at,
         )
 
-    def _rung(self, name: RungName, what: str) -> Rung:
-        saved = sum(each.tokens for each in self._left if each.what.endswith(what))
-        return Rung(name, "saved", saved) if saved else Rung(name, "not needed")
+    def _rungs(self, is_tight: bool) -> tuple[Rung, Rung]:
+        """What pointers and leaving out have saved. ``is_tight`` is whether the whole thread has more tokens than it may have."""
+        small = sum(each.tokens for each in self._left if each.what == OUTPUTS)
+        gone = sum(each.tokens for each in self._left if each.what.endswith(OLDEST))
+        needed = is_tight or gone > 0
+        if small:
+            pointers = Rung("pointers", "saved", small)
+        else:
+            pointers = Rung("pointers", "no effect" if needed else "not needed")
+        return pointers, Rung("dropped", "saved", gone) if gone else Rung("dropped", "not needed")
 
 
-NO_ROOM, NO_SHARE = "there is no room", "its share is used up"
+NO_ROOM, NO_SHARE, NOT_WANTED = "there is no room", "its share is used up", "they are not wanted"
+OUTPUTS, OLDEST = "outputs", "of the oldest"
 _ENDLESS = 2**62
 
 
 def _rest(most: int | None, used: int) -> int:
     return _ENDLESS if most is None else max(0, most - used)
+
+
+def _sizes(piece: Piece) -> tuple[Size, Size]:
+    """How large it is whole, and with pointers where these are smaller."""
+    large, small = piece.size(pointers=False), piece.size(pointers=True)
+    return large, small if small.within(large) else large
 
 
 def _text(piece: Piece) -> str:
@@ -435,11 +432,33 @@ def _headed(part: Part) -> str:
     return f"## {part.name}\n{part.text}"
 
 
-def _cut(part: Part, room: int) -> Part | None:
-    """The part as far as there is room for it, line by line; None where not even its first line has any."""
+def _joined(parts: Sequence[Part]) -> str:
+    """The parts as one text."""
+    return "\n\n".join(map(_headed, parts))
+
+
+def _tokens(parts: Sequence[Part]) -> int:
+    """Tokens of the parts in a request."""
+    return estimates.of_text(_joined(parts)) if parts else 0
+
+
+def _each_tokens(parts: Sequence[Part]) -> list[int]:
+    """Tokens that each of them adds to those before it."""
+    upto = [_tokens(parts[:end]) for end in range(len(parts) + 1)]
+    return [upto[end + 1] - upto[end] for end in range(len(parts))]
+
+
+def _cut(before: Sequence[Part], part: Part, room: int) -> Part | None:
+    """The part as far as there is room for it behind those before, line by line; None where not even its first line has any."""
     lines = part.text.splitlines()
-    for most in range(len(lines), 0, -1):
-        cut = part if most == len(lines) else Part(part.name, "\n".join([*lines[:most], "… (cut)"]))
-        if estimates.of_text(_headed(cut)) <= room:
-            return cut
-    return None
+
+    def upto(most: int) -> Part:
+        return part if most == len(lines) else Part(part.name, "\n".join([*lines[:most], "… (cut)"]))
+
+    def fits(most: int) -> bool:
+        return _tokens([*before, upto(most)]) <= room
+
+    if fits(len(lines)):
+        return part
+    most = bisect.bisect_left(range(len(lines)), 1, key=lambda number: 0 if fits(number + 1) else 1)
+    return upto(most) if most and fits(most) else None

@@ -28,7 +28,15 @@ class Exchange:
     """By the id of each call that it asks for, in order."""
 
 
-Saying = log.User | Exchange | log.ModelError | log.Event
+@dataclasses.dataclass(slots=True)
+class Happened:
+    """What happened between two things that were said."""
+
+    events: list[log.Event]
+    """In order, one at least."""
+
+
+Saying = log.User | Exchange | log.ModelError | Happened
 """What a request may hold a part of: a word, an answer with its calls, what had come of one that failed, what happened meanwhile."""
 
 
@@ -54,7 +62,9 @@ class Thread:
             case log.User():
                 self.newest_word = len(self.said)
                 self._say(entry, entry.tokens)
-            case log.Event() | log.ModelError(again=None, pending=None):
+            case log.Event():
+                self._happened(entry)
+            case log.ModelError(again=None, pending=None):
                 self._say(entry, entry.tokens)
             case log.Summary():
                 self.summary = entry
@@ -80,6 +90,15 @@ class Thread:
         self.said.append(saying)
         self._ends.append(self.tokens_before(len(self.said) - 1) + tokens)
 
+    def _happened(self, event: log.Event) -> None:
+        """What happens in a row is told in one message."""
+        last = self.said[-1] if self.said else None
+        if isinstance(last, Happened):
+            last.events.append(event)
+            self._ends[-1] += event.tokens
+        else:
+            self._say(Happened([event]), event.tokens)
+
     def tokens_before(self, number: int) -> int:
         """Tokens of all sayings before that one."""
         return self._ends[number - 1] if number else 0
@@ -94,4 +113,10 @@ class Thread:
 
 def line_of(saying: Saying) -> int:
     """The line of the log with which it begins."""
-    return saying.answer.seq if isinstance(saying, Exchange) else saying.seq
+    match saying:
+        case Exchange():
+            return saying.answer.seq
+        case Happened():
+            return saying.events[0].seq
+        case _:
+            return saying.seq

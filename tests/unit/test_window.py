@@ -1,0 +1,309 @@
+"""What a window holds of a thread: what gives way to what, and what the report says of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodes.errors import ModelError
+from runtime import secrets, window
+from runtime.models import estimates, tokens
+from runtime.models.exchange import Message, ToolCall, ToolOutput
+from tests.windows import AROUND, Asked, Talk, request, tool
+
+PAGE = "a row of the table, number 1007\n" * 40
+
+
+def talk(*, outputs: int = 3) -> Talk:
+    """A person asks, and the model reads something large so many times before it answers; then the person asks again."""
+    found = Talk()
+    found.says("Why did it fail?")
+    for number in range(outputs):
+        found.answers("", [Asked("read_state", f'{{"path": "{number}"}}', PAGE)])
+    found.answers("The button was covered.")
+    found.says("And now?")
+    return found
+
+
+def texts(built: window.Window) -> list[str]:
+    """What its messages and outputs say."""
+    return [each.text for each in built.items if not isinstance(each, ToolCall)]
+
+
+def outputs(built: window.Window) -> list[str]:
+    """What its outputs say."""
+    return [each.text for each in built.items if isinstance(each, ToolOutput)]
+
+
+def test_all_is_told_oldest_first() -> None:
+    """Each word, each answer with its calls, each output."""
+    built = talk(outputs=1).window()
+    assert built.items == (
+        Message("user", "Why did it fail?"),
+        ToolCall("call_1", "read_state", '{"path": "0"}'),
+        ToolOutput("call_1", PAGE),
+        Message("assistant", "The button was covered."),
+        Message("user", "And now?"),
+    )
+    assert built.whole
+    assert built.report.left == ()
+
+
+def test_old_outputs_become_pointers_before_anything_is_left_out() -> None:
+    """The newest output stays whole, those before it say where they are kept and how they begin; the report says how much that saved."""
+    found = talk()
+    built = found.window(hard_limit=1_000)
+    assert texts(built)[0] == "Why did it fail?"
+    first, second, third = outputs(built)
+    assert first.startswith(f"(left out: {len(PAGE)} characters, kept at @state/line/")
+    assert "it begins: 'a row of the table" in second
+    assert third == PAGE
+    assert [(each.name, each.outcome) for each in built.report.rungs] == [
+        ("pointers", "saved"),
+        ("dropped", "not needed"),
+    ]
+    assert built.report.rungs[0].saved > tokens.count(PAGE)
+    assert not built.whole
+
+
+def test_exchanges_are_left_out_oldest_first() -> None:
+    """What had the longest time to be read goes first; it is told how many, from which line on, and how many tokens they had."""
+    built = talk(outputs=30).window(hard_limit=1_500)
+    dropped = built.report.rungs[1]
+    assert dropped.outcome == "saved"
+    [left] = [each for each in built.report.left if each.what.endswith(window.OLDEST)]
+    assert left.tokens == dropped.saved > 1_500
+    assert left.line == 2
+    assert [each.id for each in built.items if isinstance(each, ToolCall)][-1] == "call_30"
+    assert texts(built)[-1] == "And now?"
+
+
+def test_a_small_output_has_no_pointer() -> None:
+    """A pointer stands only where it is shorter than what it points to."""
+    found = Talk()
+    found.says("How many?")
+    found.answers("", [Asked("count", "{}", "12 orders are open")])
+    assert outputs(found.window(tool_results=False)) == ["12 orders are open"]
+    found.answers("", [Asked("count", "{}", PAGE)])
+    assert outputs(found.window(tool_results=False))[1].startswith("(left out: ")
+
+
+def test_without_tool_results_the_report_says_why() -> None:
+    """That they are not wanted, and not that there is no room."""
+    built = talk().window(tool_results=False)
+    assert {(each.what, each.why) for each in built.report.left} == {(window.OUTPUTS, window.NOT_WANTED)}
+    assert len(built.report.left) == 3
+
+
+def test_what_happens_in_a_row_is_one_message() -> None:
+    """A line for each; what a word stands between is another message. Where it is not wanted none is told, and the rest is as ever."""
+    found = Talk()
+    found.says("Run it.")
+    found.happens("/run")
+    found.happens("the run failed")
+    found.says("Why?")
+    found.happens("/mode run")
+    told = texts(found.window())
+    assert told == [
+        "Run it.",
+        "(Not said, but what happened meanwhile.)\n/run\nthe run failed",
+        "Why?",
+        "(Not said, but what happened meanwhile.)\n/mode run",
+    ]
+    without = found.window(events=False)
+    assert texts(without) == ["Run it.", "Why?"]
+    assert [each.why for each in without.report.left] == [window.NOT_WANTED] * 2
+
+
+def test_who_says_continue_goes_on_from_what_broke_off() -> None:
+    """What had come of the answer stands in the thread, with the reason, and the word behind it."""
+    found = Talk()
+    found.says("Tell me all.")
+    found.fails("model-failed", "nothing yet", again=0.5)
+    found.fails("model-timeout", "First, the page was")
+    found.says("continue")
+    built = found.window()
+    assert built.items == (
+        Message("user", "Tell me all."),
+        Message("assistant", "First, the page was\n(LLM_ERROR model-timeout: the answer broke off here)"),
+        Message("user", "continue"),
+    )
+    assert not built.whole
+
+
+def test_a_request_that_is_made_again_is_the_same() -> None:
+    """What broke off is nothing to go on from, where nobody said a word since."""
+    found = Talk()
+    found.says("Tell me all.")
+    before = found.window()
+    found.fails("model-timeout", "First, the page was")
+    assert request(found.window()) == request(before)
+    found.happens("/mode run")
+    assert found.window(events=False).items == before.items
+    assert [each.text for each in found.window().items if isinstance(each, Message)][1].startswith("First, the page")
+
+
+def test_a_server_goes_on_from_what_it_was_told() -> None:
+    """After an error not; once a later answer was given to all of it, again; after a summary not before the next answer."""
+    found = Talk()
+    found.says("one")
+    found.answers("1")
+    found.says("two")
+    assert found.window().whole
+    found.fails("model-timeout", "2, a")
+    found.says("continue")
+    assert not found.window().whole
+    found.answers("and more")
+    found.says("three")
+    assert found.window().whole
+    found.sums_up("They counted.", upto=3)
+    assert not found.window().whole
+    found.answers("3")
+    found.says("four")
+    assert found.window().whole
+    assert not found.window(window.Around((), state=(window.Part("plan", "none"),))).whole
+    assert not found.window(max_messages=2).whole
+
+
+def test_a_summary_stands_for_what_it_was_made_of() -> None:
+    """It is told first, and nothing that came before its last line."""
+    found = Talk()
+    found.says("one")
+    found.answers("1")
+    found.sums_up("They counted to one.", upto=3)
+    found.says("two")
+    assert texts(found.window()) == ["(A summary of what was said before this.)\nThey counted to one.", "two"]
+
+
+def test_a_summary_that_is_too_large_leaves_room_for_the_thread() -> None:
+    """It may have half of the thread's room; one that is larger is left out, and the report says why."""
+    found = Talk()
+    found.says("one")
+    found.answers("1")
+    found.sums_up(PAGE * 3, upto=3)
+    found.answers("", [Asked("look", "{}", "short")])
+    found.says("two")
+    built = found.window(hard_limit=1_000)
+    assert texts(built) == ["short", "two"]
+    assert [(each.what, each.why) for each in built.report.left] == [
+        ("summary", "it is larger than half of what the thread may have")
+    ]
+
+
+def test_the_newest_word_is_told_though_a_summary_has_taken_it_in() -> None:
+    """A model that works for long behind one word still knows what it was told."""
+    found = Talk()
+    found.says("Pay all orders.")
+    for number in range(3):
+        found.answers(f"paid {number}")
+    found.sums_up("Two are paid.", upto=4)
+    assert texts(found.window()) == [
+        "Pay all orders.",
+        "(A summary of what was said before this.)\nTwo are paid.",
+        "paid 2",
+    ]
+
+
+def test_an_open_call_says_so() -> None:
+    """Who only reads is told that no outcome is recorded; the log never says it."""
+    found = Talk()
+    found.says("Look.")
+    found.answers("", [Asked("look", "{}", None), Asked("read", "{}", "")])
+    assert outputs(found.window()) == ["(open: no outcome is recorded)", "(nothing)"]
+
+
+@pytest.mark.parametrize("limit", [{"hard_limit": 60}, {"compress_at": 60}])
+def test_what_stands_around_gives_way_before_anything_is_refused(limit: dict[str, int]) -> None:
+    """Tools, state and knowledge go; what is refused is only a word that does not fit by itself."""
+    around = window.Around(
+        AROUND.prefix, tuple(tool(f"tool_{number}") for number in range(5)), (window.Part("plan", PAGE),)
+    )
+    found = Talk()
+    found.says("Why?")
+    built = found.window(around, **limit)
+    assert texts(built) == ["Why?"]
+    assert built.tools == ()
+    assert {each.what for each in built.report.left} >= {"tool tool_0", "plan"}
+    found.says(PAGE)
+    with pytest.raises(ModelError, match="nothing was sent") as refused:
+        found.window(around, **limit)
+    assert refused.value.code == "window-too-large"
+    assert refused.value.evidence["needed"] > 60
+
+
+def test_tools_are_offered_as_far_as_their_share_goes() -> None:
+    """A tenth of a hard limit is for what stands before the thread and for them; the first ones are the heaviest."""
+    around = window.Around(AROUND.prefix, tuple(tool(f"tool_{number}") for number in range(9)))
+    found = Talk()
+    found.says("Why?")
+    assert found.window(around, hard_limit=1_500).tools == around.tools[:1]
+    assert found.window(around, hard_limit=3_000).tools == around.tools[:3]
+    assert found.window(around).tools == around.tools
+
+
+def test_knowledge_is_cut_by_lines() -> None:
+    """Where its share ends it ends with a whole line, and says that it was cut."""
+    asked: list[str] = []
+
+    def known(question: str) -> list[window.Part]:
+        asked.append(question)
+        return [window.Part("orders", PAGE)]
+
+    found = Talk()
+    found.says("Which orders?")
+    built = found.window(window.Around(AROUND.prefix, knowledge=known), hard_limit=600)
+    assert asked == ["Which orders?"]
+    head, *lines, last = built.state.splitlines()
+    assert head == "## orders"
+    assert last == "… (cut)"
+    assert set(lines) == set(PAGE.splitlines())
+    assert 200 < estimates.of_text(built.state) <= 240
+    assert [each.what for each in built.report.left] == ["orders"]
+
+
+def test_what_a_share_does_not_need_the_thread_has() -> None:
+    """Without tools and state the thread has nearly all of a hard limit; with both its own share."""
+    found = talk(outputs=40)
+    thread = [each for each in found.window(hard_limit=4_000).report.sections if each.name == "thread"]
+    assert thread[0].tokens > 3_000
+    around = window.Around(
+        (window.Part("rules", "Answer. " * 150),),
+        tuple(tool(f"tool_{number}") for number in range(20)),
+        (window.Part("plan", PAGE * 5),),
+    )
+    built = found.window(around, hard_limit=4_000)
+    sections = {each.name: each for each in built.report.sections}
+    assert 1_200 < sections["thread"].tokens <= 1_720
+    assert sections["thread"].share == 0.43
+    assert 1_300 < sections["plan"].tokens <= 1_600
+
+
+def test_state_takes_no_more_than_half_of_a_loose_window() -> None:
+    """However much a session keeps, what was said has room."""
+    around = window.Around(AROUND.prefix, state=(window.Part("outline", PAGE * 100),))
+    built = talk().window(around, compress_at=4_000)
+    sections = {each.name: each.tokens for each in built.report.sections}
+    assert 1_800 < sections["outline"] <= 2_000
+    assert texts(built)[0] == "Why did it fail?"
+
+
+def test_a_mask_counts_as_what_is_sent() -> None:
+    """Sizes are those of the text with secrets masked: arguments of calls too."""
+    found = Talk(masker=secrets.Masker({"password": "abcdef"}))
+    found.says("Sign in with abcdef.")
+    found.answers("", [Asked("sign_in", '{"password": "abcdef"}', "abcdef was refused")])
+    built = found.window()
+    assert "abcdef" not in str(built.items)
+    assert built.report.tokens == estimates.tokens(request(built))
+
+
+def test_a_person_is_warned_before_it_is_full() -> None:
+    """From `warn_at` on, counted as if nothing were left out; what is wanted is told beside what is sent."""
+    found = talk(outputs=4)
+    everything = found.window().report
+    assert not everything.warns
+    assert everything.wanted == everything.tokens
+    narrow = found.window(max_messages=2, warn_at=everything.wanted).report
+    assert narrow.warns
+    assert narrow.tokens < everything.tokens
+    assert not found.window(warn_at=everything.wanted + 1).report.warns
+    assert narrow.as_json()["warns"] is True

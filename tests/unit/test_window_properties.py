@@ -1,0 +1,259 @@
+"""What holds of every window, whatever was said, whatever stands around it, and however narrow it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from nodes.errors import ModelError
+from runtime import log, model, pieces, window
+from runtime.models import estimates, threads
+from runtime.models.exchange import Item, Message, ToolCall, ToolOutput
+from runtime.testing.responses import profile, rules
+from tests import window_draws as draws
+from tests.windows import MODEL, Talk, request
+
+often = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+def budget(limits: window.Limits) -> int:
+    """Tokens that a request may have."""
+    return limits.hard_limit or limits.compress_at
+
+
+def newest_word(talk: Talk) -> log.User:
+    """What the model was told last."""
+    return next(each for each in reversed(talk.pen.history.thread(talk.thread).said) if isinstance(each, log.User))
+
+
+def alone(talk: Talk, around: window.Around) -> int:
+    """Tokens of what stands before the thread and of the newest word, and of nothing else."""
+    word = Message("user", talk.pen.text_of(newest_word(talk)) or "(nothing)")
+    built = window.Window(
+        "\n\n".join(each.text for each in around.prefix if each.text), (word,), (), "", False, EMPTY
+    )  # fmt: skip
+    return estimates.tokens(request(built))
+
+
+EMPTY = window.Report(0, (), (), ())
+
+
+def built(talk: Talk, around: window.Around, limits: window.Limits) -> window.Window | None:
+    """The window; None where it is refused."""
+    if alone(talk, around) > budget(limits):
+        with pytest.raises(ModelError, match="nothing was sent"):
+            window.build(talk.pieces, around, limits)
+        return None
+    return window.build(talk.pieces, around, limits)
+
+
+def lines(items: Sequence[Item], talk: Talk) -> list[int]:
+    """Where in the log each call of a window stands, in the order of the window."""
+    of = {each.id: entry.answer.seq for entry in exchanges(talk) for each in entry.answer.calls or ()}
+    return [of[each.id] for each in items if isinstance(each, ToolCall)]
+
+
+def exchanges(talk: Talk) -> list[threads.Exchange]:
+    """Every answer of the thread, with what became of its calls."""
+    return [each for each in talk.pen.history.thread(talk.thread).said if isinstance(each, threads.Exchange)]
+
+
+@often
+@given(draws.talks(), draws.arounds(), draws.limits())
+def test_a_window_is_refused_only_where_what_must_be_told_is_too_large(
+    talk: Talk, around: window.Around, limits: window.Limits
+) -> None:
+    """What stands before the thread and the newest word are too much by themselves, and nothing else ever is."""
+    assert (built(talk, around, limits) is None) == (alone(talk, around) > budget(limits))
+
+
+@often
+@given(draws.talks(), draws.arounds(), draws.limits())
+def test_a_request_has_no_more_tokens_than_it_may(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+    """All of it counts: instructions, tools, the thread, the state. Where what must be told leaves it, the margin stays free."""
+    found = built(talk, around, limits)
+    assume(found is not None)
+    assert found is not None
+    tokens = estimates.tokens(request(found))
+    assert tokens <= budget(limits)
+    if limits.hard_limit is not None:
+        free = limits.hard_limit - limits.hard_limit * window.MARGIN // 100
+        assert tokens <= max(free, alone(talk, around))
+
+
+@often
+@given(draws.talks(), draws.arounds(), draws.limits())
+def test_the_sections_of_the_report_are_the_request(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+    """Together they have exactly the tokens of the request, and those of what was left out are told beside them."""
+    found = built(talk, around, limits)
+    assume(found is not None)
+    assert found is not None
+    report = found.report
+    assert report.tokens == estimates.tokens(request(found))
+    assert report.limit == budget(limits)
+    names = [each.what for each in report.left]
+    assert len(found.tools) + sum(each.startswith("tool ") for each in names) == len(around.tools)
+    assert [each.name for each in report.rungs] == ["pointers", "dropped"]
+    dropped = report.rungs[1]
+    assert (dropped.outcome == "saved") == any(each.endswith(window.OLDEST) for each in names)
+    assert all(each.tokens >= 0 and each.why for each in report.left)
+    assert report.wanted >= report.tokens - report.sections[-1].tokens
+
+
+@often
+@given(draws.talks(), draws.arounds(), draws.limits())
+def test_a_server_takes_the_request(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+    """By the rules of the API: every call has its one output, every output its call, no message is empty."""
+    found = built(talk, around, limits)
+    assume(found is not None)
+    assert found is not None
+    sent = rules.items_of([model._item(each) for each in found.items])
+    rules.check_thread(sent, ())
+    body = {"model": MODEL, "input": sent, "tools": [model._tool(each, True) for each in found.tools]}
+    rules.check_format(rules.check_fields(body, profile.Profile()), profile.Profile())
+    for each in found.items:
+        assert each.arguments if isinstance(each, ToolCall) else each.text
+
+
+@often
+@given(draws.talks(), draws.arounds(), draws.limits())
+def test_the_newest_word_is_told_whole(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+    """To its last character, and it is no other message; also where a summary has taken it in."""
+    found = built(talk, around, limits)
+    assume(found is not None)
+    assert found is not None
+    word = talk.pen.text_of(newest_word(talk)) or "(nothing)"
+    assert Message("user", word) in found.items
+    assert found.report.sections[-1].messages == 1
+
+
+@often
+@given(draws.talks(), draws.arounds(), draws.limits())
+def test_exchanges_are_whole_and_in_order(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+    """An answer is told with its text, all its calls and all their outputs, or not at all; oldest first; and behind the oldest one kept none is missing."""
+    found = built(talk, around, limits)
+    assume(found is not None)
+    assert found is not None
+    told = {each.id: each.text for each in found.items if isinstance(each, ToolOutput)}
+    kept = lines(found.items, talk)
+    assert kept == sorted(kept)
+    first = kept[0] if kept else None
+    for exchange in exchanges(talk):
+        calls = talk.pen.calls_of(exchange.answer)
+        present = [each for each in calls if each in found.items]
+        assert present in ([], list(calls))
+        if first is not None and exchange.answer.seq >= first:
+            assert present == list(calls)
+        text = talk.pen.text_of(exchange.answer)
+        if present and text:
+            before = found.items[found.items.index(calls[0]) - 1]
+            assert before == Message("assistant", text)
+        for call in present:
+            entry = exchange.done[call.id].told
+            whole = talk.pen.text_of(entry) if entry is not None else "(open: no outcome is recorded)"
+            pointed = entry is not None and told[call.id].startswith("(left out: ") and len(told[call.id]) < len(whole)
+            assert told[call.id] == (whole or "(nothing)") or pointed
+
+
+@often
+@given(draws.talks(), draws.arounds(), draws.limits())
+def test_what_is_not_wanted_is_not_told(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+    """Without events none is told, else those that follow each other are one message; without outputs none that a pointer is shorter than is told."""
+    found = built(talk, around, limits)
+    assume(found is not None)
+    assert found is not None
+    happened = [isinstance(each, Message) and each.text.startswith("(Not said, but") for each in found.items]
+    assert limits.events or not any(happened)
+    assert not any(one and other for one, other in itertools.pairwise(happened))
+    if not limits.tool_results:
+        assert all(len(each.text) < 400 for each in found.items if isinstance(each, ToolOutput))
+
+
+@often
+@given(draws.talks(), draws.arounds(), draws.limits())
+def test_the_same_gives_the_same_and_nothing_is_changed(
+    talk: Talk, around: window.Around, limits: window.Limits
+) -> None:
+    """A window is made of the log, and leaves no mark on it; also where it is read again from the disk."""
+    before = repr(talk.pen.history.thread(talk.thread)), talk.kept.read(talk.pen.conversation.id).entries
+    first = built(talk, around, limits)
+    assert built(talk, around, limits) == first
+    assert before == (repr(talk.pen.history.thread(talk.thread)), talk.kept.read(talk.pen.conversation.id).entries)
+    again = Talk.read(talk)
+    assert built(again, around, limits) == first
+
+
+LARGER = st.sampled_from(["hard_limit", "compress_at", "max_messages", "max_chars"])
+
+
+@often
+@given(draws.talks(), draws.arounds(), draws.limits(), LARGER, st.integers(1, 50) | st.integers(50, 200_000))
+def test_a_larger_limit_never_gives_less(
+    talk: Talk, around: window.Around, limits: window.Limits, name: str, more: int
+) -> None:
+    """Of the thread no item fewer is told, and what was told still is."""
+    before = getattr(limits, name)
+    assume(before is not None)
+    smaller = built(talk, around, limits)
+    larger = built(talk, around, limits.model_copy(update={name: before + more}))
+    assume(smaller is not None)
+    assert smaller is not None
+    assert larger is not None
+    assert len(larger.items) >= len(smaller.items)
+    told = map(_without_text, larger.items)
+    assert all(_without_text(each) in told for each in smaller.items)
+
+
+def _without_text(item: Item) -> object:
+    """The item, but for what a pointer may stand in the place of."""
+    return item.id if isinstance(item, ToolOutput) else item
+
+
+@often
+@given(draws.talks(), draws.arounds(), draws.limits())
+def test_without_a_limit_all_is_told(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+    """Nothing gives way where there is room for all of it, and no rung is needed."""
+    found = built(talk, around, wide(limits))
+    assert found is not None
+    assert [each.outcome for each in found.report.rungs] == ["not needed", "not needed"]
+    assert found.report.left == ()
+    assert found.tools == around.tools
+    if found.whole:
+        assert found.state == ""
+
+
+def wide(limits: window.Limits) -> window.Limits:
+    """The same, with room for everything."""
+    none = {"max_messages": None, "max_chars": None, "hard_limit": None, "compress_at": 10**8}
+    return limits.model_copy(update={**none, "tool_results": True, "events": True})
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_long_thread_costs_no_more_than_its_window(strict: bool) -> None:
+    """Of 3,000 exchanges only those are looked at that may be told, and the one at which there is no room any more."""
+    talk = Talk()
+    for number in range(3_000):
+        talk.says(f"question {number}")
+        talk.answers(f"answer {number}")
+    looked: list[int] = []
+
+    class Counted(pieces.Thread):
+        def __getitem__(self, number: int, /) -> window.Piece:
+            looked.append(number)
+            return super().__getitem__(number)
+
+    found = window.build(
+        Counted(talk.pen.history.thread(talk.thread), talk.pen),
+        window.Around((window.Part("rules", "Answer."),)),
+        window.Limits(hard_limit=1_500 if strict else None, max_messages=60),
+    )
+    assert 30 < len(found.items) <= 60
+    assert len(set(looked)) <= len(found.items) + 2
+    assert dataclasses.asdict(found.report)["left"][0]["tokens"] > 10_000

@@ -1,0 +1,106 @@
+"""Threads of a session for tests of what a window holds of them: written through the pen that sessions have, into a store in memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from runtime import journal, log, pieces, secrets, sessions, store, testing, window
+from runtime.models.exchange import Request, Tool, ToolCall
+
+MODEL = "test-model"
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"path": {"type": ["string", "null"], "description": "What to read of it."}},
+    "required": ["path"],
+    "additionalProperties": False,
+}
+
+
+@dataclasses.dataclass
+class Asked:
+    """A call that a model asks for, and what it is told of it; None: nothing yet."""
+
+    name: str
+    arguments: str
+    told: str | None
+
+
+class Talk:
+    """A session that is written by hand."""
+
+    def __init__(self, kept: store.Store | None = None, masker: secrets.Masker | None = None) -> None:
+        """It has begun, and nothing was said."""
+        self.kept = kept or testing.MemoryStore(Path(tempfile.gettempdir()) / "unused")
+        self.masker = masker or secrets.Masker({})
+        self.thread = log.SESSION_THREAD
+        owned = self.kept.create(store.new_id())
+        self.pen = journal.Journal(owned, sessions.Session(), self.masker, self.kept)
+        header = log.SessionHeader(purpose="chat", versions={})
+        self.pen.scope("", "opened", "session", session=header)
+        self._calls = 0
+
+    @classmethod
+    def read(cls, other: Talk) -> Talk:
+        """The same session, folded anew from what its store holds."""
+        self = cls.__new__(cls)
+        self.kept, self.masker, self.thread, self._calls = other.kept, other.masker, other.thread, other._calls
+        entries = other.kept.read(other.pen.conversation.id).entries
+        self.pen = journal.Journal(other.pen.conversation, sessions.Session(entries), self.masker, self.kept)
+        return self
+
+    def says(self, text: str) -> None:
+        """A person says something."""
+        self.pen.said(log.User(thread=self.thread, mode="chat"), text, "")
+
+    def answers(self, text: str, asked: Sequence[Asked] = ()) -> None:
+        """The model answers, and every call is done."""
+        calls: list[ToolCall] = []
+        for each in asked:
+            self._calls += 1
+            calls.append(ToolCall(f"call_{self._calls}", each.name, each.arguments))
+        answer = log.Assistant(thread=self.thread, key=f"k{self._calls}", source="model", model=MODEL)
+        self.pen.said(answer, text, "", calls)
+        for call, each in zip(calls, asked, strict=True):
+            if each.told is not None:
+                self.pen.said(log.Told(thread=self.thread, asked=call.id), each.told, "")
+
+    def fails(self, code: str, partial: str = "", again: float | None = None) -> None:
+        """The model's answer breaks off."""
+        error = {"code": code, "who": "model", "message": "it broke off"}
+        self.pen.said(log.ModelError(thread=self.thread, error=error, again=again), partial, "")
+
+    def happens(self, text: str) -> None:
+        """A person does something beside talking."""
+        self.pen.said(log.Event(thread=self.thread), text, "")
+
+    def sums_up(self, text: str, upto: int) -> None:
+        """A summary stands for all up to that line."""
+        self.pen.said(log.Summary(thread=self.thread, upto=upto), text, "")
+
+    @property
+    def pieces(self) -> pieces.Thread:
+        """What a window may hold of it."""
+        return pieces.Thread(self.pen.history.thread(self.thread), self.pen)
+
+    def window(self, around: window.Around | None = None, **limits: object) -> window.Window:
+        """What a request would hold."""
+        return window.build(self.pieces, around or AROUND, window.Limits.model_validate(limits))
+
+
+def request(built: window.Window, model: str = MODEL) -> Request:
+    """The request that holds it."""
+    return Request(
+        model, built.instructions, built.items, None, 1_000, True, built.tools, state=built.state, chains=built.whole
+    )
+
+
+def tool(name: str, description: str = "Read a part of it.") -> Tool:
+    """A tool with a small schema."""
+    return Tool(name, description, SCHEMA)
+
+
+AROUND = window.Around((window.Part("rules", "Answer from what you are told."),))
