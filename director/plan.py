@@ -96,7 +96,7 @@ class Plan(Part):
             for task in phase["tasks"]:
                 if task["task_id"] == task_id:
                     task.update(update)
-                    phase["status"] = _together([each["status"] for each in phase["tasks"]], phase["status"])
+                    phase["status"] = _together([each["status"] for each in phase["tasks"]])
         return of(data)
 
 
@@ -133,15 +133,11 @@ def as_text(plan: Plan) -> str:
     return "\n".join(as_todo(plan))
 
 
-def _together(statuses: Sequence[Status], before: Status) -> Status:
+def _together(statuses: Sequence[Status]) -> Status:
     """The status of a phase whose tasks have these."""
-    if all(each == "completed" for each in statuses):
-        return "completed"
-    if any(each in ("in_progress", "completed") for each in statuses):
-        return "in_progress"
-    if all(each == "blocked" for each in statuses):
-        return "blocked"
-    return "pending" if before == "completed" else before
+    if len(set(statuses)) == 1:
+        return statuses[0]
+    return "in_progress" if set(statuses) & {"in_progress", "completed"} else "pending"
 
 
 def _invalid(what: str, mend: str = "write the whole plan again, mended") -> ModelError:

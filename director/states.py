@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime import journal, log
+from runtime.agents import telling
 from runtime.models import threads
 
 if TYPE_CHECKING:
@@ -25,11 +26,11 @@ LINE = "@state/line/"
 
 
 def part(text: str, start: int | None, end: int | None) -> str:
-    """The characters from ``start`` to before ``end``, at most ``AT_ONCE``, with which of how many they are."""
+    """The characters from ``start`` to before ``end``, at most ``AT_ONCE``, with which of how many they are; as data, for a page may have said them."""
     first = min(max(0, start or 0), len(text))
     last = min(len(text) if end is None else max(first, end), first + AT_ONCE, len(text))
     more = f"; read on from {last}" if last < len(text) else ""
-    return f"(characters {first} to {last} of {len(text)}{more})\n{text[first:last]}"
+    return f"(characters {first} to {last} of {len(text)}{more})\n{telling.fenced(text[first:last])}"
 
 
 def of_session(desk: Desk, path: str, texts: journal.Texts) -> str | None:

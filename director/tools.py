@@ -18,6 +18,7 @@ from director.subject import Subject
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime import journal, log, turn
+from runtime.agents import telling
 from runtime.models.exchange import Tool, ToolCall
 
 LONGEST = 6_000
@@ -150,9 +151,10 @@ class Toolbox(turn.Tools):
         if len(text) <= LONGEST:
             return text
         where = f"@state/{self._desk.conversation}/{place.path}"
-        return (
-            f"{text[:BEGINNING]}\n… ({len(text):,} characters in all; read on: `read_state` {where} from {BEGINNING})"
-        )
+        begins = text[:BEGINNING]
+        if begins.rfind(telling.BEGIN) > begins.rfind(telling.END):
+            begins = f"{begins}\n{telling.END}"
+        return f"{begins}\n… ({len(text):,} characters in all; read on: `read_state` {where} from {BEGINNING})"
 
     @override
     def told(self, asked: ToolCall, result: log.Result) -> str:
@@ -257,16 +259,17 @@ class _Reads:
         key: str | None = arguments.get("key")
         values = {**self._subject.variables(), **self._desk.variables.all()}
         if key is None:
-            return "\n".join(variables_module.told(values)) or "(none has a value)"
+            return telling.fenced("\n".join(variables_module.told(values))) if values else "(none has a value)"
         if key in values:
-            return states.as_text(values[key])
+            # What a step has read on a page may stand in any of them.
+            return telling.fenced(states.as_text(values[key]))
         within = {name: value for name, value in values.items() if name.startswith(f"{key}.")}
         if not within:
             raise variables_module.unknown(key, list(values))
-        return "\n".join(variables_module.told(within))
+        return telling.fenced("\n".join(variables_module.told(within)))
 
     def variable(self, arguments: dict[str, Json]) -> str:
-        return states.as_text(self._desk.variables.get(str(arguments["key"])))
+        return telling.fenced(states.as_text(self._desk.variables.get(str(arguments["key"]))))
 
     def plan(self, _arguments: dict[str, Json]) -> str:
         plan = self._desk.plan

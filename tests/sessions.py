@@ -1,0 +1,59 @@
+"""A session without a command: its log in memory, and what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from director import desk, opening
+from runtime import journal, log, secrets, sessions, store
+from runtime.testing import memory
+
+HEADER = log.SessionHeader(purpose="build", versions={})
+
+SHOP = """\
+version: 1
+name: Pay the open orders
+description: Every open order is paid.
+inputs:
+  base_url: {type: string, default: "http://127.0.0.1:8765"}
+secrets: [SHOP_PASSWORD]
+nodes:
+  - id: sign_in
+    type: group
+    nodes:
+      - {id: open_login, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
+      - {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}
+  - id: orders
+    type: browser_query
+    query: extract
+    target: {css: "#orders tbody tr"}
+    fields: {number: td.no}
+  - id: each_order
+    type: iterate
+    over: "{{ orders }}"
+    as: order
+    key: "{{ order.number }}"
+    nodes:
+      - id: pay
+        type: browser_action
+        action: click
+        target: {role: button, name: Pay}
+        confirm:
+          nodes:
+            - {id: status, type: browser_query, query: text, target: {test_id: status}}
+          done: "{{ status == 'paid' }}"
+"""
+"""A workflow whose nodes, in the order of the text, are sign_in, open_login, pass, orders, each_order, pay, status."""
+
+
+def begun(
+    folder: Path, known: Mapping[str, str] | None = None, kept: store.Store | None = None
+) -> journal.Journal[sessions.Session]:
+    """A new session that knows these secrets."""
+    return opening.begin(kept or memory.MemoryStore(folder), HEADER, secrets.Masker(known or {}))
+
+
+def desk_of(folder: Path, known: Mapping[str, str] | None = None) -> desk.Desk:
+    """The desk of a new session."""
+    return desk.Desk(begun(folder, known))

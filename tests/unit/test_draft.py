@@ -1,0 +1,193 @@
+"""The draft of a session: read by position, id and type, and grown by YAML text that the file's own parser checks, all or nothing."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from director import draft as drafts
+from director import layout
+from nodes.errors import ModelError
+from runtime.language import yaml_text
+from runtime.language.diagnostics import WorkflowInvalid
+from tests.sessions import SHOP
+
+ONE = "- {id: one, type: transform, expr: 1}\n"
+HEAD = "version: 1\nname: Sums\n"
+
+
+def begun() -> drafts.Draft:
+    """A draft with the node ``one``."""
+    return drafts.Draft.begun(HEAD, ONE)
+
+
+def ids(draft: drafts.Draft) -> list[str]:
+    """The ids in the order of the text."""
+    return [each.id for each in draft.layout.nodes]
+
+
+def test_the_outline_is_a_tree_in_the_order_of_the_text() -> None:
+    """Each node has its position, its type with what it does of it, and stands below its container; blocks that are not just ``nodes`` are named."""
+    assert drafts.Draft.of(SHOP).outline().splitlines() == [
+        "  1 sign_in  group",
+        "  2   open_login  browser_action goto",
+        "  3   pass  browser_action fill",
+        "  4 orders  browser_query extract",
+        "  5 each_order  iterate",
+        "  6   pay  browser_action click",
+        "  7     confirm/status  browser_query text",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("which", "kind", "wanted"),
+    [
+        ("all", None, "sign_in open_login pass orders each_order pay status"),
+        ("2-4", None, "open_login pass orders"),
+        ("6", None, "pay"),
+        ("1,6-40", None, "sign_in pay status"),
+        ("pay", None, "pay"),
+        ("pay, orders", None, "orders pay"),
+        ("all", "browser_query", "orders status"),
+        ("1-3", "iterate", ""),
+        ("recent", None, "pass orders"),
+    ],
+)
+def test_nodes_are_chosen_by_position_id_and_type(which: str, kind: str | None, wanted: str) -> None:
+    """In the order of the text, whatever the order in which they were named."""
+    found = drafts.Draft.of(SHOP).layout.selected(which, kind, ["orders", "pass"])
+    assert [each.id for each in found] == wanted.split()
+
+
+def test_without_anything_recent_the_last_nodes_are_meant() -> None:
+    """A file that nobody has changed has its last nodes as the recent ones."""
+    found = drafts.Draft.of(SHOP).layout.selected("recent")
+    assert [each.id for each in found] == ["pass", "orders", "each_order", "pay", "status"]
+
+
+@pytest.mark.parametrize(
+    ("which", "kind", "mend"),
+    [
+        ("payy", None, "did you mean `pay`?"),
+        ("40", None, "the positions are 1 to 7"),
+        ("x y", None, "say positions"),
+        ("all", "browser_queri", "did you mean `browser_query`?"),
+        ("all", "sql", "these types are there"),
+    ],
+)
+def test_a_selection_that_means_nothing_is_refused_with_what_was_meant(which: str, kind: str | None, mend: str) -> None:
+    """The mend names the near miss, or what there is."""
+    with pytest.raises(ModelError) as caught:
+        drafts.Draft.of(SHOP).layout.selected(which, kind)
+    assert caught.value.code == "node-unknown"
+    assert mend in (caught.value.mend or "")
+
+
+def test_nodes_are_told_in_the_words_of_the_file_and_once() -> None:
+    """A node within another one that is told stands in that one only; a text at any depth is told at the left margin."""
+    found = drafts.Draft.of(SHOP).layout
+    assert found.told(found.selected("2-3")).splitlines() == [
+        "# 2  line 11",
+        '- {id: open_login, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}',
+        "# 3  line 12",
+        '- {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}',
+    ]
+    whole = found.told(found.selected("5-7"))
+    assert whole.count("id: pay") == 1
+    assert whole.splitlines()[1:4] == ["- id: each_order", "  type: iterate", '  over: "{{ orders }}"']
+
+
+def test_nodes_are_added_at_the_end_and_behind_another_one() -> None:
+    """At any depth, in lists in lines and in brackets; what stands in the file already stays as it was, comments too."""
+    draft = begun().with_nodes(
+        "id: two\ntype: group\nnodes:\n  - id: three # third\n    type: transform\n    expr: 3 # stays"
+    )
+    draft = draft.with_nodes("- {id: four, type: transform, expr: 4}", after="three")
+    draft = draft.with_nodes(
+        "id: each\ntype: iterate\nover: '{{ [1] }}'\nas: item\nnodes: [{id: a, type: transform, expr: 1}, {id: b, type: transform, expr: 2}]",
+        after="one",
+    )
+    draft = draft.with_nodes("nodes: [{id: c, type: transform, expr: 3}]", after="a")
+    assert ids(draft) == ["one", "each", "a", "c", "b", "two", "three", "four"]
+    assert "expr: 3 # stays" in draft.text
+    assert draft.text.startswith(f"{HEAD}nodes:\n  {ONE}")
+    assert [each.depth for each in draft.layout.nodes] == [0, 0, 1, 1, 1, 0, 1, 1]
+
+
+def test_a_draft_grows_to_fifteen_nodes() -> None:
+    """Node by node, and what stands behind the nodes stays behind them."""
+    draft = drafts.Draft.of(f"{HEAD}nodes:\n{ONE}output: '{{{{ one }}}}'  # the sum\n")
+    for number in range(2, 16):
+        draft = draft.with_nodes(f"- id: n{number}\n  type: transform\n  expr: {number}\n")
+    assert len(ids(draft)) == 15
+    assert draft.text.endswith("output: '{{ one }}'  # the sum\n")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "code", "place"),
+    [
+        ("- {id: one, type: transform, expr: 2}", "duplicate-id", "draft.yaml"),
+        ("- {id: two, type: transfrom, expr: 2}", "unknown-choice", "draft.yaml"),
+        ("- {id: two, type: transform, expr: '{{ thre }}'}", "unknown-reference", "draft.yaml"),
+        ("- {id: two", "yaml-syntax", "nodes"),
+        ("just words", "not-a-list", "nodes"),
+        ("[]", "not-a-list", "nodes"),
+    ],
+)
+def test_nothing_is_added_where_anything_is_wrong(nodes: str, code: str, place: str) -> None:
+    """The mistakes are those that the file's own parser tells, with line and column; the draft is as it was."""
+    draft = begun()
+    with pytest.raises(WorkflowInvalid) as caught:
+        draft.with_nodes(nodes)
+    assert [(each.code, each.file) for each in caught.value.diagnostics] == [(code, place)]
+    assert caught.value.diagnostics[0].mark is not None
+    assert ids(draft) == ["one"]
+
+
+def test_a_node_to_stand_behind_is_named_with_its_near_miss() -> None:
+    """Nothing is put anywhere else."""
+    with pytest.raises(ModelError) as caught:
+        begun().with_nodes(ONE.replace("one", "two"), after="onee")
+    assert (caught.value.code, caught.value.mend) == ("node-unknown", "did you mean `one`?")
+
+
+BLOCKS = st.recursive(
+    st.just("leaf"), lambda inner: st.lists(inner, min_size=1, max_size=3), max_leaves=8
+)  # fmt: skip
+
+
+def _written(tree: object, names: list[str], *, lines: bool) -> str:
+    names.append(name := f"n{len(names)}")
+    if isinstance(tree, str):
+        return f"- {{id: {name}, type: transform, expr: 1}}" if lines else f"- id: {name}\n  type: transform\n  expr: 1"
+    assert isinstance(tree, list)
+    inner = "\n".join(_written(each, names, lines=not lines) for each in tree)
+    return f"- id: {name}\n  type: group\n  nodes:\n{textwrap.indent(inner, '    ')}"
+
+
+@given(st.lists(BLOCKS, min_size=1, max_size=3), st.data())
+def test_whatever_is_added_is_found_again_as_it_was_written(trees: list[object], data: st.DataObject) -> None:
+    """Behind any node, in any block: the draft has the nodes of before in their order, and the new ones, which read as the same data."""
+    names: list[str] = []
+    draft = begun()
+    for tree in trees:
+        before = ids(draft)
+        first = len(names)
+        text = _written(tree, names, lines=data.draw(st.booleans()))
+        after = data.draw(st.none() | st.sampled_from(before))
+        draft = draft.with_nodes(text, after)
+        new = names[first:]
+        assert [each for each in ids(draft) if each not in new] == before
+        told = draft.layout.text_of(next(each for each in draft.layout.nodes if each.id == new[0]))
+        assert yaml_text.read("a", told).data == yaml_text.read("b", text).data
+
+
+def test_a_file_with_mistakes_has_an_outline_as_far_as_it_can_be_read() -> None:
+    """Nodes without a usable id or type have a place too."""
+    document = yaml_text.read(
+        "x", "version: 1\nnodes:\n  - {id: a, type: browser_actoin, action: goto}\n  - {type: group}\n"
+    )
+    assert layout.Layout(document).outline() == "  1 a  browser_action goto\n  2 ?  group"

@@ -1,0 +1,138 @@
+"""What is known from Markdown files: their sections by heading, and those that a question is about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from director import knowledge
+from nodes.errors import UsageError
+from runtime.window import Part
+
+SHOP = """\
+The shop sells hats.
+
+# Orders ##
+
+Each order has a number.
+
+```yaml
+# Refunds
+refund: none
+```
+
+## Refunds
+
+Money goes back within a week. Ask for the order.
+
+# Empty
+# Hats
+
+Hats come in three sizes.
+"""
+
+
+def known(*files: str) -> knowledge.Knowledge:
+    """The knowledge of these texts."""
+    return knowledge.Knowledge(
+        each for number, text in enumerate(files) for each in knowledge.split(f"f{number}.md", text)
+    )
+
+
+def titles(found: list[knowledge.Section]) -> list[str]:
+    """What the sections are called."""
+    return [each.title for each in found]
+
+
+def test_a_file_is_split_at_its_headings() -> None:
+    """What stands before the first heading is called like the file; a comment in a block of code is no heading; what is empty is none."""
+    sections = known(SHOP).sections
+    assert titles(list(sections)) == ["f0", "Orders", "Refunds", "Hats"]
+    assert "# Refunds" in sections[1].text
+    assert sections[2].text == "Money goes back within a week. Ask for the order."
+
+
+def test_a_word_in_the_title_counts_three_times_one_in_the_text() -> None:
+    """The best section comes first; of equals the one that stands first; what has nothing to do with the question does not come."""
+    sections = known("# Alpha\nbeta\n# Beta\ngamma\n# Gamma\nbeta delta gamma\n# Other\nbeta")
+    assert titles(sections.best("BETA, please?", 9)) == ["Beta", "Alpha", "Gamma", "Other"]
+    assert titles(sections.best("gamma beta delta", 9)) == ["Gamma", "Beta", "Alpha", "Other"]
+    assert titles(sections.best("beta", 2)) == ["Beta", "Alpha"]
+    assert sections.best("beta", 0) == []
+    assert sections.best("nothing of it", 3) == []
+    scores = [each.score(knowledge.words_of("gamma beta delta")) for each in sections.sections]
+    assert scores == [1, 4, 6, 1]
+
+
+def test_a_word_of_the_question_counts_once() -> None:
+    """However often it is said, and however often it stands in the section."""
+    sections = known("# One\ntea tea tea tea\n# Two\ntea milk")
+    assert titles(sections.best("tea tea tea milk", 1)) == ["Two"]
+
+
+def test_text_without_blanks_is_found_by_its_characters() -> None:
+    """A question in Chinese finds its section."""
+    sections = known("# 订单\n每个订单都有号码。\n# 帽子\n三种尺寸。")
+    assert titles(sections.best("订单怎么付款", 1)) == ["订单"]
+
+
+def test_what_is_told_says_where_it_stands() -> None:
+    """A part of a window is called like the file and the section."""
+    assert known(SHOP).parts("What of refunds?", 1) == (
+        Part("f0.md: Refunds", "Money goes back within a week. Ask for the order."),
+    )
+
+
+def test_files_and_folders_are_read_in_order(tmp_path: Path) -> None:
+    """A folder is all its Markdown files, sorted by path; nothing else in it is read."""
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "one.md").write_text("# One\ntea", encoding="utf-8")
+    (tmp_path / "a.md").write_text("# Two\ntea", encoding="utf-8")
+    (tmp_path / ".env").write_text("TOKEN=tea", encoding="utf-8")
+    (tmp_path / "c.txt").write_text("tea", encoding="utf-8")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "x.md").write_text("tea", encoding="utf-8")
+    assert titles(list(knowledge.Knowledge.read([tmp_path]).sections)) == ["Two", "One"]
+
+
+def test_what_cannot_be_known_is_refused(tmp_path: Path) -> None:
+    """A file that is missing, one that is no Markdown, one that is too large or no text, and too many."""
+    large, binary, other = tmp_path / "l.md", tmp_path / "b.md", tmp_path / "x.txt"
+    large.write_bytes(b"x" * (knowledge.LARGEST_FILE + 1))
+    binary.write_bytes(b"\xff\xfe\xff")
+    other.write_text("x")
+    many = [tmp_path / "l.md"] * (knowledge.MOST_FILES + 1)
+    for paths, code in (
+        ([tmp_path / "none.md"], "file-not-found"),
+        ([other], "file-not-read"),
+        ([binary], "file-not-read"),
+        ([large], "knowledge-too-large"),
+        (many, "knowledge-too-large"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            knowledge.Knowledge.read(paths)
+        assert caught.value.code == code
+        assert caught.value.mend
+
+
+def test_a_section_has_an_end() -> None:
+    """What is longer than a section may be is cut, and says so."""
+    (section,) = known("# One\n" + "tea " * 9000).sections
+    assert len(section.text) < knowledge.LONGEST + 20
+    assert section.text.endswith("… (cut)")
+
+
+@given(st.lists(st.text(alphabet="ab# `~\n", max_size=60), max_size=3), st.text(alphabet="ab ", max_size=9), st.integers(0, 4))  # fmt: skip
+def test_the_same_question_has_the_same_answer(texts: list[str], question: str, top_k: int) -> None:
+    """At most so many sections, none that scores less than one that is left out; a larger number only adds."""
+    sections = known(*texts)
+    words = knowledge.words_of(question)
+    found = sections.best(question, top_k)
+    assert found == known(*texts).best(question, top_k)
+    assert found == sections.best(question, top_k + 1)[:top_k]
+    scores = [each.score(words) for each in found]
+    assert scores == sorted(scores, reverse=True)
+    assert all(scores)

@@ -1,0 +1,126 @@
+"""The plan of a session: what it may be, how one task of it is changed, and how it reads as a to-do list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from director import plan as plans
+from nodes.errors import ModelError
+from nodes.values import Json
+from runtime.display import plans as shown
+
+DATA: dict[str, Json] = {
+    "overall_goal": "Pay the open orders",
+    "current_phase": "Build",
+    "phases": [
+        {
+            "phase_name": "Look",
+            "status": "completed",
+            "tasks": [
+                {"task_id": "t1", "description": "See the login", "status": "completed", "notes": None, "node_ids": []}
+            ],
+        },
+        {
+            "phase_name": "Build",
+            "status": "in_progress",
+            "tasks": [
+                {
+                    "task_id": "t2",
+                    "description": "Write the loop",
+                    "status": "in_progress",
+                    "notes": "",
+                    "node_ids": ["each_order", "pay"],
+                },
+                {
+                    "task_id": "t3",
+                    "description": "Test it",
+                    "status": "blocked",
+                    "notes": "no orders are open",
+                    "node_ids": [],
+                },
+            ],
+        },
+    ],
+    "next_actions": ["Open an order"],
+    "blockers": ["The shop has no open order"],
+    "notes": None,
+}
+
+
+def test_a_plan_reads_as_a_to_do_list() -> None:
+    """Each phase and each task has a line with its mark; the phase that is worked on, nodes, notes and blockers are told."""
+    assert plans.as_todo(plans.of(DATA)) == [
+        "Goal: Pay the open orders",
+        "[x] Look",
+        "  [x] t1  See the login",
+        "[>] Build  (now)",
+        "  [>] t2  Write the loop  (each_order, pay)",
+        "  [!] t3  Test it - no orders are open",
+        "Next: Open an order",
+        "Blocked by: The shop has no open order",
+    ]
+    assert shown.brief(DATA) == "Build: 1 of 3 tasks done, 1 blocked"
+
+
+def test_a_patch_changes_one_task_in_what_is_given() -> None:
+    """Nothing else of the plan changes, but for the status of the task's phase, which follows from its tasks."""
+    before = plans.of(DATA)
+    after = before.patch("t3", status="completed", notes="done by hand")
+    changed = after.as_json()
+    assert changed["phases"][1]["tasks"][1] == {
+        "task_id": "t3",
+        "description": "Test it",
+        "status": "completed",
+        "notes": "done by hand",
+        "node_ids": [],
+    }
+    changed["phases"][1]["tasks"][1] = before.as_json()["phases"][1]["tasks"][1]
+    assert changed == before.as_json()
+    both = after.patch("t2", status="completed")
+    assert [each.status for each in both.phases] == ["completed", "completed"]
+    again = both.patch("t2", status="pending").patch("t3", status="pending")
+    assert again.phases[1].status == "pending"
+
+
+def test_a_task_that_is_not_there_is_told_with_the_one_that_was_meant() -> None:
+    """The mend names the near miss, or else all tasks."""
+    with pytest.raises(ModelError, match="no task `t22`") as caught:
+        plans.of(DATA).patch("t22")
+    assert (caught.value.code, caught.value.mend) == ("task-unknown", "did you mean `t2`?")
+    with pytest.raises(ModelError) as caught:
+        plans.of(DATA).patch("zzz")
+    assert caught.value.mend == "these are its tasks: t1, t2, t3"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"current_phase": "Buld"}, "the current phase `Buld` is none of its phases"),
+        ({"phases": [DATA["phases"][0], DATA["phases"][0]]}, "two tasks are called `t1`"),
+        ({"phases": [{"phase_name": "A"}, {"phase_name": "A"}], "current_phase": None}, "two phases are called `A`"),
+        ({"overall_goal": 3}, "overall_goal"),
+        ({"goal": "x"}, "goal: Extra inputs"),
+        ({"phases": [{"phase_name": "A", "status": "done"}]}, "phases.0.status"),
+    ],
+)
+def test_what_is_no_plan_is_refused_in_words(change: dict[str, Json], said: str) -> None:
+    """Every mistake is told with its place."""
+    with pytest.raises(ModelError, match="this is no plan") as caught:
+        plans.of({**DATA, **change})
+    assert caught.value.code == "plan-invalid"
+    assert said in caught.value.message
+    assert caught.value.mend
+
+
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["phases", "tasks", "status", "notes", "node_ids", "overall_goal"]), inner), max_leaves=12)  # fmt: skip
+
+
+@given(JSON)
+def test_a_reader_of_a_log_is_never_stopped_by_what_stands_in_it(data: Any) -> None:
+    """Whatever the data is, the to-do list is lines of text."""
+    assert all("\n" not in each for each in shown.as_todo(data))
+    assert isinstance(shown.brief(data), str)
