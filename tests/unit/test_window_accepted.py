@@ -1,0 +1,61 @@
+"""What the client of the API itself says of the requests that windows become: its own types take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pydantic
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from openai.types import responses
+from openai.types.responses import response_input_param
+
+from nodes.errors import ModelError
+from runtime import model, window
+from runtime.models import profiles
+from tests import window_draws as draws
+from tests.windows import Talk, request
+
+KINDS: dict[str, pydantic.TypeAdapter[Any]] = {
+    "message": pydantic.TypeAdapter(responses.EasyInputMessageParam),
+    "function_call": pydantic.TypeAdapter(responses.ResponseFunctionToolCallParam),
+    "function_call_output": pydantic.TypeAdapter(response_input_param.FunctionCallOutput),
+}
+"""The client's own type of each kind of item. All kinds together would take nearly anything: some have no field that they must have."""
+
+TOOL = pydantic.TypeAdapter(responses.FunctionToolParam)
+
+
+def read(item: dict[str, Any]) -> dict[str, Any]:
+    """The item as the client's types have it: without fields that they do not know. Raises ValidationError."""
+    return dict(KINDS[item.get("type", "message")].validate_python(item, strict=True))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(draws.talks(), draws.arounds(), draws.limits())
+def test_the_types_of_the_client_take_every_request(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+    """Each item of the input, the state behind them, and each tool: as the body holds them, and nothing is changed in the reading."""
+    try:
+        built = window.build(talk.pieces, around, limits)
+    except ModelError:
+        assume(False)
+        return
+    client = model.Client("http://127.0.0.1:9/v1", "none", profiles.PROFILES["openai"])
+    body = client._body(request(built), model.Manner())
+    assert [read(each) for each in body["input"]] == body["input"]
+    assert [TOOL.validate_python(each, strict=True) for each in body.get("tools", ())] == body.get("tools", [])
+    assert len(body["input"]) == len(built.items) + bool(built.state)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"type": "function_call_output", "output": "x"},
+        {"type": "function_call", "call_id": "a", "name": "look", "arguments": None},
+        {"role": "robot", "content": "x"},
+    ],
+)
+def test_the_types_of_the_client_refuse_what_is_no_item(wrong: dict[str, Any]) -> None:
+    """An output without its call, a call without arguments, a role that there is not."""
+    with pytest.raises(pydantic.ValidationError):
+        read(wrong)
