@@ -50,12 +50,12 @@ def test_the_types_of_the_client_take_every_request(talk: Talk, around: window.A
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"type": "function_call_output", "output": "x"},
+        {"type": "function_call_output", "call_id": "a", "output": 7},
         {"type": "function_call", "call_id": "a", "name": "look", "arguments": None},
         {"role": "robot", "content": "x"},
     ],
 )
 def test_the_types_of_the_client_refuse_what_is_no_item(wrong: dict[str, Any]) -> None:
-    """An output without its call, a call without arguments, a role that there is not."""
+    """An output that is no text, a call without arguments, a role that there is not."""
     with pytest.raises(pydantic.ValidationError):
         read(wrong)
