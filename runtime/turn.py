@@ -20,6 +20,9 @@ from runtime import journal, log, refusals
 from runtime.models import exchanges, threads
 from runtime.models.exchange import Answer, Request, Tool, ToolCall, Usage, is_models
 
+_HAVE_A_TURN = (log.User, threads.Exchange, log.ModelError)
+"""What is said that gives the next word to somebody."""
+
 EQUAL_FAILURES = 3
 """How often one call may fail in a row, before the conversation is given up."""
 
@@ -128,7 +131,11 @@ class Turn:
         return next((each for each in self.done if each.error is None and each.asked.name in tools.final), None)
 
 
-def _unknown(_asked: ToolCall, _call: log.Call) -> Json:
+FindOut = Callable[[log.Call], Outcome | None]
+"""Says what came of a call that a crash left open, where that is known all the same: what it yielded, or in which words it is told as interrupted."""
+
+
+def _unknown(_call: log.Call) -> Outcome | None:
     return None
 
 
@@ -144,12 +151,11 @@ class Turns:
         seat: Seat,
         *,
         talks: bool = False,
-        found_out: Callable[[ToolCall, log.Call], Json] = _unknown,
+        find_out: FindOut = _unknown,
     ) -> None:
         """``thread`` and ``frame`` are those of the thread of ``seat``; what stands there already is taken from the log.
 
-        Where it ``talks``, an answer that asks for no tool is the last word until something is said, and it is not given twice. ``found_out`` says
-        what a call yielded that a crash left open, where the log has it all the same, and None where nobody knows.
+        Where it ``talks``, an answer that asks for no tool is the last word until something is said, and it is not given twice.
         """
         self._exchanges, self._frame, self._tools, self._pen, self._seat = thread, frame, tools, pen, seat
         self._say = ""
@@ -161,7 +167,7 @@ class Turns:
         """The last answer, where the caller has not been given it."""
         self._doing: set[str] = set()
         """The ids of the calls that were begun in this process."""
-        self._talks, self._found_out = talks, found_out
+        self._talks, self._find_out = talks, find_out
         self.count = 0
         """How many turns there were: answers that ``turn`` has given, or had given before a crash."""
         self.since_word = 0
@@ -177,7 +183,7 @@ class Turns:
     def waiting(self) -> bool:
         """Whether the model has the next word: something was said that has no answer, or an answer asked for tools. Where none came, the person has it."""
         said = self._pen.history.thread(self._seat.thread).said
-        last = next((each for each in reversed(said) if not isinstance(each, log.Event)), None)
+        last = next((each for each in reversed(said) if isinstance(each, _HAVE_A_TURN)), None)
         asks = isinstance(last, threads.Exchange) and bool(last.answer.calls)
         return bool(self._say) or asks or isinstance(last, log.User)
 
@@ -394,8 +400,10 @@ class Turns:
         if state.call is None:
             return None
         if state.result is None:
-            value = self._found_out(asked, state.call)
-            self._pen.result(state.call, "interrupted" if value is None else "recovered", value=value)
+            found = self._find_out(state.call) or Outcome("", error=None)
+            recovered = found.error is None and found.value is not None
+            status = "recovered" if recovered else "interrupted"
+            self._pen.result(state.call, status, value=normalise(found.value), error=found.error)
         assert state.result is not None
         if (
             state.call.node == self._seat.node
@@ -403,7 +411,7 @@ class Turns:
             and state.result.error.get("code") in refusals.OURS
         ):
             return refusals.told(state.result.error)
-        if state.result.status != "interrupted":
+        if state.result.status != "interrupted" or state.result.error:
             return self._tools.told(asked, state.result)
         return INTERRUPTED if state.call.effect == "effect" else None
 

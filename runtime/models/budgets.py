@@ -65,6 +65,8 @@ class Account:
     spent: Amount
     path: str | None = None
     """The step whose budget it is; None for that of the run."""
+    session: bool = False
+    """Whether it is that of a session, or of one who works for it."""
 
     @property
     def left_seconds(self) -> float:
@@ -101,7 +103,8 @@ class Account:
     def _reached(
         self, part: BudgetPart, limit: Decimal, spent: Decimal, needed: Decimal, larger: Budget
     ) -> BudgetReached:
-        whose = "the run" if self.path is None else f"the step `{self.path}`"
+        names = ("the session", "the delegate") if self.session else ("the run", "the step")
+        whose = names[0] if self.path is None else f"{names[1]} `{self.path}`"
         left = max(Decimal(0), limit - spent)
         wants = f", and the next request may need {_written(part, needed)}" if needed else ""
         evidence: dict[str, Json] = {
@@ -115,11 +118,17 @@ class Account:
         return BudgetReached(
             "budget-reached",
             f"{whose} has {_written(part, left)} left of its budget of {_written(part, limit)} ({part}){wants}",
-            mend=f"go on with more: `runops resume last --budget {larger}`"
-            if self.path is None
-            else f"give the step more in its file (`budget: {larger}`) and go on: `runops resume last --allow-changed`",
+            mend=self._mend(larger),
             evidence=evidence,
         )
+
+    def _mend(self, larger: Budget) -> str:
+        if self.path is None:
+            command = "chat --resume last" if self.session else "resume last"
+            return f"go on with more: `runops {command} --budget {larger}`"
+        if self.session:
+            return "ask for less in one task"
+        return f"give the step more in its file (`budget: {larger}`) and go on: `runops resume last --allow-changed`"
 
 
 def _written(part: BudgetPart, value: Decimal) -> str:
@@ -174,13 +183,21 @@ def need(request: Request, estimate: int, price: Price) -> Amount:
 
 def accounts(ledger: Ledger, run: Budget | None, asked: Asked, price: Price) -> list[Account]:
     """The budgets that a request of a step falls under, its own first."""
-    found: list[Account] = []
-    each: Asked | None = asked
-    while each is not None:
-        if each.budget is not None:
-            found.append(Account(each.budget, spent(ledger.within(each.path), price), each.path))
-        each = each.within
-    return found if run is None else [*found, Account(run, spent(ledger.of(), price))]
+    chain = list(_chain(asked))
+    # Only in a session somebody asks who is no step: the session itself.
+    session = not chain[-1].path
+    found = [
+        Account(each.budget, spent(ledger.within(each.path), price), each.path, session)
+        for each in chain
+        if each.budget is not None
+    ]
+    return found if run is None else [*found, Account(run, spent(ledger.of(), price), session=session)]
+
+
+def _chain(asked: Asked | None) -> Iterator[Asked]:
+    while asked is not None:
+        yield asked
+        asked = asked.within
 
 
 def left_seconds(ledger: Ledger, run: Budget | None, asked: Asked) -> float:

@@ -100,7 +100,8 @@ class Exchanges:
         """The id of the response from which the last request went on."""
         self._lost: str | None = None
         """The id of a response that the server does not have any more."""
-        self._begun = 0.0
+        self._begun: float | None = None
+        """When the request was sent, or its answer waited for, of which nothing has come yet."""
         self._come = ""
         """What has come of the answer that is waited for, or of the last one."""
 
@@ -300,7 +301,7 @@ class Exchanges:
                         raise
                 if self._asker.left() <= delay:
                     raise Failed(_too_late())
-                left = affordable - (time.monotonic() - self._begun)
+                left = affordable - (self._seconds() or 0.0)
                 if left <= 0:
                     # Another try is refused, by the budget and in its words.
                     raise Failed(_too_late(), again=True)
@@ -332,7 +333,7 @@ class Exchanges:
             answer = dataclasses.replace(answer, id="")
         if self._models.recorder is not None:
             self._models.recorder.take(number, self._path, request, answer)
-        self._write(answer, key, "model", seconds=time.monotonic() - self._begun)
+        self._write(answer, key, "model", seconds=self._seconds())
         return answer
 
     def _write(
@@ -358,11 +359,16 @@ class Exchanges:
             response=answer.id or None,
             usage=usage,
             dollars=self._models.dollars(answer.usage, self._asked, answer.model) if source == "model" else None,
-            seconds=round(seconds, 4) if seconds is not None else None,
+            seconds=seconds,
         )
         pen.said(entry, answer.text, self._path, answer.calls)
         pen.barrier()
+        self._begun, self._come = None, ""
         crash_point(CrashPoint.EXCHANGE_SYNCED)
+
+    def _seconds(self) -> float | None:
+        """How long the answer is waited for; None where none is."""
+        return round(time.monotonic() - self._begun, 4) if self._begun is not None else None
 
     def _may_go_right(self, error: BaseException) -> bool:
         if isinstance(error, Failed) and error.error.code == "model-chain-lost" and self._previous is not None:
@@ -388,12 +394,14 @@ class Exchanges:
             error=self._pen.error(failed.error),
             usage=usage,
             dollars=self._models.dollars(failed.usage, self._asked),
-            seconds=round(time.monotonic() - self._begun, 4),
+            seconds=self._seconds(),
             again=round(again, 4) if again is not None else None,
             free=True if not failed.sent and not failed.pending else None,
             pending=True if failed.pending else None,
         )
         self._pen.said(entry, failed.partial, self._path)
+        if not failed.pending:
+            self._begun = None
 
 
 def texts_of(request: Request) -> list[str]:

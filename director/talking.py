@@ -1,0 +1,185 @@
+"""A talk: one word of a person, then requests and tools until the model answers without asking for any.
+
+Everything stands in the session's log, and what the next request holds is made from there. So a talk that ends anywhere, by Ctrl-C, an error, a budget or
+a crash, is gone on with: what was paid for is used, and what was done is not done again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Sequence
+
+from typing_extensions import override
+
+from director import around, delegation, knowledge, tools
+from director import desk as desks
+from director.listening import Listener
+from director.subject import Subject
+from nodes.errors import ModelError, RunOpsError, SetupError
+from runtime import framing, journal, log, pieces, sessions, settings, turn, window
+from runtime.models import budgets, exchanges, supply
+from runtime.models.exchange import Item, Request
+
+TURNS = 40
+"""Requests that the model may take for one word of a person."""
+
+AN_ANSWER = 1200.0
+"""Seconds that one answer may take, with all that is tried again for it."""
+
+MAX_OUTPUT = 4_000
+"""Tokens that one answer may have, reasoning included."""
+
+NODE = "session"
+"""Node type of the calls of a session."""
+
+OWN = budgets.Asked("", None)
+"""The session itself has no budget beside that of all who work for it."""
+
+
+class Talk:
+    """What a person and a model say to each other in a session."""
+
+    def __init__(
+        self,
+        pen: journal.Journal[sessions.Session],
+        subject: Subject,
+        desk: desks.Desk,
+        models: supply.Supply | None,
+        chosen: settings.Settings,
+        listener: Listener,
+        limits: Callable[[], window.Limits],
+    ) -> None:
+        """``limits`` are asked for each request. Without ``models`` nothing can be said. Nothing is written or sent yet.
+
+        Raises UsageError where the knowledge that the settings name cannot be read.
+        """
+        self._pen, self._subject, self._desk, self._listener = pen, subject, desk, listener
+        self._limits = limits
+        known = [chosen.chat_knowledge] if chosen.chat_knowledge is not None else []
+        self._known = knowledge.Knowledge.read(known)
+        self._until = math.inf
+        sender = delegation.Sender(0, OWN, self._items)
+        delegate = delegation.Delegation(
+            pen, models, lambda: self._tools, listener, limits, sender, clean=chosen.delegate_clean_context
+        )
+        self._tools = tools.Toolbox(desk, subject, pen, listener, [delegate])
+        self._exchanges: exchanges.Exchanges | None = None
+        self._turns: turn.Turns | None = None
+        if models is None:
+            return
+        frame = framing.Frame(pen, log.SESSION_THREAD, self._around, limits, max_output=MAX_OUTPUT)
+        asker = exchanges.Asker("", log.SESSION_THREAD, "director", self._left, listener.waiting, hear=listener.text)
+        self._exchanges = exchanges.Exchanges(models, pen, asker, None, None)
+        seat = turn.Seat("", log.SESSION_THREAD, NODE)
+        self._turns = turn.Turns(
+            self._exchanges,
+            _Told(frame, listener),
+            self._tools,
+            pen,
+            seat,
+            talks=True,
+            find_out=delegate.find_out,
+        )
+
+    @property
+    def mode(self) -> log.Mode:
+        """How the session goes on; what is set is written down, and holds from the next request on."""
+        return self._pen.history.mode
+
+    @mode.setter
+    def mode(self, mode: log.Mode) -> None:
+        if mode != self.mode:
+            self._desk.keep(log.Version(of="mode", number=0, reason=f"mode {mode} was asked for", by="person"), mode)
+
+    def window(self) -> window.Report:
+        """What a request would hold now; nothing is sent or written. Raises ModelError ``window-too-large``."""
+        return self._built().report
+
+    async def say(self, text: str) -> str:
+        """What the model answers to ``text``, once it asks for no tool any more. What was open before is closed first.
+
+        Raises ModelError, after which the talk goes on with another word; BudgetReached and SetupError, after which ``go_on`` goes on with this one;
+        LogError and Replaced. Where it is cancelled, what was going on is closed as interrupted.
+        """
+        turns = self._ready()
+        turns.break_off()
+        turns.say(text, self.mode)
+        return await self._until_answered(turns)
+
+    async def go_on(self) -> str | None:
+        """The answer to what was said before a crash, or before a budget was reached, and has none; None where the word is the person's.
+
+        What the crash left open is closed, and the model is told so. Raises like ``say``.
+        """
+        turns = self._ready()
+        return await self._until_answered(turns) if turns.waiting else None
+
+    async def _until_answered(self, turns: turn.Turns) -> str:
+        try:
+            while True:
+                if turns.since_word >= TURNS:
+                    raise ModelError(
+                        "talk-turns",
+                        f"there was no answer after {TURNS} requests",
+                        mend="say `continue`, or ask for less at once",
+                    )
+                self._until = time.monotonic() + AN_ANSWER
+                latest = await turns.turn()
+                if not latest.answer.calls:
+                    return latest.answer.text
+        except asyncio.CancelledError:
+            turns.break_off()
+            self._broken_off(delegation.interrupted())
+            raise
+        except RunOpsError as error:
+            self._listener.failed(error)
+            if isinstance(error, ModelError):
+                turns.break_off()
+                self._broken_off(error)
+            raise
+
+    def _broken_off(self, error: RunOpsError) -> None:
+        """Write that the word has no answer, where the log does not say so yet: then it is the person's turn, also after a crash."""
+        said = self._pen.history.thread(log.SESSION_THREAD).said
+        if self._exchanges is not None and said and not isinstance(said[-1], log.ModelError):
+            self._exchanges.broken_off(error)
+            self._pen.barrier()
+
+    def _left(self) -> float:
+        return self._until - time.monotonic()
+
+    def _ready(self) -> turn.Turns:
+        if self._turns is None:
+            raise SetupError("model-unset", "no model is set to talk with", mend="set RUNOPS_MODEL")
+        return self._turns
+
+    def _around(self) -> window.Around:
+        limits = self._limits()
+
+        def known(asked: str) -> Sequence[window.Part]:
+            return self._known.parts(asked, limits.top_k)
+
+        return around.around(self.mode, limits, self._desk, self._subject, self._tools.offered, known)
+
+    def _built(self) -> window.Window:
+        thread = pieces.Thread(self._pen.history.thread(log.SESSION_THREAD), self._pen)
+        return window.build(thread, self._around(), self._limits())
+
+    def _items(self) -> tuple[Item, ...]:
+        return self._built().items
+
+
+class _Told(turn.Frame):
+    """A frame of whose requests a listener is told."""
+
+    def __init__(self, frame: framing.Frame, listener: Listener) -> None:
+        self._frame, self._listener = frame, listener
+
+    @override
+    async def request(self, model: str) -> Request:
+        request = await self._frame.request(model)
+        assert self._frame.report is not None, "a request has its report"
+        self._listener.asked(model, self._frame.report)
+        return request
