@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime import conversations, holders, journal, log, secrets, sessions, store, version
@@ -81,6 +83,41 @@ def fork(kept: store.Store, conversation: str, masker: secrets.Masker, line: int
         _claimed(pen)
         pen.barrier()
     return pen
+
+
+def look(kept: store.Store, reading: store.Reading, past: sessions.Session, masker: secrets.Masker) -> Pen:
+    """The pen of whoever only reads: ``past`` is what it finds. Nothing can be written with it."""
+    return journal.Journal(_Unwritten(reading.id, past.epoch), past, masker, kept)
+
+
+class _Unwritten(store.Conversation):
+    """A conversation that belongs to somebody else, or to nobody."""
+
+    lease = None
+    taken_from = None
+
+    def __init__(self, conversation: str, epoch: int) -> None:
+        self.id, self.epoch = conversation, epoch
+
+    @override
+    def append(self, entry: log.AnyEntry) -> log.AnyEntry:
+        raise AssertionError(f"whoever only reads {self.id} writes a {entry.kind}")
+
+    @override
+    def barrier(self) -> None:
+        pass
+
+    @override
+    def put_blob(self, data: bytes, path: str) -> log.Blob:
+        raise AssertionError(f"whoever only reads {self.id} keeps {path}")
+
+    @override
+    def renew(self) -> None:
+        pass
+
+    @override
+    def close(self) -> None:
+        pass
 
 
 def find(chosen: settings.Settings, name: str) -> str:

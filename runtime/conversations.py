@@ -64,7 +64,8 @@ def fold(reading: store.Reading) -> sessions.Session:
             f"{reading.id} is a run, and no session",
             mend=f"talk about it: `runops chat {reading.id}`; go on with it: `runops resume {reading.id}`",
         )
-    past = sessions.Session(reading.entries if first is not None and first.thread == log.SESSION_THREAD else ())
+    is_session = isinstance(first, log.Scope) and first.session is not None
+    past = sessions.Session(reading.entries if is_session else ())
     if not past.begun:
         raise UsageError(
             "not-a-session",

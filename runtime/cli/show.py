@@ -1,4 +1,4 @@
-"""``runops show``: what a run did, from its log; of a living run what it did so far."""
+"""``runops show``: what a run did, from its log; of a living run what it did so far. Of a session what was said."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import typer
 
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import answers, history, journal, log, runs, settings, store
-from runtime.cli import console, flags, threads
+from runtime import answers, conversations, history, journal, log, runs, settings, store
+from runtime.cli import console, show_session, threads, windows
 from runtime.cli.runs import moment
 from runtime.display import costs
 from runtime.display.text import count, cut, duration, fit, harmless, one_line, value_text
+from runtime.display.windows import lines as in_lines
 
 FOLDED = 5
 """Finished turns of a loop that are shown one by one; more of them are counted."""
@@ -30,11 +31,21 @@ PREVIEW = 60
 
 
 def show(
-    run: flags.RunArgument,
+    conversation: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|SESSION",
+            help="A run or a session: its id, a beginning or an end of it that no other has; `last` is the last run.",
+            show_default=False,
+        ),
+    ],
     at: Annotated[
         str | None,
         typer.Option(
-            "--at", metavar="PATH", help="Only the step at this path and what is below it, in full.", show_default=False
+            "--at",
+            metavar="PATH",
+            help="Only the step at this path and what is below it, in full; of a session the call at this path, or the line of this number.",
+            show_default=False,
         ),
     ] = None,
     as_nodes: Annotated[
@@ -46,23 +57,55 @@ def show(
             show_default=False,
         ),
     ] = None,
+    window: Annotated[
+        bool,
+        typer.Option(
+            "--window",
+            help="What a model would be sent now: sizes, shares, what is left out, and why. Of a run: in a chat about it.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
 ) -> None:
-    """Show what a run did, step by step: outcomes, values, errors with what was seen, and what is open.
+    """Show what a run did, step by step: outcomes, values, errors with what was seen, and what is open. Of a session: what was said, what it keeps, what it cost.
 
-    It only reads, so it works on a run that is going on, and on one that died.
+    It only reads, so it works on a run or a session that is going on, and on one that died.
     """
     chosen = settings.load()
-    run_id = runs.find(chosen, run)
-    past, reading = runs.load_history(chosen, run_id)
+    run_id = runs.find(chosen, conversation)
     kept = store.FileStore(chosen.home)
+    if window:
+        report = windows.report(chosen, run_id)
+        console.result(
+            console.as_json(conversation=run_id, **report.as_json()) if as_json else "\n".join(in_lines(report))
+        )
+    elif conversations.kind(kept, run_id) == "session":
+        _show_session(kept, run_id, at, as_nodes, as_json=as_json)
+    else:
+        _show_run(chosen, kept, run_id, at, as_nodes, as_json=as_json)
+
+
+def _show_session(kept: store.FileStore, session: str, at: str | None, as_nodes: str | None, *, as_json: bool) -> None:
+    if as_nodes is not None:
+        raise UsageError("usage", f"{session} is a session, and `--as-nodes` is for runs", mend="leave it out")
+    reading = kept.read(session)
+    view = show_session.View(conversations.fold(reading), reading, kept)
+    if as_json:
+        console.result(console.as_json(**view.as_json(at)))
+    else:
+        console.result("\n".join(view.text_at(at) if at is not None else view.text(console.columns())))
+
+
+def _show_run(
+    chosen: settings.Settings, kept: store.FileStore, run: str, at: str | None, as_nodes: str | None, *, as_json: bool
+) -> None:
+    past, reading = runs.load_history(chosen, run)
     if as_nodes is not None:
         from runtime.agents import printing  # most looks ask for none
 
-        console.result(printing.as_nodes(run_id, past, kept, as_nodes).removesuffix("\n"))
+        console.result(printing.as_nodes(run, past, kept, as_nodes).removesuffix("\n"))
         return
     said = threads.Threads(reading.entries, past, kept)
-    view = View(run_id, past, kept, runs.state_of(past, held=reading.held), said)
+    view = View(run, past, kept, runs.state_of(past, held=reading.held), said)
     wanted = view.at(at) if at is not None else None
     if as_json:
         console.result(console.as_json(**view.as_json([wanted] if wanted is not None else view.top)))
@@ -206,6 +249,7 @@ class View:
             "secrets": list[Json](self.header.secrets),
             "trial": self.header.trial,
             "key": self.header.key,
+            "parent": self.header.parent,
             "steps": [self.step_json(step) for each in top for step in each.walk()],
             "open": [attempt.call.path for attempt in self.past.open_calls()],
             "error": ending.get("error"),
@@ -280,6 +324,7 @@ class View:
                     "inputs": self.header.inputs,
                     "trial": self.header.trial,
                     "key": self.header.key,
+                    "parent": self.header.parent,
                     "budget": self.past.budget,
                 }
             ),

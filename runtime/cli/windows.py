@@ -1,0 +1,36 @@
+"""What a model would be sent of a conversation. This package knows of runs, and nothing of what is said about them: whoever talks about them tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import metadata
+
+from nodes.errors import SetupError
+from runtime import reports, settings
+
+GROUP = "runops.windows"
+"""The entry-point group in which a package offers this. The value of its entry is the import path of a function (settings, conversation) -> report."""
+
+Reporter = Callable[[settings.Settings, str], reports.Report]
+
+
+def report(chosen: settings.Settings, conversation: str) -> reports.Report:
+    """What the next request of a session would hold, and of a run that of a chat about it; nothing is written or sent.
+
+    Raises SetupError ``window-not-offered`` where no installed package tells it, and what that one raises.
+    """
+    for entry in metadata.entry_points(group=GROUP):
+        try:
+            reporter: Reporter = entry.load()
+        except (ImportError, AttributeError) as error:
+            raise SetupError(
+                "window-not-offered",
+                f"what tells the windows of conversations cannot be loaded: {error}",
+                mend="install RunOps anew, or mend the package that offers it",
+            ) from error
+        return reporter(chosen, conversation)
+    raise SetupError(
+        "window-not-offered",
+        "no installed package tells the windows of conversations",
+        mend="install RunOps anew: the Director tells them",
+    )
