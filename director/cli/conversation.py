@@ -76,7 +76,13 @@ class Conversation:
             if self._supply is None:
                 self._supply = self._models.supply(self.pen, self.kept)
             self._talk = talking.Talk(
-                self.pen, self.subject, self.desk, self._supply, self.chosen, self.screen, self.limits
+                self.pen,
+                self.subject,
+                self.desk,
+                self._supply,
+                self.chosen,
+                self.screen,
+                self.limits,
             )
         return self._talk
 

@@ -63,7 +63,7 @@ class Slashes:
         if not word.rest:
             self._held.screen.result([talk.mode])
             return
-        wanted = next((each for each in MODES if each == word.rest[0]), None)
+        wanted: log.Mode | None = next((each for each in MODES if each == word.rest[0]), None)
         if wanted is None:
             near = registry.near(word.rest[0], MODES)
             raise UsageError(
@@ -101,9 +101,10 @@ class Slashes:
             self._show(word, ["nothing was asked yet"])
             return
         by = spent.totals_by_step()
-        rows = [("all", costs.told(total)), *((path or "session", costs.told(each)) for path, each in by.items())]
+        parts = [(path or "session", costs.told(each)) for path, each in by.items()]
+        rows = [("all", costs.told(total)), *(parts if len(parts) > 1 else ())]
         wide = max(len(name) for name, _told in rows)
-        self._show(word, [f"{name:<{wide}}  {told}" for name, told in (rows if len(by) > 1 else rows[:1])])
+        self._show(word, [f"{name:<{wide}}  {told}" for name, told in rows])
 
     # Files and forks.
 

@@ -1,0 +1,408 @@
+"""`runops chat` as a process: its streams, its exit codes, its words, and what becomes of a session that is cut off."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.testing import scripted
+from runtime.testing.scripted import call, cut, text
+from tests.chats import Chats, session_of, text_of, typed, words_of
+from tests.command import RUNOPS, Project
+
+DONE = text("It adds up prices.")
+CONTINUE = text("failed at the step `total`.")
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Iterator[Chats]:
+    """Conversations in a project."""
+    made = Chats(tmp_path)
+    yield made
+    made.close()
+
+
+def failed_run(project: Project) -> tuple[str, Path]:
+    """A run whose step `total` failed: its id, and its file."""
+    assert project.runops("run", "prices.yaml", "--quiet").returncode == 1
+    run = project.runs()[-1]["id"]
+    return run, project.folder / ".runops" / "conversations" / f"{run}.jsonl"
+
+
+# Streams and exit codes.
+
+
+def test_one_word_is_answered_on_stdout(chats: Chats) -> None:
+    """`-m` prints the answer alone; what it cost, how full the window is and the next command are on stderr."""
+    done = chats.answers(DONE).runops("chat", "prices.yaml", "-m", "What does it do?")
+    assert (done.returncode, done.stdout) == (0, "It adds up prices.\n")
+    first, *_rest, meter, again = done.stderr.splitlines()
+    assert re.fullmatch(r"chat  \w{26}  workflow Add up the prices \(prices\.yaml\): valid", first)
+    assert re.fullmatch(
+        r"--  1 request  [\d,]+ tokens in  \d+ out  \$[\d.]+  window [\d,]+ of 180,000 tokens \(\d+ %\)", meter
+    )
+    assert re.fullmatch(r"again  runops chat --resume \w{26}", again)
+
+
+def test_quiet_says_nothing_but_the_answer(chats: Chats) -> None:
+    """Not one line on stderr."""
+    done = chats.answers(DONE).runops("chat", "-m", "Hello", "-q")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "It adds up prices.\n", "")
+
+
+def test_lines_of_standard_input_are_words(chats: Chats) -> None:
+    r"""Each is answered; one that ends with `\` goes on in the next; empty ones are none; the end of the input is the end, and well."""
+    done = typed(chats.answers(text("One."), text("Two.")), "first\n\nsecond \\\nline\n", "chat")
+    assert (done.returncode, done.stdout) == (0, "One.\nTwo.\n")
+    assert words_of(chats.bodies()[1])[:3] == ["user: first", "assistant: One.", "user: second \nline"]
+
+
+def test_json_is_one_object(chats: Chats) -> None:
+    """With every word and its answer, the session, what it cost; nothing else is on stdout."""
+    done = chats.answers(DONE).runops("chat", "prices.yaml", "-m", "What does it do?", "--json")
+    said = json.loads(done.stdout)
+    assert (said["version"], said["status"], said["exit"], said["mode"]) == (1, "ended", 0, "chat")
+    assert said["words"] == [{"said": "What does it do?", "answer": "It adds up prices.", "error": None}]
+    assert said["session"] == session_of(done)
+    assert said["about"]["file"].endswith("prices.yaml")
+    assert said["costs"]["requests"] == 1
+    assert said["window"]["tokens"] > 0
+
+
+def test_without_a_model_nothing_begins(chats: Chats) -> None:
+    """Exit 3, with what to set; no session is left behind."""
+    done = Project(chats.folder).runops("chat", "-m", "Hello")
+    assert done.returncode == 3
+    assert "error[model-unset]" in done.stderr
+    assert not list(chats.folder.rglob("*.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("nothing.yaml", "-m", "x"), "file-not-found"),
+        (("01JD", "-m", "x"), "unknown-run"),
+        (("--resume", "last", "-m", "x"), "unknown-session"),
+        (("--resume", "last", "--fork", "last"), "usage"),
+        (("prices.yaml", "--resume", "last"), "usage"),
+        (("--strict", "--hard-limit", "7"), "usage"),
+        (("-m", "  "), "usage"),
+        (("-m", "x", "--strategy", "cleen"), "usage"),
+        (("-m", "x", "--budget", "lots"), "bad-budget"),
+    ],
+)
+def test_a_wrong_command_line_ends_with_2(arguments: tuple[str, ...], code: str, chats: Chats) -> None:
+    """With a code, and without a request."""
+    done = chats.answers().runops("chat", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert f"error[{code}]" in done.stderr
+    assert chats.asked == []
+
+
+def test_a_budget_that_is_used_up_ends_with_5_and_a_larger_one_goes_on(chats: Chats) -> None:
+    """Nothing is sent beyond it, words after it are not tried; the command that goes on is named, and does."""
+    project = chats.answers(text("One."), text("Two."), text("Three."))
+    done = typed(project, "first\nsecond\nthird\n", "chat", "--budget", "calls=1")
+    assert (done.returncode, done.stdout) == (5, "One.\n")
+    assert len(chats.asked) == 1
+    again = re.search(r"runops (chat --resume \w+ --budget calls=\d+)", done.stderr)
+    assert again is not None
+    assert "runops resume" not in done.stderr
+    done = project.runops(*again[1].split(), "-m", "again")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "Two.\nThree.\n"
+
+
+def test_an_unknown_slash_is_no_word_for_the_model(chats: Chats) -> None:
+    """The nearest is named, nothing is sent, and the session goes on."""
+    done = typed(chats.answers(DONE), "/plam\nWhat does it do?\n", "chat")
+    assert (done.returncode, done.stdout) == (0, "It adds up prices.\n")
+    assert "error[unknown-word]" in done.stderr
+    assert "did you mean `/plan`?" in done.stderr
+    assert len(chats.asked) == 1
+
+
+# A run, and what is said about it.
+
+
+def test_why_did_it_fail_reaches_the_model_with_the_error(chats: Chats) -> None:
+    """The failed step, its code and its message are in what the model reads; the run's file has not one byte more."""
+    project = chats.answers(call("get_workflow_summary", {}), text("`n/a` is no number."))
+    run, file = failed_run(project)
+    before = file.read_bytes()
+    done = project.runops("chat", run, "-m", "Why did it fail?")
+    assert (done.returncode, done.stdout) == (0, "`n/a` is no number.\n")
+    assert "ok  get_workflow_summary" in done.stderr
+    told = text_of(chats.bodies()[1])
+    assert "total" in told
+    assert "expression-failed" in told
+    assert "no number in 'n/a'" in told
+    assert file.read_bytes() == before
+
+
+def test_the_error_is_told_at_once_where_everything_is_injected(chats: Chats) -> None:
+    """The first request has it, without a tool."""
+    project = chats.answers(text("`n/a` is no number."))
+    run, _file = failed_run(project)
+    assert project.runops("chat", run, "--strategy", "injected", "-m", "Why did it fail?").returncode == 0
+    assert "total" in text_of(chats.bodies()[0])
+    assert "failed" in text_of(chats.bodies()[0])
+
+
+def test_a_run_of_the_session_becomes_what_it_is_about(chats: Chats) -> None:
+    """`/run` makes a run of its own with the session as its parent, tells the model how it ended, and the session is about it, also when it goes on."""
+    project = chats.answers(text("It adds."), text("Not a number."), text("Again."))
+    done = typed(project, "What?\n/run\nWhy?\n", "chat", "prices.yaml")
+    assert (done.returncode, done.stdout) == (0, "It adds.\nNot a number.\n")
+    (run,) = project.runs()
+    assert "error  total" in done.stderr
+    assert run["state"] == "failed"
+    header = json.loads(
+        (project.folder / ".runops" / "conversations" / f"{run['id']}.jsonl").read_text().splitlines()[0]
+    )
+    assert header["run"]["parent"] == session_of(done)
+    told = words_of(chats.bodies()[1])
+    event = next(each for each in told if "/run" in each)
+    assert run["id"] in event
+    assert "failed at total (expression-failed)" in event
+    assert told.index(event) < told.index("user: Why?")
+    assert f"run {run['id']}" in text_of(chats.bodies()[1])
+    done = project.runops("chat", "--resume", "last", "-m", "And now?")
+    assert f"run {run['id']}" in done.stderr.splitlines()[0]
+
+
+def test_inputs_are_given_to_a_run_as_to_the_command(chats: Chats) -> None:
+    """`-i NAME=VALUE`; a wrong one is told, and no run is begun."""
+    project = chats.answers()
+    done = typed(project, "/run prices.yaml -i 'prices=1 2'\n/run prices.yaml -i price=1\n", "chat")
+    assert "error[unknown-input]" in done.stderr
+    (run,) = project.runs()
+    assert run["state"] == "passed"
+
+
+def test_resume_goes_on_with_the_run(chats: Chats) -> None:
+    """`/resume` makes another attempt of the failed step, in the run itself."""
+    project = chats.answers()
+    run, _file = failed_run(project)
+    done = typed(project, "/resume\n", "chat", run)
+    assert done.returncode == 0
+    assert "FAILED total" in done.stderr
+    assert len([each for each in project.runs() if each["id"] == run]) == 1
+    assert "resume" in done.stderr
+
+
+# What is kept.
+
+
+def test_save_writes_the_conversation(chats: Chats) -> None:
+    """As Markdown, where it is said; with its words and its answers."""
+    project = chats.answers(DONE)
+    done = typed(project, "What does it do?\n/save notes.md\n/save\n", "chat", "prices.yaml")
+    saved = (project.folder / "notes.md").read_text()
+    assert "What does it do?" in saved
+    assert "It adds up prices." in saved
+    assert (project.folder / f"session-{session_of(done)}.md").read_text() == saved
+    assert typed(project, "/save nowhere/notes.md\n", "chat").returncode == 3
+
+
+def test_a_fork_goes_its_own_way(chats: Chats) -> None:
+    """`/fork` and `--fork` begin with what was said; the parent has not one byte more from then on, and goes on without it."""
+    project = chats.answers(text("One."), text("Two."), text("Three."), text("Four."))
+    done = typed(project, "first\n/fork\nsecond\n", "chat")
+    fork = session_of(done)
+    parent = re.search(r"forked from (\w+)", done.stderr)
+    assert parent is not None
+    assert fork != parent[1]
+    file = project.folder / ".runops" / "conversations" / f"{parent[1]}.jsonl"
+    before = file.read_bytes()
+    assert words_of(chats.bodies()[1])[:3] == ["user: first", "assistant: One.", "user: second"]
+    assert project.runops("chat", "--fork", parent[1], "-m", "third").returncode == 0
+    assert file.read_bytes() == before
+    assert words_of(chats.bodies()[2])[:3] == ["user: first", "assistant: One.", "user: third"]
+    assert project.runops("chat", "--resume", parent[1], "-m", "fourth").returncode == 0
+    assert words_of(chats.bodies()[3])[:3] == ["user: first", "assistant: One.", "user: fourth"]
+
+
+def test_a_session_goes_on_with_its_mode_and_its_window(chats: Chats) -> None:
+    """What was set by a flag or a word holds when it is resumed; a flag then sets it anew."""
+    project = chats.answers(*[text("Yes.")] * 3)
+    typed(project, "/mode agent\n/window max-messages 7\nfirst\n", "chat", "--strategy", "clean")
+    done = typed(project, "/mode\n/window max-messages\n/help\n", "chat", "--resume", "last", "--mode", "run")
+    assert done.stdout.startswith("run\n")
+    shown = json.loads(project.runops("chat", "--resume", "last", "-m", "second", "--json").stdout)
+    assert shown["mode"] == "run"
+    before, after = chats.bodies()
+    assert before["instructions"] != after["instructions"]
+    assert before["tools"] == after["tools"]
+    log = next((project.folder / ".runops" / "conversations").glob("*.jsonl")).read_text()
+    kept = [json.loads(line) for line in log.splitlines() if '"version"' in line and '"of"' in line]
+    assert [(each["of"], each["name"], each["value"]) for each in kept] == [
+        ("window", "strategy", "clean"),
+        ("mode", "", "agent"),
+        ("window", "max_messages", 7),
+        ("mode", "", "run"),
+    ]
+
+
+def test_words_with_a_slash_tell_what_is_kept(chats: Chats) -> None:
+    """Variables, plan, cost and window on stdout; before anything is kept they say so."""
+    project = chats.answers(
+        call("set_variable", {"name": "currency", "value": '"EUR"', "reason": "the file says so"}), text("Kept.")
+    )
+    done = typed(project, "/plan\n/vars\n/cost\nKeep it.\n/vars\n/cost\n/window\n", "chat", "--mode", "agent")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[:5] == ["(no plan)", "(no variables)", "nothing was asked yet", "Kept.", 'currency = "EUR"']
+    assert lines[5].startswith("all  2 requests")
+    assert "of 180,000 tokens" in done.stdout
+
+
+# What is cut off.
+
+
+def test_continue_goes_on_from_the_partial_text(chats: Chats) -> None:
+    """An answer that breaks off, each time that it is asked for, is kept with its reason; the next word has it before it, and the session ends well."""
+    project = chats.answers(*[cut("The run ")] * 5, CONTINUE)
+    done = typed(project, "Why?\ncontinue\n", "chat", seconds=120)
+    assert (done.returncode, done.stdout) == (0, "failed at the step `total`.\n")
+    assert "error[model-stream-broken]" in done.stderr
+    words = words_of(chats.bodies()[-1])
+    assert words[0] == "user: Why?"
+    assert words[1].startswith("assistant: The run ")
+    assert "LLM_ERROR" in words[1]
+    assert words[2] == "user: continue"
+
+
+def test_a_word_without_an_answer_ends_with_1(chats: Chats) -> None:
+    """And says what to type to go on from there."""
+    done = chats.answers(scripted.refusal()).runops("chat", "-m", "Why?")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"runops chat --resume {session_of(done)} -m continue" in done.stderr
+
+
+def test_a_killed_session_goes_on_where_it_stood(chats: Chats) -> None:
+    """Killed while the model is at it, nothing that was said is lost: going on asks again, and then takes the next word."""
+    gate = threading.Event()
+    project = chats.answers(text("One."), text("never").held(gate), text("Two."), text("Three."))
+    process = subprocess.Popen(
+        [str(RUNOPS), "chat"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=project.folder,
+        env=project.environment,
+        encoding="utf-8",
+    )
+    assert process.stdin is not None
+    process.stdin.write("first\nsecond\n")
+    process.stdin.flush()
+    assert chats.server is not None
+    chats.server.wait(2)
+    process.send_signal(signal.SIGKILL)
+    out, _err = process.communicate(timeout=30)
+    gate.set()
+    assert out == "One.\n"
+    done = project.runops("chat", "--resume", "last", "-m", "third")
+    assert (done.returncode, done.stdout) == (0, "Two.\nThree.\n")
+    assert words_of(chats.bodies()[3])[:5] == [
+        "user: first",
+        "assistant: One.",
+        "user: second",
+        "assistant: Two.",
+        "user: third",
+    ]
+
+
+def test_a_session_that_is_held_is_not_taken_by_another_process(chats: Chats) -> None:
+    """Exit 1, with who has it."""
+    gate = threading.Event()
+    project = chats.answers(text("One.").held(gate))
+    with project.start("chat", "-m", "first") as process:
+        assert chats.server is not None
+        chats.server.wait(1)
+        done = project.runops("chat", "--resume", "last", "-m", "second")
+        assert done.returncode == 1
+        assert "error[run-held]" in done.stderr
+        gate.set()
+        assert process.communicate(timeout=30)[0] == "One.\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_session_that_nobody_types_in(number: signal.Signals, code: int, chats: Chats) -> None:
+    """Without a traceback, with the command that goes on."""
+    gate = threading.Event()
+    project = chats.answers(text("One.").held(gate))
+    with project.start("chat", "-m", "first") as process:
+        assert chats.server is not None
+        chats.server.wait(1)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    gate.set()
+    assert (process.returncode, out) == (code, ""), err
+    assert re.search(r"interrupted\n  again  runops chat --resume \w+\n$", err)
+    assert "Traceback" not in err
+
+
+# On a terminal.
+
+
+def test_on_a_terminal_one_ctrl_c_stops_the_answer_and_the_session_goes_on(chats: Chats) -> None:
+    """The next word is answered; Ctrl-D at the prompt ends it with 0."""
+    gate = threading.Event()
+    project = chats.answers(text("never").held(gate), text("Two."))
+    with project.terminal("chat") as terminal:
+        terminal.wait_for(lambda: terminal.text.endswith(">"))
+        terminal.press("first\r")
+        assert chats.server is not None
+        chats.server.wait(1)
+        terminal.press("\x03")
+        terminal.wait_for(lambda: "the session goes on" in terminal.text)
+        gate.set()
+        terminal.press("second\r")
+        terminal.wait_for(lambda: "Two." in terminal.text and terminal.text.endswith(">"))
+        assert "window" in terminal.text
+        terminal.press("\x04")
+        assert terminal.wait() == 0
+        assert "again  runops chat --resume" in terminal.everything
+        assert "Traceback" not in terminal.everything
+
+
+def test_at_the_prompt_a_second_ctrl_c_ends_the_session(chats: Chats) -> None:
+    """The first one only takes back what was typed, and says how to end."""
+    project = chats.answers(DONE)
+    with project.terminal("chat") as terminal:
+        terminal.wait_for(lambda: terminal.text.endswith(">"))
+        terminal.press("half a wo\x03")
+        terminal.wait_for(lambda: "Ctrl-C again" in terminal.text)
+        terminal.press("What does it do?\r")
+        terminal.wait_for(lambda: "It adds up prices." in terminal.text)
+        assert words_of(chats.bodies()[0])[0] == "user: What does it do?"
+        for _twice in range(2):
+            terminal.wait_for(lambda: terminal.text.endswith(">"))
+            terminal.press("\x03")
+            terminal.wait_for(lambda: "Ctrl-C again" in terminal.text)
+            time.sleep(0.2)
+        assert terminal.wait() == 130
+
+
+def test_on_a_terminal_an_answer_is_shown_as_it_comes(chats: Chats) -> None:
+    """What had come of an answer that stalls is on the screen while it does, but for as much of its end as a secret may begin in."""
+    project = chats.answers(
+        scripted.stall(f"The run failed at `total`: {'a number was wanted there, ' * 4}"), RUNOPS_MODEL_TIMEOUT="60"
+    )
+    with project.terminal("chat") as terminal:
+        terminal.wait_for(lambda: terminal.text.endswith(">"))
+        terminal.press("Why?\r")
+        terminal.wait_for(lambda: "The run failed at `total`" in terminal.text)
+        terminal.press("\x03")
+        terminal.wait_for(lambda: "the session goes on" in terminal.text)
+        terminal.press("/quit\r")
+        assert terminal.wait() == 0
