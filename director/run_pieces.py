@@ -24,6 +24,9 @@ ARGUMENTS, PREVIEW, EVIDENCE = 1_500, 400, 800
 OPEN = "open, no outcome recorded"
 """What stands for the result of a call that has none. It is never stored."""
 
+LINE = "@state/run/line/"
+"""What the path of a line of the run's log begins with."""
+
 KEPT = 512
 """Pieces that are remembered, so that their sizes are counted once."""
 
@@ -34,7 +37,6 @@ _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 class Step(window.Piece):
     """One attempt of a step."""
 
-    run: str
     attempt: history.Attempt
 
     @property
@@ -53,18 +55,29 @@ class Step(window.Piece):
 
     @functools.cached_property
     def _large(self) -> Size:
-        return _size_of(self.items(pointers=False))
+        return _size_of(self._whole)
 
     @functools.cached_property
     def _small(self) -> Size:
-        return _size_of(self.items(pointers=True))
+        return _size_of(self._pointed)
 
     @override
     def items(self, *, pointers: bool) -> tuple[Item, ...]:
+        return self._pointed if pointers else self._whole
+
+    @functools.cached_property
+    def _whole(self) -> tuple[ToolCall, ToolOutput]:
         call = self.attempt.call
-        name = f"{self.run}_{call.call}"
-        asked = ToolCall(name, _NO_NAME.sub("_", call.node)[:64], json.dumps(self._arguments(), ensure_ascii=False))
-        return (asked, ToolOutput(name, self._output(pointers=pointers)))
+        arguments = json.dumps(self._arguments(), ensure_ascii=False)
+        asked = ToolCall(f"run_{call.call}", _NO_NAME.sub("_", call.node)[:64], arguments)
+        return (asked, ToolOutput(asked.id, self._output(pointers=False)))
+
+    @functools.cached_property
+    def _pointed(self) -> tuple[ToolCall, ToolOutput]:
+        asked, whole = self._whole
+        pointed = (asked, ToolOutput(whole.id, self._output(pointers=True)))
+        # A pointer to something small would be larger than that.
+        return pointed if _size_of(pointed).within(self._large) else self._whole
 
     def _arguments(self) -> dict[str, Json]:
         """What the step was given; of much only how it begins, and where the rest is."""
@@ -79,7 +92,7 @@ class Step(window.Piece):
             given: Any = call.args
             more: dict[str, Json] = given if isinstance(given, dict) else {}
             return {**head, **{name: value for name, value in more.items() if name not in head and value is not None}}
-        return {**head, "begins": begins[:PREVIEW], "kept_at": line_path(self.run, call.seq)}
+        return {**head, "begins": begins[:PREVIEW], "kept_at": line_path(call.seq)}
 
     def _output(self, *, pointers: bool) -> str:
         result, verdict = self.attempt.result, self.attempt.verdict
@@ -92,7 +105,7 @@ class Step(window.Piece):
             return _failed(head, result.error, pointers=pointers)
         if result.blob is None and result.value is None:
             return head
-        where = line_path(self.run, result.seq)
+        where = line_path(result.seq)
         if pointers:
             return f"{head} (value left out, kept at {where})"
         begins = result.blob.preview if result.blob is not None else json.dumps(result.value, ensure_ascii=False)
@@ -115,14 +128,13 @@ def _failed(head: str, error: dict[str, Json], *, pointers: bool) -> str:
 class Steps(Sequence[window.Piece]):
     """Every attempt of the steps of a run, oldest first; each is read when it is wanted."""
 
-    def __init__(self, run: str, past: history.History) -> None:
-        """``run`` is its id."""
-        self._run = run
+    def __init__(self, past: history.History) -> None:
+        """``past`` is the fold of the run's log."""
         self._attempts = [each for each in past.all_attempts() if each.call.thread == log.RUN_THREAD]
         self._piece = functools.lru_cache(KEPT)(self._made)
 
     def _made(self, number: int) -> Step:
-        return Step(self._run, self._attempts[number])
+        return Step(self._attempts[number])
 
     @override
     def __len__(self) -> int:
@@ -143,9 +155,9 @@ class Steps(Sequence[window.Piece]):
         return self._piece(number % len(self))
 
 
-def line_path(run: str, line: int) -> str:
-    """Where a reader finds what stands in a line of a run's log."""
-    return f"@state/{run}/line/{line}"
+def line_path(line: int) -> str:
+    """Where a reader finds what stands in a line of the log of the run that the session is about."""
+    return f"{LINE}{line}"
 
 
 def _size_of(items: Sequence[Item]) -> Size:

@@ -55,7 +55,10 @@ class RunSubject(Subject):
 
     def _stamped(self) -> list[tuple[int, int]]:
         """When the log was last written to, and how long it is; empty where it stands in no file."""
-        found = (each.stat() for each in self._kept.stands_in(self.run, ()))
+        try:
+            found = [each.stat() for each in self._kept.stands_in(self.run, ())]
+        except FileNotFoundError:
+            return []
         return [(each.st_mtime_ns, each.st_size) for each in found]
 
     @property
@@ -133,7 +136,7 @@ class View:
     @functools.cached_property
     def pieces(self) -> run_pieces.Steps:
         """Every attempt."""
-        return run_pieces.Steps(self.run, self.past)
+        return run_pieces.Steps(self.past)
 
     # What is told of it.
 
@@ -227,7 +230,9 @@ class View:
         yield from ((f"inputs.{name}", value) for name, value in self.header.inputs.items())
         yield from ((f"secrets.{name}", secrets.MASK) for name in self.header.secrets)
         kept: dict[str, Json] = {}
-        for attempt in self.past.set_within("") if "" in self.past.scopes else ():
+        for attempt in self.past.all_attempts():
+            if attempt.call.node != "context" or not attempt.settled or attempt.behind:
+                continue
             found = self.loaded.find(attempt.call.path)
             value = self._value(attempt.result) if attempt.result is not None else None
             if found is not None and not found.user and isinstance(value, dict):
@@ -293,9 +298,9 @@ class View:
 
     def state_at(self, path: str) -> str | None:
         """The text that a path of this log stands for; None where it stands for nothing here."""
-        prefix = f"@state/{self.run}/line/"
-        if path.startswith(prefix) and (number := path.removeprefix(prefix)).isdecimal():
-            line = int(number)
+        if path.startswith(run_pieces.LINE):
+            number = path.removeprefix(run_pieces.LINE)
+            line = int(number) if number.isdecimal() and len(number) < 12 else 0
             entry = self._entries[line - 1] if 0 < line <= len(self._entries) else None
             if isinstance(entry, log.Result) and entry.error is not None:
                 return json.dumps(entry.error, ensure_ascii=False, indent=1)

@@ -1,0 +1,199 @@
+"""The thread of a run as pieces of a window: each attempt of a step a call with its output, wherever the log ends; nothing is written, and no more is read than is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from director import run_pieces, subjects
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime import history, journal, log, model, run, secrets, store, window
+from runtime.language import workflow
+from runtime.models.exchange import Item, ToolCall, ToolOutput
+from runtime.testing import memory
+from runtime.testing.responses import rules
+from tests.fakes import FakePage
+from tests.rig import Killed, Rig
+from tests.unit.test_subjects import rig_of
+
+
+def demand_protocol(items: list[Item]) -> None:
+    """Raises where the API would refuse these items."""
+    rules.check_thread(rules.items_of([model._item(each) for each in items]), set())
+
+
+def everything(pieces: Iterator[window.Piece] | list[window.Piece], *, pointers: bool) -> list[Item]:
+    """The items of all pieces, in order."""
+    return [item for piece in pieces for item in piece.items(pointers=pointers)]
+
+
+def check(pieces: list[window.Piece], entries: list[log.AnyEntry]) -> None:
+    """Every call of the run's thread has its piece, which the API takes; no other has one; sizes are those of the items."""
+    begun = [each for each in entries if isinstance(each, log.Call) and each.thread == log.RUN_THREAD]
+    over = {each.call for each in entries if isinstance(each, log.Result)}
+    assert [each.line for each in pieces] == [each.seq for each in begun]
+    for pointers in (False, True):
+        items = everything(pieces, pointers=pointers)
+        demand_protocol(items)
+        asked = [each for each in items if isinstance(each, ToolCall)]
+        assert len({each.id for each in asked}) == len(begun)
+        assert [json.loads(each.arguments)["path"] for each in asked] == [each.path for each in begun]
+        told = [each.text for each in items if isinstance(each, ToolOutput)]
+        still = [text.startswith(run_pieces.OPEN) for text in told]
+        assert still == [each.call not in over for each in begun]
+        for piece in pieces:
+            size = piece.size(pointers=pointers)
+            assert size.messages == len(piece.items(pointers=pointers))
+            assert size.chars == sum(map(journal.chars_of, piece.items(pointers=pointers)))
+    assert all(each.size(pointers=True).within(each.size(pointers=False)) for each in pieces)
+
+
+@pytest.fixture(scope="module")
+def rigs(tmp_path_factory: pytest.TempPathFactory) -> list[Rig]:
+    """A run that failed, was resumed and failed again; one that was killed at its second payment, and resumed; one that passed."""
+    return asyncio.run(_lived(tmp_path_factory))
+
+
+async def _lived(tmp_path_factory: pytest.TempPathFactory) -> list[Rig]:
+    failed = rig_of(tmp_path_factory.mktemp("failed"))
+    await failed.start()
+    failed.die()
+    await failed.resume()
+    failed.die()
+
+    killed = rig_of(tmp_path_factory.mktemp("killed"), missing="")
+    deeds: list[str] = []
+
+    async def kill(target: str, _page: FakePage) -> None:
+        deeds.append(target)
+        if len(deeds) == 2:
+            raise Killed
+
+    killed.site.before_click = kill
+    with pytest.raises(Killed):
+        await killed.start()
+    killed.die()
+    await killed.resume()
+    killed.die()
+
+    passed = rig_of(tmp_path_factory.mktemp("passed"), missing="")
+    assert (await passed.start()).status == "passed"
+    passed.die()
+    return [failed, killed, passed]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_run_that_ends_anywhere_is_a_thread_that_a_model_may_read(rigs: list[Rig], data: st.DataObject) -> None:
+    """Cut at any byte, as a crash leaves it: the pieces are accepted, an open call is said to be open, and the file has the bytes that it had."""
+    rig = data.draw(st.sampled_from(rigs))
+    whole = (rig.home / "conversations" / f"{rig.id}.jsonl").read_bytes()
+    cut = whole[: data.draw(st.integers(0, len(whole)))]
+    other = store.new_id()
+    file = rig.home / "conversations" / f"{other}.jsonl"
+    file.write_bytes(cut)
+    try:
+        if b"\n" not in cut:
+            with pytest.raises(UsageError):
+                subjects.of_run(rig.kept, other)
+            return
+        subject = subjects.of_run(rig.kept, other)
+        check(list(subject.pieces()), rig.kept.read(other).entries)
+        assert all([subject.title, subject.summary(), subject.outline(), subject.browser_state(), subject.directive()])
+        assert subject.variables()
+        assert file.read_bytes() == cut
+        assert not rig.kept.read(other).held
+    finally:
+        file.unlink()
+
+
+TEXTS = st.text(max_size=30) | st.sampled_from(
+    ["[page]", "[end of page]", "x" * 5000, "\u2028", "\x00", "@state/run/line/1"]
+)
+VALUES = st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | TEXTS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=3), max_leaves=6)  # fmt: skip
+STEPS = st.fixed_dictionaries(
+    {
+        "path": st.sampled_from(["a", "a", "g/b", "each[#1%2F2]/pay", "x" * 70, "each[#名]/p"]),
+        "node": st.sampled_from(["browser_action", "transform", "acme.captcha", "n" * 90, "ü.ö"]),
+        "action": st.none() | st.just("click"),
+        "args": VALUES,
+        "thread": st.sampled_from([log.RUN_THREAD, log.RUN_THREAD, "confirm:c2", "model:c2"]),
+        "outcome": st.none() | st.sampled_from(["ok", "error", "recovered", "interrupted", "skipped"]),
+        "value": VALUES,
+    }
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(STEPS, max_size=8))
+def test_whatever_a_step_was_given_and_yielded_the_pieces_are_accepted(steps: list[dict[str, Json]]) -> None:
+    """Any node type, any path, any arguments and values, of any size; calls of other threads are none of the run's."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept = memory.MemoryStore(Path(folder))
+        pen = journal.Journal(kept.create("r"), history.History(), secrets.Masker({}), kept)
+        run.write_header(pen, workflow.parse("version: 1\nnodes: [{id: one, type: transform, expr: 1}]", "x.yaml"), {})
+        for number, step in enumerate(steps, 1):
+            call = log.Call(
+                path=step["path"], node=step["node"], action=step["action"], attempt=number, effect="read",
+                args=step["args"], fingerprint="f", thread=step["thread"],
+            )  # fmt: skip
+            call = pen.call(call, barrier=False)
+            error = {
+                "code": "x",
+                "who": "site",
+                "phase": "after",
+                "message": "m",
+                "evidence": {"v": step["value"]},
+                "mend": "n",
+            }
+            if step["outcome"] is not None:
+                failed = step["outcome"] == "error"
+                pen.result(
+                    call, step["outcome"], value=None if failed else step["value"], error=error if failed else None
+                )
+        subject = subjects.of_run(kept, "r")
+        check(list(subject.pieces()), kept.read("r").entries)
+        for piece in subject.pieces():
+            told = piece.items(pointers=True)[1]
+            assert isinstance(told, ToolOutput)
+            if "kept at " in told.text:
+                path = told.text.partition("kept at ")[2].partition(")")[0]
+                assert subject.state(path) is not None
+
+
+def test_a_long_run_is_read_no_further_than_it_is_shown(tmp_path: Path) -> None:
+    """Of 10,000 turns a window holds the last ones: no blob is read, and only the pieces that were asked for are made."""
+    read: list[str] = []
+
+    class Counting(memory.MemoryStore):
+        """A store that says which blobs were read."""
+
+        def blob(self, sha256: str) -> bytes:
+            read.append(sha256)
+            return super().blob(sha256)
+
+    kept = Counting(tmp_path)
+    pen = journal.Journal(kept.create("r"), history.History(), secrets.Masker({}), kept)
+    for number in range(10_000):
+        call = log.Call(path=f"each[{number}]/pay", node="browser_action", attempt=1, effect="read", args={"n": number}, fingerprint="f")  # fmt: skip
+        call = pen.call(call, barrier=False)
+        pen.result(call, "ok", value="x" * 9000 if number % 1000 == 999 else number)
+    read.clear()
+    pieces = run_pieces.Steps(pen.history)
+    shown = [pieces[number] for number in range(len(pieces) - 1, len(pieces) - 41, -1)]
+    assert sum(each.size(pointers=True).tokens for each in shown) < 40 * 200
+    assert len(everything(shown, pointers=False)) == 80
+    assert read == []
+    assert pieces._piece.cache_info().currsize == 40
+    assert pieces[-1] == shown[0]
+    assert pieces[-2:] == [shown[1], shown[0]]
+    with pytest.raises(IndexError):
+        pieces[10_000]
