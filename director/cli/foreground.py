@@ -80,6 +80,8 @@ def _talk(
             loop.follow(words.Lines(read).word)
     except signals.Interrupted as interrupted:
         held.screen.broken()
+        if person:
+            held.screen.say("")
         return interrupted.exit
     return 0 if person else loop.code
 

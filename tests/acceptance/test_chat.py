@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from runtime.testing import scripted
 from runtime.testing.scripted import call, cut, text
 from tests.chats import Chats, session_of, text_of, typed, words_of
 from tests.command import RUNOPS, Project
+from tests.terminal import Terminal
 
 DONE = text("It adds up prices.")
 CONTINUE = text("failed at the step `total`.")
@@ -375,22 +376,37 @@ def test_on_a_terminal_one_ctrl_c_stops_the_answer_and_the_session_goes_on(chats
         assert "Traceback" not in terminal.everything
 
 
+def interrupt(terminal: Terminal) -> None:
+    """Press Ctrl-C at the prompt until it is heard: Python does not hear one that comes between the prompt and its waiting for a key."""
+    heard = terminal.everything.count("Ctrl-C again")
+    for _try in range(5):
+        terminal.press("\x03")
+        with contextlib.suppress(AssertionError):
+            terminal.wait_for(
+                lambda: "interrupted" in terminal.everything or terminal.everything.count("Ctrl-C again") > heard,
+                8,
+            )
+            return
+    raise AssertionError(f"Ctrl-C is not heard; the screen:\n{terminal.everything}")
+
+
 def test_at_the_prompt_a_second_ctrl_c_ends_the_session(chats: Chats) -> None:
-    """The first one only takes back what was typed, and says how to end."""
+    """The first one only takes back what was typed, and says how to end; a word between the two makes the second one a first one."""
     project = chats.answers(DONE)
     with project.terminal("chat") as terminal:
         terminal.wait_for(lambda: terminal.text.endswith(">"))
-        terminal.press("half a wo\x03")
-        terminal.wait_for(lambda: "Ctrl-C again" in terminal.text)
+        terminal.press("half a wo")
+        terminal.wait_for(lambda: "half a wo" in terminal.text)
+        interrupt(terminal)
+        terminal.wait_for(lambda: terminal.text.endswith(">"))
         terminal.press("What does it do?\r")
-        terminal.wait_for(lambda: "It adds up prices." in terminal.text)
+        terminal.wait_for(lambda: "It adds up prices." in terminal.text and terminal.text.endswith(">"))
         assert words_of(chats.bodies()[0])[0] == "user: What does it do?"
-        for _twice in range(2):
-            terminal.wait_for(lambda: terminal.text.endswith(">"))
-            terminal.press("\x03")
-            terminal.wait_for(lambda: "Ctrl-C again" in terminal.text)
-            time.sleep(0.2)
+        interrupt(terminal)
+        terminal.wait_for(lambda: terminal.text.endswith(">"))
+        interrupt(terminal)
         assert terminal.wait() == 130
+        assert "again  runops chat --resume" in terminal.everything
 
 
 def test_on_a_terminal_an_answer_is_shown_as_it_comes(chats: Chats) -> None:
