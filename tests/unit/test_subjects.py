@@ -223,8 +223,8 @@ async def test_a_living_run_is_told_as_it_stands_at_each_moment(tmp_path: Path) 
 async def test_what_is_large_is_read_by_its_path(tmp_path: Path) -> None:
     """A pointer of a step leads to the whole value; what no entry of the log names is not there."""
     rig, subject = await failed(tmp_path)
-    told = next(each for each in outputs(subject, pointers=True) if "@state/" in each)
-    path = re.search(r"@state/[^)]+", told)
+    told = next(each for each in outputs(subject, pointers=False) if "@state/" in each)
+    path = re.search(r"@state/[^;)]+", told)
     assert path is not None
     assert subject.state(path[0]) == BIG
     assert subject.state(f"@state/{rig.id}/letter") == BIG
