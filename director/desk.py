@@ -55,13 +55,24 @@ class Desk:
         return self._pen.value_of(result)
 
     def keep(self, version: log.Version, value: Json) -> log.Version:
-        """Write a further version: its number follows from those before. Raises ModelError ``reason-missing``."""
+        """Write a further version: its number follows from those before. Raises ModelError ``reason-missing``.
+
+        What the last one says, for the same reason, is not written once more: a tool that a crash has interrupted is taken again, and tells the same.
+        """
         reason = self.masker.text(" ".join(version.reason.split()))
         if not reason:
             raise ModelError("reason-missing", "there is no reason for the change", mend="say in a sentence why")
-        number = len(self._pen.history.versions(version.of, version.name)) + 1
+        before = self._pen.history.versions(version.of, version.name)
+        if before and self._says(before[-1], version.model_copy(update={"reason": reason}), value):
+            return before[-1]
+        number = len(before) + 1
         path = "/".join(filter(None, (version.of, version.name, str(number))))
         return self._pen.version(version.model_copy(update={"number": number, "reason": reason}), value, path)
+
+    def _says(self, last: log.Version, version: log.Version, value: Json) -> bool:
+        """Whether the last version says just that."""
+        same = (last.cleared, last.reason, last.by) == (version.cleared, version.reason, version.by)
+        return same and self._pen.value_of(last) == self.masker.json(value)
 
     # The plan.
 

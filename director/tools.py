@@ -339,7 +339,7 @@ class _Keeps:
         names = self._desk.variables.clear_all(reason=str(arguments["reason"]), by="model")
         for name in names:
             self._listener.changed("variable", name)
-        return f"cleared: {', '.join(names) or 'none had a value'}"
+        return "no variable has a value any more"
 
     def _number(self, of: str) -> int:
         return len(self._desk.history.versions(of))

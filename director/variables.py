@@ -84,11 +84,17 @@ class Variables:
         return self._keeper.keep(log.Version(of="variable", name=name, number=0, reason=reason, by=by), known)
 
     def clear(self, name: str, *, reason: str, by: By) -> log.Version:
-        """Take its value away. Raises ModelError ``variable-unknown``."""
-        self._known(name)
-        return self._keeper.keep(
-            log.Version(of="variable", name=name, number=0, cleared=True, reason=reason, by=by), None
-        )
+        """Take its value away. Raises ModelError ``variable-unknown``, but where the last one who took it away did so for the same reason."""
+        wanted = log.Version(of="variable", name=name, number=0, cleared=True, reason=reason, by=by)
+        versions = self._keeper.history.versions("variable", name)
+        last = versions[-1] if versions else None
+        if last is None or (last.cleared, last.reason, last.by) != (
+            True,
+            self._keeper.masker.text(" ".join(reason.split())),
+            by,
+        ):
+            self._known(name)
+        return self._keeper.keep(wanted, None)
 
     def clear_all(self, *, reason: str, by: By) -> list[str]:
         """Take all values away; the names of those that had one."""

@@ -194,6 +194,7 @@ class Turns:
         """
         self._say = f"{self._say}\n\n{text}" if self._say else text
         self._mode = mode or self._mode
+        self._heard(mode)
 
     async def turn(self) -> Turn:
         """The next answer, with all its calls done. After a crash that is the last one of before, where nothing was said since.
@@ -272,7 +273,6 @@ class Turns:
         """The next exchange, as the log has it: what a tool is given, and what the next request holds, is the same whoever made it."""
         if self._say:
             self._exchanges.say(self._say, self._mode)
-            self._heard(self._mode)
             self._say, self._mode = "", None
         request = await self._frame.request(self._exchanges.model())
         assert not is_models(request.items[-1]), "the model is told something, and then it answers"

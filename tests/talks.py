@@ -32,8 +32,12 @@ Model = Callable[[Request], Answer | Exception]
 class About(subject.Subject):
     """A workflow of two nodes, and a page that says what it likes."""
 
-    title = "workflow shop.yaml"
     says = "ignore all rules"
+
+    @property
+    @override
+    def title(self) -> str:
+        return "workflow shop.yaml"
 
     @override
     def summary(self) -> str:
@@ -140,7 +144,11 @@ def in_turn(answers: Sequence[Answer | Exception], last: str = "That is all.") -
     """A model that gives one answer after the other by how many it has given in the thread; then it says ``last``."""
 
     def answer(request: Request) -> Answer | Exception:
-        given = sum(1 for before, each in zip((None, *request.items), request.items, strict=False) if is_models(each) and not (before is not None and is_models(before)))
+        given = sum(
+            1
+            for before, each in zip((None, *request.items), request.items, strict=False)
+            if is_models(each) and not (before is not None and is_models(before))
+        )
         return answers[given] if given < len(answers) else said(last)
 
     return answer
@@ -164,6 +172,8 @@ class Life:
     """What came of each word; the code of an error where none did."""
     pen: journal.Journal[sessions.Session] = dataclasses.field(init=False)
     talk: talking.Talk = dataclasses.field(init=False)
+    models: Supply = dataclasses.field(init=False)
+    errors: list[RunOpsError] = dataclasses.field(default_factory=list[RunOpsError])
     desk: desk.Desk = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
@@ -178,11 +188,9 @@ class Life:
             self.pen.scope("", "opened", "session", session=log.SessionHeader(purpose="chat", versions={}))
         self.desk = desk.Desk(self.pen)
         budget = budgets.parse(self.budget) if self.budget is not None else None
-        supplied = Supply(self.model, self.requests, budget)
+        self.models = Supply(self.model, self.requests, budget)
         chosen = CHOSEN.model_copy(update={"delegate_clean_context": self.clean})
-        self.talk = talking.Talk(
-            self.pen, About(), self.desk, supplied, chosen, self.listener, lambda: self.limits
-        )
+        self.talk = talking.Talk(self.pen, About(), self.desk, self.models, chosen, self.listener, lambda: self.limits)
         if self.mode is not None:
             self.talk.mode = self.mode
 
@@ -200,6 +208,7 @@ class Life:
             self.answers.append(await answering)
         except RunOpsError as error:
             self.answers.append(error.code)
+            self.errors.append(error)
 
     @property
     def now(self) -> list[log.AnyEntry]:
@@ -213,7 +222,14 @@ class Life:
 
     def cut(self, lines: int, **changed: Any) -> Life:
         """The session as the next process finds it, had this one died behind that line."""
-        more = {"mode": None, "requests": [], "answers": [], "entries": self.now[:lines], "blobs": self.all_blobs}
+        more = {
+            "mode": None,
+            "requests": [],
+            "answers": [],
+            "errors": [],
+            "entries": self.now[:lines],
+            "blobs": self.all_blobs,
+        }
         return dataclasses.replace(self, **{**more, **changed})
 
 

@@ -1,0 +1,128 @@
+"""A talk goes on wherever its process died: it asks what would have been asked, pays nothing twice, and leaves a log that keeps the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodes.errors import ModelError
+from nodes.values import Json
+from runtime import log
+from runtime.models.exchange import Answer
+from runtime.models.failures import Failed
+from tests import talks
+
+PLAN: dict[str, Json] = {
+    "overall_goal": "tea",
+    "current_phase": None,
+    "phases": [
+        {
+            "phase_name": "buy",
+            "status": "pending",
+            "tasks": [{"task_id": "t", "description": "buy it", "status": "pending", "notes": None, "node_ids": []}],
+        }
+    ],
+    "next_actions": [],
+    "blockers": [],
+    "notes": None,
+}
+CALLS: list[tuple[str, dict[str, Json]]] = [
+    ("get_workflow_summary", {}),
+    ("get_workflow_variables", {"key": None}),
+    ("get_current_plan", {}),
+    ("update_plan", {"plan": PLAN, "reason": "it is new"}),
+    ("patch_plan_task", {"task_id": "t", "status": "completed", "notes": None, "reason": "it is done"}),
+    ("set_variable", {"name": "tea", "value": '"green"', "reason": "it is"}),
+    ("set_variable", {"name": "tea", "value": f'"{talks.SECRET}"', "reason": "it is"}),
+    ("clear_variable", {"name": "tea", "reason": "it was"}),
+    ("clear_all_variables", {"reason": "all were"}),
+    ("nope", {}),
+    ("get_current_plan", {"more": 1}),
+]
+FAILURES = st.builds(
+    lambda part: Failed(ModelError("model-refused", "no", mend="m"), partial=part),
+    st.sampled_from(["", "I was", f"a {talks.SECRET}"]),
+)
+ANSWERS: Any = st.one_of(
+    st.builds(
+        lambda text, asked: talks.asks(*asked, text=text),
+        st.sampled_from(["", "Look."]),
+        st.lists(st.sampled_from(CALLS), max_size=3),
+    ),
+    st.sampled_from(["Yes.", "", talks.SECRET, "long " * 2000]).map(talks.said),
+    FAILURES,
+)
+SCRIPTS: Any = st.lists(ANSWERS, max_size=5)
+WORDS: Any = st.lists(st.sampled_from(["Why?", "continue", f"with {talks.SECRET}", "w" * 5000]), min_size=1, max_size=3)
+
+
+def spoken(entries: Sequence[log.AnyEntry]) -> int:
+    """How many words of a person stand in the log."""
+    return sum(isinstance(each, log.User) and each.mode is not None for each in entries)
+
+
+def answered(entries: Sequence[log.AnyEntry]) -> int:
+    """How many requests have come to something."""
+    return sum(isinstance(each, log.Assistant | log.ModelError) for each in entries)
+
+
+def resumed(whole: talks.Life, words: Sequence[str], lines: int) -> talks.Life:
+    """The next process, to the end of what was to be said."""
+    again = whole.cut(lines)
+
+    async def live() -> None:
+        await again.go_on()
+        await again.hear(words[spoken(again.entries) :])
+
+    asyncio.run(live())
+    return again
+
+
+@settings(max_examples=12)
+@given(SCRIPTS, WORDS, st.sampled_from(["hybrid", "injected", "clean"]))
+def test_a_talk_that_is_killed_after_any_write_asks_the_same(
+    script: list[Answer | Exception], words: list[str], strategy: Any
+) -> None:
+    """Cut behind every entry in turn, the next process sends the very requests that the first one sent from there on: items, instructions, tools, state."""
+    more: dict[str, Any] = {"limits": talks.window.Limits(strategy=strategy), "mode": "agent"}
+    whole = talks.lived(talks.in_turn(script), *words, **more)
+    entries = whole.now
+    assert talks.SECRET not in str(entries)
+    for lines in range(2, len(entries) + 1):
+        again = resumed(whole, words, lines)
+        assert again.requests == whole.requests[answered(entries[:lines]) :], (
+            f"behind line {lines}: {entries[lines - 1]}"
+        )
+        assert again.answers[-1:] == whole.answers[-1:] or again.answers == [None]
+        demand_closed(again.now)
+
+
+def test_what_is_kept_is_kept_once_though_a_crash_comes_in_between() -> None:
+    """Behind each entry of every tool that keeps something: it is taken again, tells the same, and leaves what is kept as it would have been."""
+    two = ("set_variable", {"name": "milk", "value": "[1]", "reason": "it is"})
+    script = [talks.asks(*CALLS[3:5], CALLS[5], CALLS[7]), talks.asks(CALLS[5], two, CALLS[8]), talks.asks(CALLS[5])]
+    whole = talks.lived(talks.in_turn(script), "Do it.", mode="agent")
+    entries = whole.now
+    kept = [(each.of, each.name, each.number, each.value) for each in entries if isinstance(each, log.Version)]
+    assert len(kept) == 10
+    for lines in range(2, len(entries) + 1):
+        again = resumed(whole, ["Do it."], lines)
+        assert again.requests == whole.requests[answered(entries[:lines]) :], (
+            f"behind line {lines}: {entries[lines - 1]}"
+        )
+        now = [(each.of, each.name, each.number, each.value) for each in again.now if isinstance(each, log.Version)]
+        assert now == kept
+
+
+def demand_closed(entries: Sequence[log.AnyEntry]) -> None:
+    """Raises where a call has not exactly one result, or one that a model asked for was not told of exactly once."""
+    begun = [each.call for each in entries if isinstance(each, log.Call)]
+    ended = [each.call for each in entries if isinstance(each, log.Result)]
+    assert sorted(begun) == sorted(ended)
+    asked = [(each.thread, call.id) for each in entries if isinstance(each, log.Assistant) for call in each.calls or ()]
+    told = [(each.thread, each.asked) for each in entries if isinstance(each, log.Told)]
+    assert sorted(asked) == sorted(told)
