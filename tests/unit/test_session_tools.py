@@ -1,0 +1,364 @@
+"""The tools of a session: small strict schemas, the same in every mode, bounded outputs with a pointer to the rest, refusals in words, and nothing read that no log names."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from typing_extensions import override
+
+from director import desk as desks
+from director import draft as drafts
+from director import listening, states, subjects, tools
+from director.subject import Subject
+from nodes.errors import LogError, ModelError
+from nodes.values import Json
+from runtime import journal, log, sessions, turn
+from runtime.agents import telling
+from runtime.models import estimates
+from runtime.models.exchange import Tool, ToolCall
+from runtime.testing import memory
+from runtime.testing.responses import schemas
+from tests.sessions import SHOP, begun
+
+NAMES = [
+    "get_workflow_summary", "get_workflow_nodes", "get_workflow_variables", "get_current_plan", "get_workflow_description",
+    "get_browser_state", "read_state", "update_plan", "patch_plan_task", "update_workflow_description",
+    "get_workflow_variable", "set_variable", "clear_variable", "clear_all_variables",
+]  # fmt: skip
+PLAN: dict[str, Json] = {
+    "overall_goal": "Pay all",
+    "current_phase": "Build",
+    "phases": [
+        {
+            "phase_name": "Build",
+            "status": "in_progress",
+            "tasks": [
+                {"task_id": "t1", "description": "Loop", "status": "pending", "notes": None, "node_ids": ["pay"]}
+            ],
+        }
+    ],
+    "next_actions": [],
+    "blockers": [],
+    "notes": None,
+}
+REASON = "because"
+
+
+class Heard(listening.Listener):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    @override
+    def called(self, path: str, name: str, arguments: str) -> None:
+        self.told.append(f"called {path} {name}")
+
+    @override
+    def done(self, path: str, told: str, *, failed: bool) -> None:
+        self.told.append(f"{'failed' if failed else 'done'} {path}")
+
+    @override
+    def changed(self, of: str, name: str) -> None:
+        self.told.append(f"changed {of} {name}".strip())
+
+
+@dataclasses.dataclass
+class Bench:
+    """A session with its tools, whose calls are written as a turn writes them."""
+
+    pen: journal.Journal[sessions.Session]
+    desk: desks.Desk
+    box: tools.Toolbox
+    heard: Heard
+    count: int = 0
+
+    async def call(self, name: str, /, **arguments: Json) -> turn.Outcome:
+        """Ask for a tool, as a model does; the arguments fit its schema."""
+        self.count += 1
+        tool = next(each for each in self.box.offered if each.name == name)
+        jsonschema.Draft202012Validator(tool.parameters).validate(arguments)
+        asked = ToolCall(f"a{self.count}", name, json.dumps(arguments))
+        thread, path = log.SESSION_THREAD, f"{self.count}_{name}"
+        self.pen.said(log.Assistant(thread=thread, key="k", source="model", model="m"), "", "", (asked,))
+        outcome = await self.box.take(asked, arguments, turn.Place(self.count, path, thread))
+        call = log.Call(
+            path=path, node="session", action=name, asked=asked.id, attempt=1, effect="read", args=arguments, fingerprint="",
+            thread=thread,
+        )  # fmt: skip
+        call = self.pen.call(call, barrier=False)
+        self.pen.result(call, "error" if outcome.error else "ok", value=outcome.value, error=outcome.error)
+        result = self.desk.history.deeds[call.call].result
+        assert result is not None
+        # What a model is told after a crash is what it would have been told without one.
+        assert self.box.told(asked, result) == outcome.told
+        self.pen.said(log.Told(thread=thread, asked=asked.id), outcome.told, path)
+        return outcome
+
+    async def told(self, name: str, /, **arguments: Json) -> str:
+        """The same, where it goes right."""
+        outcome = await self.call(name, **arguments)
+        assert outcome.error is None, outcome.told
+        return outcome.told
+
+    async def refused(self, name: str, /, **arguments: Json) -> tuple[str, str]:
+        """The same, where it does not: the code, and what is told."""
+        outcome = await self.call(name, **arguments)
+        assert outcome.error is not None, outcome.told
+        return str(outcome.error["code"]), outcome.told
+
+    def mode(self, mode: log.Mode) -> None:
+        """Go on in this mode."""
+        self.desk.keep(log.Version(of="mode", number=0, reason="r", by="person"), mode)
+
+
+def bench(folder: Path, mode: log.Mode = "agent", about: Subject | None = None) -> Bench:
+    """The tools of a session with the draft of the shop."""
+    pen = begun(folder)
+    desk, heard = desks.Desk(pen), Heard()
+    desk.write_draft(drafts.Draft.of(SHOP), reason="r", by="person")
+    made = Bench(pen, desk, tools.Toolbox(desk, about or subjects.of_draft(desk), pen, heard), heard)
+    made.mode(mode)
+    return made
+
+
+def test_the_tools_have_their_names_and_small_strict_schemas(tmp_path: Path) -> None:
+    """The API takes each as strict; whoever changes something says why; all together are far below what all of the Director's may have."""
+    offered = bench(tmp_path).box.offered
+    assert [each.name for each in offered] == NAMES
+    for each in offered:
+        schemas.check(each.parameters)
+        changes = each.name.startswith(("update_", "patch_", "set_", "clear_"))
+        assert ("reason" in each.parameters["properties"]) == changes
+        assert each.description
+    assert estimates.of_tools(offered) < 1_900
+
+
+@pytest.mark.parametrize("mode", ["chat", "agent", "run"])
+def test_the_tools_are_the_same_in_every_mode(tmp_path: Path, mode: log.Mode) -> None:
+    """Only what stands before the conversation changes with the mode."""
+    assert bench(tmp_path, mode).box.offered == bench(tmp_path, "agent").box.offered
+
+
+CHANGES: dict[str, dict[str, Json]] = {
+    "update_plan": {"plan": PLAN, "reason": REASON},
+    "patch_plan_task": {"task_id": "t1", "status": "completed", "notes": None, "reason": REASON},
+    "update_workflow_description": {"description": "Pay.", "reason": REASON},
+    "set_variable": {"name": "n", "value": "1", "reason": REASON},
+    "clear_variable": {"name": "n", "reason": REASON},
+    "clear_all_variables": {"reason": REASON},
+}
+LOOKS: dict[str, dict[str, Json]] = {
+    "get_workflow_summary": {},
+    "get_workflow_nodes": {"which": "all", "type": None},
+    "get_workflow_variables": {"key": None},
+    "get_current_plan": {},
+    "get_workflow_description": {},
+    "get_browser_state": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("mode", "allowed"), [("chat", {"set_variable"}), ("run", set[str]()), ("agent", set(CHANGES))]
+)
+async def test_what_a_mode_does_not_allow_is_refused_in_words(
+    tmp_path: Path, mode: log.Mode, allowed: set[str]
+) -> None:
+    """Everything may be read in any mode; a refusal says the mode, and how a person allows it; nothing is written."""
+    made = bench(tmp_path, mode)
+    for name, arguments in LOOKS.items():
+        await made.told(name, **arguments)
+    for name, arguments in CHANGES.items():
+        if name in allowed:
+            await made.told(name, **arguments)
+            continue
+        code, told = await made.refused(name, **arguments)
+        assert code == "tool-not-in-mode"
+        assert f"`{name}` cannot be used in mode {mode}" in told
+        assert "`/mode agent`" in told
+    assert (made.desk.plan is not None) == (mode == "agent")
+    assert "n" not in made.desk.variables.names() or mode == "chat"
+
+
+async def test_the_workflow_is_told_by_its_parts(tmp_path: Path) -> None:
+    """Summary with outline, nodes by position and type, description, tabs."""
+    made = bench(tmp_path)
+    summary = await made.told("get_workflow_summary")
+    assert "Nodes: 7 (" in summary
+    assert "  6   pay  browser_action click" in summary
+    nodes = await made.told("get_workflow_nodes", which="1-10", type="browser_query")
+    assert re.findall(r"^- id: (\w+)|^- \{id: (\w+)", nodes, re.MULTILINE) == [("orders", ""), ("", "status")]
+    assert await made.told("get_workflow_description") == "(there is none yet)"
+    assert await made.told("get_browser_state") == subjects.NO_BROWSER
+    code, told = await made.refused("get_workflow_nodes", which="payy", type=None)
+    assert (code, "did you mean `pay`?" in told) == ("node-unknown", True)
+
+
+async def test_the_plan_is_written_and_one_task_of_it_changed(tmp_path: Path) -> None:
+    """Each is a version with its reason, and a listener hears of it; what is no plan is refused with what is wrong."""
+    made = bench(tmp_path)
+    assert await made.told("get_current_plan") == "(there is no plan yet)"
+    assert (await made.refused("patch_plan_task", **CHANGES["patch_plan_task"]))[0] == "plan-missing"
+    assert await made.told("update_plan", **CHANGES["update_plan"]) == "kept as version 1"
+    told = await made.told("patch_plan_task", task_id="t1", status="completed", notes="two orders", reason="done")
+    assert "  [x] t1  Loop  (pay) - two orders" in told
+    assert await made.told("get_current_plan") in told
+    assert [(each.number, each.reason, each.by) for each in made.desk.history.versions("plan")] == [
+        (1, REASON, "model"),
+        (2, "done", "model"),
+    ]
+    assert made.heard.told.count("changed plan") == 2
+    code, told = await made.refused("patch_plan_task", task_id="tt1", status=None, notes=None, reason="r")
+    assert (code, "did you mean `t1`?" in told) == ("task-unknown", True)
+    bad: Any = {**PLAN, "current_phase": "Biuld"}
+    code, told = await made.refused("update_plan", plan=bad, reason="r")
+    assert (code, "did you mean `Build`?" in told) == ("plan-invalid", True)
+
+
+async def test_variables_are_kept_told_and_cleared(tmp_path: Path) -> None:
+    """A value is given as JSON; all are told by the rules of display, one whole; what is cleared is gone."""
+    made = bench(tmp_path)
+    await made.told("set_variable", name="rows", value='[{"n": 1}, {"n": 2}]', reason=REASON)
+    assert made.desk.variables.get("rows") == [{"n": 1}, {"n": 2}]
+    every = await made.told("get_workflow_variables", key=None)
+    assert 'rows = [{"n": 1}, …] (2)' in every
+    assert 'inputs.base_url = "http://127.0.0.1:8765"' in every
+    assert 'secrets.SHOP_PASSWORD = "[hidden]"' in every
+    assert every.startswith(telling.BEGIN)
+    assert '"n": 2' in await made.told("get_workflow_variables", key="rows")
+    assert '"n": 2' in await made.told("get_workflow_variable", key="rows")
+    assert "base_url" in await made.told("get_workflow_variables", key="inputs")
+    for name in ("get_workflow_variables", "get_workflow_variable"):
+        code, told = await made.refused(name, key="row")
+        assert (code, "did you mean `rows`?" in told) == ("variable-unknown", True)
+    code, told = await made.refused("set_variable", name="x", value="tea", reason=REASON)
+    assert (code, '`"tea"`' in told) == ("variable-invalid", True)
+    await made.told("clear_variable", name="rows", reason=REASON)
+    assert (await made.refused("get_workflow_variable", key="rows"))[0] == "variable-unknown"
+    for name in ("a", "b"):
+        await made.told("set_variable", name=name, value="1", reason=REASON)
+    await made.told("clear_all_variables", reason=REASON)
+    assert made.desk.variables.names() == []
+
+
+async def test_a_change_without_a_reason_is_told_so(tmp_path: Path) -> None:
+    """Blanks are no reason."""
+    made = bench(tmp_path)
+    code, _told = await made.refused("update_workflow_description", description="Pay.", reason=" ")
+    assert code == "reason-missing"
+    assert made.desk.description == ""
+
+
+async def test_a_long_output_is_told_by_its_beginning_and_read_on_by_its_path(tmp_path: Path) -> None:
+    """Nothing that a tool tells is longer than its bound; part by part all of it is read; what is told is data to its end."""
+    made = bench(tmp_path)
+    long = "".join(f"line {number}\n" for number in range(3000))
+    made.desk.variables.set("letter", long, reason=REASON, by="person")
+    told = await made.told("get_workflow_variable", key="letter")
+    assert len(told) <= tools.LONGEST
+    assert told.count(telling.BEGIN) == told.count(telling.END) == 1
+    found = re.search(r"`read_state` (\S+) from (\d+)\)$", told)
+    assert found is not None
+    read, start = told.partition("\n…")[0].removesuffix(f"\n{telling.END}"), int(found[2])
+    while True:
+        part = await made.told("read_state", path=found[1], start=start, end=None)
+        assert len(part) <= states.AT_ONCE + 200
+        head, _, text = part.partition(f"\n{telling.BEGIN}\n")
+        read += text.removesuffix(f"\n{telling.END}")
+        more = re.search(r"read on from (\d+)\)", head)
+        if more is None:
+            break
+        start = int(more[1])
+    assert long in read
+    part = await made.told("read_state", path=found[1], start=7, end=13)
+    assert (
+        part
+        == f"(characters 7 to 13 of {len(long) + len(telling.fenced(''))}; read on from 13)\n{telling.fenced('line 0')}"
+    )
+
+
+async def test_what_was_told_is_read_by_its_line(tmp_path: Path) -> None:
+    """A pointer to an output that stands in a line of the log leads to what was told there."""
+    made = bench(tmp_path)
+    told = await made.told("get_browser_state")
+    line = made.desk.history.last_seq
+    assert told in await made.told("read_state", path=f"@state/line/{line}", start=None, end=None)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "/etc/passwd",
+        "@state/",
+        "@state/line/0",
+        "@state/line/1",
+        "@state/line/99999",
+        "@state/line/x",
+        "@state/../x",
+        "@state/line/²",
+    ],
+)
+async def test_nothing_is_read_that_no_log_names(tmp_path: Path, path: str) -> None:
+    """A path that no entry of the session, or of what it is about, names leads nowhere."""
+    code, told = await bench(tmp_path).refused("read_state", path=path, start=None, end=None)
+    assert code == "state-unknown"
+    assert "@state/" in told
+
+
+async def test_no_blob_of_another_conversation_is_read(tmp_path: Path) -> None:
+    """What another session of the same store keeps is not there for this one."""
+    kept = memory.MemoryStore(tmp_path)
+    other = desks.Desk(begun(tmp_path, kept=kept))
+    version = other.variables.set("rows", "x" * 9000, reason="r", by="person")
+    assert version.blob is not None
+    pen = begun(tmp_path, kept=kept)
+    desk = desks.Desk(pen)
+    made = Bench(pen, desk, tools.Toolbox(desk, subjects.of_draft(desk), pen, Heard()), Heard())
+    assert (await made.refused("read_state", path=version.blob.path, start=None, end=None))[0] == "state-unknown"
+
+
+class Slow:
+    """A tool of somebody else's."""
+
+    side_by_side = True
+    modes = tools.READ
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+
+    @property
+    def tool(self) -> Tool:
+        """Its description may change from request to request."""
+        return Tool("slow", f"Fails with {self.error}.", {"type": "object", "properties": {}, "required": [], "additionalProperties": False})  # fmt: skip
+
+    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        """Do it."""
+        if self.error is not None:
+            raise self.error
+        return turn.Outcome(place.path, {"path": place.path})
+
+
+async def test_other_tools_stand_beside_them(tmp_path: Path) -> None:
+    """They are offered behind the session's own, say themselves whether they are done side by side, and what they raise is told."""
+    pen = begun(tmp_path)
+    desk, heard = desks.Desk(pen), Heard()
+    slow = Slow()
+    box = tools.Toolbox(desk, subjects.of_draft(desk), pen, heard, [slow])
+    assert [each.name for each in box.offered] == [*NAMES, "slow"]
+    assert box.side_by_side == {"slow"}
+    asked, place = ToolCall("a", "slow", "{}"), turn.Place(1, "1_slow", log.SESSION_THREAD)
+    assert (await box.take(asked, {}, place)).told == "1_slow"
+    slow.error = ModelError("broken", "it broke", mend="do without")
+    outcome = await box.take(asked, {}, place)
+    assert (outcome.told, (outcome.error or {})["code"]) == ("it broke (broken). do without", "broken")
+    assert heard.told == ["called 1_slow slow", "done 1_slow", "called 1_slow slow", "failed 1_slow"]
+    slow.error = LogError("log-write-failed", "the disk is full")
+    with pytest.raises(LogError):
+        await box.take(asked, {}, place)
