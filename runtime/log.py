@@ -243,6 +243,8 @@ class User(Said):
     kind: Literal["user"] = "user"
     mode: Mode | None = None
     """Of a session: how it goes on."""
+    upto: int | None = None
+    """Of the question for a summary: the last line of the thread that it is to stand for."""
 
 
 class Reasoning(Entry):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
 from collections.abc import Sequence
@@ -243,6 +244,10 @@ class Thread(window.Pieces):
     @override
     def tokens_before(self, number: int) -> int:
         return self._thread.tokens_before(self._first + number) - self._thread.tokens_before(self._first)
+
+    def upto(self, line: int) -> int:
+        """How many of them begin in the lines of the log up to that one."""
+        return max(0, bisect.bisect_right(self._thread.said, line, key=threads.line_of) - self._first)
 
 
 def broke_off(error: log.ModelError) -> str:

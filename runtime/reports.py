@@ -82,6 +82,12 @@ class Report:
         return self.tokens - thread + max(thread, self.said)
 
     @property
+    def overflows(self) -> bool:
+        """Whether something is left out because the thread has outgrown its room, and not because of how many messages it has."""
+        dropped = any(each.name == "dropped" and each.outcome == "saved" for each in self.rungs)
+        return dropped and self.said > self.room
+
+    @property
     def warns(self) -> bool:
         """Whether a person should be told that it fills."""
         return 0 < self.warn_at <= self.wanted

@@ -88,6 +88,14 @@ class Calibrated:
         # Less than a hair above a whole number is rounding, and no token.
         return max(raw, -int(-(raw * ratio + more - 1e-6) // 1))
 
+    def within(self, model: str, most: int) -> int:
+        """How many tokens by ``tokens`` are surely no more than ``most`` for ``model``; 0 where none are."""
+        ratio, more = self._lines.get(model, (1.0, 0.0))
+        raw = max(0, int(min(most, (most - more) / ratio)))
+        while raw and self.corrected(model, raw) > most:
+            raw -= 1
+        return raw
+
     def take(self, model: str, raw: int, counted: int) -> None:
         """Take note that the server counted ``counted`` tokens in a request that has ``raw`` by ``tokens``.
 

@@ -106,6 +106,19 @@ def dollars(usage: Usage, model: str, own: Table, provider: str) -> Decimal | No
         return None
 
 
+def context_window(model: str, provider: str) -> int | None:
+    """Tokens that ``model`` at ``provider`` (the name of a profile) has for input and output together; None where nobody knows."""
+    if provider not in PRICED:
+        return None
+    from genai_prices import data_snapshot  # half a second, for those who ask a model
+
+    try:
+        _provider, found = data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)
+    except (LookupError, ValueError):
+        return None
+    return found.context_window
+
+
 def known(model: str, own: Table, provider: str) -> bool:
     """Whether the price of ``model`` is known."""
     return dollars(Usage(1, 0, 1, 0), model, own, provider) is not None

@@ -94,12 +94,24 @@ class Supply:
 
     def estimate(self, request: Request, raw: int, ledger: Ledger) -> int:
         """Tokens of the request's input before it is sent, by all that the run has learnt of the model, before a crash too; ``raw`` are those by the list alone."""
+        self._learn(ledger)
+        return self._estimator.corrected(request.model, raw)
+
+    def within(self, model: str, most: int, ledger: Ledger) -> int:
+        """Tokens by the list alone that are no more than ``most`` for the model, by all that the run has learnt of it."""
+        self._learn(ledger)
+        return self._estimator.within(model, most)
+
+    def _learn(self, ledger: Ledger) -> None:
         for row in ledger.rows[self._learnt :]:
             if row.source == "model" and row.usage is not None:
                 self._estimator.take(row.asked, row.raw, row.usage.input)
         # The last one may still be on its way.
         self._learnt = max(0, len(ledger.rows) - 1)
-        return self._estimator.corrected(request.model, raw)
+
+    def context_window(self, model: str) -> int | None:
+        """Tokens that the model has for input and output together; None where nobody knows."""
+        return prices.context_window(model, self._provider)
 
     def afford(self, ledger: Ledger, asked: budgets.Asked, request: Request, estimate: int) -> float:
         """Seconds that the budgets of the run and of the step leave for a request. Raises BudgetReached, UsageError ``price-unknown``."""

@@ -343,6 +343,7 @@ def golden_session() -> list[log.AnyEntry]:
         log.Event(
             thread=thread, text="/run pay.yaml: passed", blob=blob, tokens=9, chars=21, run="01JD0000000000000000000004"
         ),
+        log.User(thread=log.summary_thread(thread, 1), upto=6, text="Sum it up.", tokens=8, chars=10),
         log.Summary(thread=thread, upto=6, text="The order is to be paid.", blob=blob, tokens=10, chars=24),
     ]
     return [
@@ -366,7 +367,7 @@ def test_a_session_is_folded_to_what_it_keeps() -> None:
     assert folded.latest("variable", "total") is None
     assert [each.number for each in folded.versions("variable", "total")] == [1, 2]
     thread = folded.thread(log.SESSION_THREAD)
-    assert [type(each) for each in thread.said] == [log.User, log.ModelError, log.Event]
+    assert [type(each) for each in thread.said] == [log.User, log.ModelError, threads.Happened]
     assert (thread.first, thread.newest_word, thread.tokens_before(3)) == (1, 0, 22)
 
 

@@ -1,0 +1,432 @@
+"""The ladder of a thread that has outgrown its window: what is summed up, when, what must not be lost, and what a crash or a failure leaves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from nodes import budgets
+from nodes.errors import BudgetReached, ModelError
+from runtime import framing, log, pieces, summaries, window
+from runtime.models import estimates, exchanges, threads
+from runtime.models.exchange import Answer, Message, Request, ToolCall, ToolOutput, Usage
+from runtime.models.failures import Failed
+from tests import talks
+from tests.windows import AROUND, MODEL, Asked, Talk
+
+PAGE = "a row of the table, number 1007\n" * 40
+"""Some 400 tokens."""
+
+NARROW = {"compress_at": 3_000, "compress_to": 600, "max_messages": None, "max_chars": None}
+
+
+class Desk:
+    """A thread, the frame of its requests, and the model that sums it up."""
+
+    def __init__(self, talk: Talk, *said: str | Exception, **limits: object) -> None:
+        """The model says these, one after the other; behind the last it is not asked any more."""
+        self.talk = talk
+        self.said: list[str | Exception] = []
+        self.will_say(*said)
+        self.limits = window.Limits.model_validate({**NARROW, **limits})
+        self.requests: list[Request] = []
+        self.warned: list[window.Report] = []
+        self.models = talks.Supply(self._answer, self.requests)
+        self.budget: str | None = None
+        self.frame = self.framed()
+
+    def will_say(self, *said: str | Exception) -> None:
+        """The model says these next."""
+        self.said = list(said)
+
+    def framed(self) -> framing.Frame:
+        """A frame, as each process makes one."""
+        return framing.Frame(
+            self.talk.pen,
+            self.talk.thread,
+            lambda: AROUND,
+            lambda: self.limits,
+            max_output=500,
+            models=self.models,
+            asks=self._asks,
+            warn=self.warned.append,
+        )
+
+    def _answer(self, request: Request) -> Answer | Exception:
+        said = self.said.pop(0)
+        return said if isinstance(said, Exception) else Answer(said, Usage(900, 0, 50, 0), "summing-model")
+
+    def _asks(self, thread: str) -> exchanges.Exchanges:
+        path = self.talk.pen.history.path_of(thread)
+        asker = exchanges.Asker(path, thread, "summary", lambda: math.inf, lambda _what: None)
+        budget = budgets.parse(self.budget) if self.budget is not None else None
+        return exchanges.Exchanges(self.models, self.talk.pen, asker, None, budget)
+
+    async def request(self) -> list[str]:
+        """What the next request says: its messages and outputs."""
+        request = await self.frame.request(MODEL)
+        assert estimates.tokens(request) <= (self.limits.hard_limit or self.limits.compress_at)
+        return [each.text for each in request.items if not isinstance(each, ToolCall)]
+
+    @property
+    def rung(self) -> str:
+        """What came of the last rung."""
+        assert self.frame.report is not None
+        assert [each.name for each in self.frame.report.rungs] == ["pointers", "dropped", "summary"]
+        return str(self.frame.report.rungs[2])
+
+    def died(self) -> None:
+        """The process is gone; the next one finds what is on the disk."""
+        self.talk = Talk.read(self.talk)
+        self.frame = self.framed()
+
+
+def long_talk(words: int = 12) -> Talk:
+    """So many questions, each with a long answer, and one that has none yet."""
+    talk = Talk()
+    for number in range(words):
+        talk.says(f"Question {number}")
+        talk.answers(f"Answer {number}. {PAGE}")
+    talk.says("And now?")
+    return talk
+
+
+def broken() -> Failed:
+    """The model does not answer."""
+    return Failed(ModelError("model-refused", "the model will not"))
+
+
+async def test_what_is_not_recent_is_summed_up() -> None:
+    """Where the thread has outgrown its room the model is asked once; its words stand for what was not recent, and cost a row of their own."""
+    desk = Desk(long_talk(), "They asked ten questions.")
+    told = await desk.request()
+    assert told[0] == f"{pieces.SUMMED_UP}They asked ten questions.\n\nWord for word: 1007"
+    assert told[-1] == "And now?"
+    assert len(told) == 5
+    assert desk.rung.startswith("saved 4,")
+    [summary] = [each for each in desk.talk.kept.read(desk.talk.pen.conversation.id).entries if each.kind == "summary"]
+    assert isinstance(summary, log.Summary)
+    [row] = desk.talk.pen.history.ledger.rows
+    assert (row.path, row.thread, row.model) == ("summary", "summary:1:session", "summing-model")
+    [asked] = desk.requests
+    assert asked.instructions.startswith("Sum up the conversation")
+    assert asked.items[-1] == Message("user", f"Sum up all of the above, to line {summary.upto} of the log.")
+    assert asked.tools == ()
+    assert not asked.chains
+
+
+async def test_it_is_not_asked_again_before_the_thread_has_grown() -> None:
+    """A summary holds until what came since has outgrown the room again; the next one is made of it and of what came since."""
+    desk = Desk(long_talk(), "First.", "Second.")
+    await desk.request()
+    assert await desk.request() == await desk.request()
+    assert desk.rung == "not needed"
+    for number in range(8):
+        desk.talk.answers(f"More {number}. {PAGE}")
+        desk.talk.says("Go on.")
+    assert (await desk.request())[0].startswith("(A summary of what was said before this.)\nSecond.")
+    assert Message("user", "(A summary of what was said before this.)\nFirst.\n\nWord for word: 1007") in (
+        desk.requests[1].items
+    )
+    assert len(desk.talk.pen.history.ledger.rows) == 2
+
+
+@pytest.mark.parametrize("recent", [1, 2, 4, 7])
+async def test_the_newest_messages_are_never_summed_up(recent: int) -> None:
+    """So many at least stay as they were said, and an exchange stays whole with all its calls."""
+    talk = Talk()
+    talk.says("Look at all.")
+    for number in range(14):
+        talk.answers(f"Look {number}", [Asked("look", "{}", PAGE), Asked("read", "{}", "nothing")])
+    desk = Desk(talk, "It looked.", min_recent=recent, compress_to=100, compress_at=1_600)
+    request = await desk.frame.request(MODEL)
+    assert isinstance(request.items[0], Message)
+    assert request.items[0].text == "Look at all."
+    rest = request.items[2:]
+    assert len(rest) >= recent
+    assert len(rest) % 5 == 0
+    assert {each.id for each in rest if isinstance(each, ToolCall)} == {
+        each.id for each in rest if isinstance(each, ToolOutput)
+    }
+    summed = desk.requests[0].items
+    assert not {each.id for each in rest if isinstance(each, ToolCall)} & {
+        each.id for each in summed if isinstance(each, ToolCall)
+    }
+
+
+async def test_a_window_that_has_enough_room_is_left_alone() -> None:
+    """Where messages are left out because there are too many of them, and not because of their tokens, nothing is paid for."""
+    desk = Desk(long_talk(), compress_at=100_000, max_messages=4)
+    assert len(await desk.request()) == 4
+    assert desk.rung == "not needed"
+    desk = Desk(long_talk(), overflow="prune")
+    await desk.request()
+    assert desk.rung == "not needed"
+
+
+async def test_pointers_come_before_a_summary() -> None:
+    """Where the outputs alone are too much they become pointers, and nobody is asked."""
+    talk = Talk()
+    talk.says("Look at all.")
+    for _number in range(10):
+        talk.answers("", [Asked("look", "{}", PAGE)])
+    desk = Desk(talk)
+    told = await desk.request()
+    assert told[1].startswith("(left out: ")
+    assert told[-1] == PAGE
+    assert desk.rung == "not needed"
+
+
+async def test_names_that_the_model_lost_are_added() -> None:
+    """Paths, numbers, names in ticks, and ids that are known as such stand in every summary, letter by letter; those that it has are not said twice."""
+    talk = long_talk()
+    desk = Desk(talk, "It failed at pay_order.")
+    desk.frame = framing.Frame(
+        talk.pen,
+        talk.thread,
+        lambda: AROUND,
+        lambda: desk.limits,
+        max_output=500,
+        asks=desk._asks,
+        ids=lambda: {"login", "absent"},
+    )
+    talk.answers("Only `checkout` and pay_order failed, at order #4711; see @state/line/12.")
+    talk.says("What of login, then?")
+    for number in range(6):
+        talk.answers(f"Later {number}. {PAGE}")
+    talk.says("Go on.")
+    told = (await desk.request())[0]
+    before, _, added = told.partition("\n\nWord for word: ")
+    assert before.endswith("It failed at pay_order.")
+    names = added.split(", ")
+    assert {"`checkout`", "#4711", "@state/line/12", "`login`", "1007"} <= set(names)
+    assert "pay_order" not in names
+    assert "`absent`" not in names
+
+
+def test_names_are_found_where_they_are_spoken_of() -> None:
+    """In words and in the arguments of calls; of outputs only the paths."""
+    items = [
+        Message("user", "Why did `login` fail for order #1007 and 'o-12'? Not 12, and not \"so\"."),
+        ToolCall("a", "read_state", '{"path": "@state/line/7", "node": "checkout/pay", "which": "recent"}'),
+        ToolOutput("a", "order_9000 stands here; more at @state/01JD/values.json."),
+    ]
+    assert summaries.names(items) == [
+        "login",
+        "#1007",
+        "o-12",
+        "@state/line/7",
+        "checkout/pay",
+        "@state/01JD/values.json",
+    ]
+
+
+@pytest.mark.parametrize("said", ["One sentence. " * 400, "word " * 2_000, "x" * 9_000])
+def test_a_summary_that_is_too_long_is_cut(said: str) -> None:
+    """At the end of a sentence where there is one; it keeps the names, and has no more tokens than it may."""
+    kept = summaries.checked(said.strip(), ["order_1007"], 200)
+    assert 120 < pieces.size_of(pieces.SUMMED_UP + kept).tokens <= 200
+    body, _, names = kept.partition("\n\nWord for word: ")
+    assert names == "order_1007"
+    assert said.startswith(body)
+    assert body.endswith(".") == said.startswith("One")
+
+
+async def test_a_hard_limit_gives_a_summary_a_third_of_the_conversation() -> None:
+    """33 % of 43 % of the tokens at the most, whatever the model says; the request for it keeps to the limit too."""
+    desk = Desk(long_talk(), "They spoke of the table. " * 100, hard_limit=1_500)
+    told = await desk.request()
+    assert told[0].startswith("(A summary of")
+    assert 100 < pieces.size_of(told[0]).tokens <= 1_500 * 0.43 * 0.33
+    assert estimates.tokens(desk.requests[0]) <= 1_500
+
+
+async def test_a_model_that_fails_is_no_end_of_the_talk() -> None:
+    """What does not fit is left out then, and the rung says why."""
+    desk = Desk(long_talk(), broken())
+    told = await desk.request()
+    assert told[-1] == "And now?"
+    assert desk.rung == "failed: model-refused: the model will not"
+    assert desk.frame.report is not None
+    assert desk.frame.report.rungs[1].outcome == "saved"
+
+
+@pytest.mark.parametrize("failure", [broken(), ""])
+async def test_three_failures_are_enough(failure: Failed | str) -> None:
+    """After three in a row, also an answer that says nothing, no model is asked any more, also not by the next process; an answered word later one is."""
+    desk = Desk(long_talk(), failure, failure, failure)
+    for _try in range(3):
+        await desk.request()
+        assert desk.rung.startswith("failed: ")
+    assert len({each.key for each in desk.requests}) == 3
+    desk.died()
+    await desk.request()
+    assert desk.rung == "failed: the last 3 have failed: it is tried again once a later word has its answer"
+    desk.talk.answers("Here it is.")
+    await desk.request()
+    assert desk.rung.startswith("failed: the last 3")
+    desk.talk.says("One more thing.")
+    await desk.request()
+    assert desk.rung.startswith("failed: the last 3")
+    desk.talk.answers("Here.")
+    desk.talk.says("And now?")
+    desk.will_say(failure)
+    await desk.request()
+    desk.died()
+    await desk.request()
+    assert desk.rung.startswith("failed: the last 3")
+    for _word in range(2):
+        desk.talk.answers("Here.")
+        desk.talk.says("And now?")
+    desk.will_say("It went well.")
+    assert "It went well." in (await desk.request())[0]
+    assert desk.talk.pen.history.thread("summary:5:session").said != []
+
+
+async def test_a_failure_before_a_summary_counts_no_more() -> None:
+    """Only those in a row count."""
+    desk = Desk(long_talk(), broken(), broken(), "First.")
+    for _try in range(3):
+        await desk.request()
+    assert desk.rung.startswith("saved")
+    for number in range(8):
+        desk.talk.answers(f"More {number}. {PAGE}")
+        desk.talk.says("Go on.")
+    desk.will_say(broken(), broken(), "Second.")
+    for _try in range(3):
+        desk.died()
+        await desk.request()
+    assert desk.rung.startswith("saved")
+
+
+async def test_what_was_answered_before_a_crash_is_not_paid_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is on the disk, and the summary is not: it is taken from there, with the line that it was asked for."""
+    desk = Desk(long_talk(), "They asked ten questions.")
+    really = desk.talk.pen.said
+
+    def killed(entry: log.Said, *more: object) -> None:
+        if isinstance(entry, log.Summary):
+            raise KeyboardInterrupt
+        really(entry, *more)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(desk.talk.pen, "said", killed)
+    with pytest.raises(KeyboardInterrupt):
+        await desk.request()
+    desk.died()
+    # Also where less would be summed up now.
+    desk.limits = desk.limits.model_copy(update={"min_recent": 8})
+    told = await desk.request()
+    assert "They asked ten questions." in told[0]
+    assert len(told) == 5
+    assert len(desk.requests) == 1
+    assert desk.rung.startswith("saved")
+
+
+async def test_what_was_asked_before_a_crash_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the same thread, in the same words; a crash is no failure."""
+    desk = Desk(long_talk(), "They asked ten questions.")
+    answer: Callable[[Request], Answer | Exception] = desk._answer
+
+    def killed(_request: Request) -> Answer:
+        raise KeyboardInterrupt
+
+    for _crash in range(4):
+        monkeypatch.setattr(desk.models.asks, "_answers", killed)
+        with pytest.raises(KeyboardInterrupt):
+            await desk.request()
+        desk.died()
+    monkeypatch.setattr(desk.models.asks, "_answers", answer)
+    assert "They asked ten questions." in (await desk.request())[0]
+    assert len({each.key for each in desk.requests}) == 1
+    assert len(desk.talk.pen.history.thread("summary:1:session").said) == 2
+    assert isinstance(desk.talk.pen.history.thread("summary:1:session").said[1], threads.Exchange)
+
+
+async def test_a_budget_ends_it_and_it_goes_on_with_more() -> None:
+    """Whoever has no money left for a summary is told so: it is no failure of the model."""
+    desk = Desk(long_talk(), "They asked ten questions.")
+    desk.budget = "tokens=1000"
+    with pytest.raises(BudgetReached):
+        await desk.request()
+    desk.budget = None
+    assert "They asked ten questions." in (await desk.request())[0]
+
+
+async def test_what_is_too_large_is_refused_before_anything_is_paid() -> None:
+    """A summary makes no word shorter."""
+    talk = long_talk()
+    talk.says(PAGE * 20)
+    desk = Desk(talk)
+    with pytest.raises(ModelError, match="nothing was sent"):
+        await desk.request()
+
+
+async def test_a_long_work_behind_one_word_is_summed_up_too() -> None:
+    """The word itself stays as it was said, before the summary."""
+    talk = Talk()
+    talk.says("Pay all orders.")
+    for number in range(20):
+        talk.answers(f"Paid {number}. {PAGE}")
+    desk = Desk(talk, "Most are paid.")
+    told = await desk.request()
+    assert told[0] == "Pay all orders."
+    assert "Most are paid." in told[1]
+    assert told[-1].startswith("Paid 19.")
+
+
+async def test_what_is_too_little_is_not_summed_up() -> None:
+    """Where the newest messages alone are too much they are left out, and nobody is asked."""
+    talk = Talk()
+    talk.says("Look.")
+    talk.answers(PAGE)
+    talk.answers(PAGE)
+    talk.says("And now?")
+    desk = Desk(talk, compress_at=350)
+    assert await desk.request() == ["And now?"]
+    assert desk.rung == "no effect: what is not recent is too little to be summed up"
+
+
+async def test_a_window_is_no_larger_than_the_model_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is full at 85 % of the model's input where that is known, and at fewer of our tokens where the server has counted more."""
+    desk = Desk(long_talk(), overflow="prune", compress_at=180_000)
+    await desk.request()
+    assert desk.frame.report is not None
+    assert desk.frame.report.limit == 180_000
+    assert desk.frame.report.warn_at == 160_000
+    monkeypatch.setattr(desk.models, "context_window", lambda _model: 2_500)
+    await desk.request()
+    assert desk.frame.report.limit == (2_500 - 500) * 85 // 100
+    assert desk.frame.report.warn_at == 1_700 * 160 // 180
+    assert len(desk.warned) == 1
+    await desk.request()
+    assert len(desk.warned) == 1
+    desk.models._estimator.take(MODEL, 1_000, 2_000)
+    await desk.request()
+    assert desk.frame.report.limit == 850
+
+
+async def test_the_report_says_what_the_server_counted() -> None:
+    """Of the last request of the thread, and our count of what came since."""
+    talk = Talk()
+    talk.says("One")
+    desk = Desk(talk)
+    await desk.request()
+    assert desk.frame.report is not None
+    assert desk.frame.report.counted is None
+    data = {"key": "k", "model": MODEL, "estimate": 9, "raw": 9, "limit": 9, "seconds": 1.0, "try": 1}
+    talk.pen.noted("requested", data, talk.thread)
+    answer = log.Assistant(
+        thread=talk.thread,
+        key="k",
+        source="model",
+        model=MODEL,
+        usage=log.Usage(input=77, cached=0, output=3, reasoning=0),
+    )
+    talk.pen.said(answer, "An answer", "")
+    talk.says("Two")
+    await desk.request()
+    assert desk.frame.report.counted == 77
+    assert desk.frame.report.since == estimates.of_text("An answer") + estimates.of_text("Two")
+    assert desk.frame.window(MODEL).report.counted == 77
