@@ -1,0 +1,275 @@
+"""Sessions as they stand in a log, written by hand: everything that can be said, done, kept and spent in one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal
+
+from hypothesis import strategies as draw
+
+from director import opening
+from nodes.values import Json
+from runtime import journal, log, secrets, sessions, store
+from runtime.models.exchange import ToolCall
+
+USAGE = log.Usage(input=1000, cached=0, output=100, reasoning=0)
+LARGE = "a large output " * 500
+"""It stands in a blob."""
+
+End = Literal["told", "result", "called", "asked"]
+"""How far a call came: the model was told of it; it has its result; it was begun; it was asked for."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One thing that happens in a session."""
+
+    what: Literal["says", "answers", "event", "keeps", "clears", "sums", "fails", "retries", "delegates", "waits"]
+    text: str = "x"
+    calls: int = 0
+
+
+def header(**more: Json) -> log.SessionHeader:
+    """What a chat is begun with."""
+    return log.SessionHeader(purpose="chat", versions={"runops": "0"}, **more)
+
+
+class Hand:
+    """Writes a session."""
+
+    def __init__(self, kept: store.Store, **more: Json) -> None:
+        """It has begun; ``more`` stands in its header."""
+        self.kept = kept
+        self.pen = opening.begin(kept, header(**more), secrets.Masker({}))
+        self.id = self.pen.conversation.id
+        self._calls = 0
+
+    def says(self, text: str) -> None:
+        """The person says something."""
+        self.pen.said(log.User(thread=log.SESSION_THREAD, mode="chat"), text, "")
+
+    def asks(self, thread: str = log.SESSION_THREAD) -> None:
+        """A request is announced."""
+        data: dict[str, Json] = {
+            "key": "k" * 64,
+            "model": "m",
+            "estimate": 90,
+            "raw": 90,
+            "limit": 500,
+            "seconds": 60.0,
+            "try": 1,
+        }
+        self.pen.noted("requested", data, thread)
+
+    def answers(
+        self, text: str, tools: Sequence[str] = (), end: End = "told", thread: str = log.SESSION_THREAD
+    ) -> list[log.Call]:
+        """The model answers and asks for ``tools``, of which the last comes so far; the calls that were begun."""
+        self.asks(thread)
+        self.pen.said(log.Reasoning(thread=thread, text=""), "It thinks.", "")
+        asked = [ToolCall(f"a{self._calls + each}", name, '{"which": "all"}') for each, name in enumerate(tools, 1)]
+        answer = log.Assistant(
+            thread=thread,
+            key="k" * 64,
+            source="model",
+            model="m-1",
+            response="r1",
+            usage=USAGE,
+            dollars="0.25",
+            seconds=1.5,
+        )
+        self.pen.said(answer, text, "", asked)
+        begun: list[log.Call] = []
+        for place, each in enumerate(asked, 1):
+            self._calls += 1
+            how: End = end if place == len(asked) else "told"
+            if how == "asked":
+                continue
+            path = f"{self._above(thread)}{self._calls}_{each.name}"
+            call = log.Call(
+                thread=thread,
+                path=path,
+                node="session",
+                action=each.name,
+                asked=each.id,
+                attempt=1,
+                effect="read",
+                args={"which": "all", "type": None},
+                fingerprint="f",
+            )
+            begun.append(self.pen.call(call, barrier=False))
+            if how == "called":
+                continue
+            self.pen.result(begun[-1], "ok", value=text, seconds=0.5)
+            if how == "told":
+                self.pen.said(log.Told(thread=thread, asked=each.id), text or "nothing", path)
+        return begun
+
+    def _above(self, thread: str) -> str:
+        return f"{self.pen.history.path_of(thread)}/" if thread != log.SESSION_THREAD else ""
+
+    def sends(self, text: str) -> None:
+        """The model sends a delegate, which asks its model once and sets a variable."""
+        self.asks()
+        answer = log.Assistant(
+            thread=log.SESSION_THREAD,
+            key="k" * 64,
+            source="model",
+            model="m-1",
+            usage=USAGE,
+            dollars="0.25",
+            seconds=1.5,
+        )
+        self._calls += 1
+        asked = ToolCall(f"a{self._calls}", "delegate", '{"task": "Look."}')
+        self.pen.said(answer, "", "", [asked])
+        call = log.Call(
+            thread=log.SESSION_THREAD,
+            path=f"{self._calls}_delegate",
+            node="session",
+            action="delegate",
+            asked=asked.id,
+            attempt=1,
+            effect="read",
+            args={"task": "Look."},
+            fingerprint="f",
+        )
+        call = self.pen.call(call, barrier=False)
+        thread = log.delegate_thread(call.call)
+        self.pen.said(log.User(thread=thread), "Look.", call.path)
+        self.keeps("variable", "seen", text, thread=thread)
+        self.answers(text, thread=thread)
+        self.pen.result(call, "ok", value=text, seconds=2.5)
+        self.pen.said(log.Told(thread=log.SESSION_THREAD, asked=asked.id), text or "nothing", call.path)
+
+    def keeps(self, of: str, name: str, value: Json, *, thread: str = log.SESSION_THREAD, clear: bool = False) -> None:
+        """A further version of something."""
+        number = len(self.pen.history.versions(of, name)) + 1
+        version = log.Version.model_validate(
+            {
+                "thread": thread,
+                "of": of,
+                "name": name,
+                "number": number,
+                "reason": "seen",
+                "by": "model",
+                "cleared": clear or None,
+            }
+        )
+        self.pen.version(version, None if clear else value, f"{of}/{number}")
+
+    def fails(self, text: str, *, again: float | None = None) -> None:
+        """A request brings no answer."""
+        self.asks()
+        error: dict[str, Json] = {"code": "model-failed", "who": "model", "message": "the server failed"}
+        entry = log.ModelError(
+            thread=log.SESSION_THREAD, error=error, usage=USAGE, dollars="0.1", seconds=1.0, again=again
+        )
+        self.pen.said(entry, text, "")
+
+    def sums(self, text: str) -> None:
+        """What was said so far is summed up, by a model."""
+        upto = self.pen.history.last_seq
+        self.answers(text, thread=log.summary_thread(log.SESSION_THREAD, 1))
+        self.pen.said(log.Summary(thread=log.SESSION_THREAD, upto=upto), text, "summary")
+
+    def happens(self, text: str, run: str | None = None) -> None:
+        """The person does something beside talking."""
+        self.pen.said(log.Event(thread=log.SESSION_THREAD, run=run), text, "event")
+
+    def does(self, step: Step) -> None:
+        """Let it happen."""
+        match step.what:
+            case "says":
+                self.says(step.text)
+            case "answers":
+                self.answers(step.text, ["get_workflow_nodes"] * step.calls)
+            case "event":
+                self.happens(step.text)
+            case "keeps":
+                self.keeps("variable", "total", step.text)
+            case "clears":
+                self.keeps("variable", "total", None, clear=True)
+            case "sums":
+                self.sums(step.text)
+            case "fails":
+                self.fails(step.text)
+            case "retries":
+                self.fails(step.text, again=0.5)
+            case "delegates":
+                self.sends(step.text)
+            case "waits":
+                self.asks()
+
+    def closed(self) -> str:
+        """Its id; nobody holds it any more."""
+        self.pen.conversation.close()
+        return self.id
+
+
+def everything(kept: store.Store, end: End = "told", **more: Json) -> str:
+    """A session in which everything happened that can, whose last call came so far; its id. Nobody holds it."""
+    hand = Hand(kept, **more)
+    hand.keeps("mode", "", "agent")
+    hand.keeps("plan", "", PLAN)
+    hand.keeps("description", "", "Pay what is open.")
+    hand.says("What does it do?")
+    hand.answers("Let me look.", ["get_workflow_nodes", "get_current_plan"])
+    hand.answers("It pays.\nAll of it.")
+    hand.happens("/run pay.yaml: failed", run="01JD0000000000000000000004")
+    hand.says("Why did it fail?")
+    hand.fails("Beca", again=0.5)
+    hand.fails("Because it")
+    hand.sums("The person asks why it failed.")
+    hand.says("continue")
+    hand.sends("There was no button.")
+    hand.keeps("variable", "total", 12.5)
+    hand.keeps("variable", "rows", [LARGE, 2])
+    hand.answers(LARGE, ["get_workflow_nodes"], end)
+    return hand.closed()
+
+
+PLAN: Json = {
+    "overall_goal": "Pay the open orders",
+    "current_phase": "Look",
+    "phases": [
+        {
+            "phase_name": "Look",
+            "status": "in_progress",
+            "tasks": [
+                {
+                    "task_id": "t1",
+                    "description": "Sign in",
+                    "status": "completed",
+                    "notes": "",
+                    "node_ids": ["sign_in"],
+                },
+                {"task_id": "t2", "description": "Find them", "status": "in_progress", "notes": "", "node_ids": []},
+                {"task_id": "t3", "description": "Pay", "status": "pending", "notes": "", "node_ids": []},
+            ],
+        }
+    ],
+    "next_actions": [],
+    "blockers": [],
+    "notes": "",
+}
+
+_TEXTS = draw.sampled_from(["", "A word.", "Another word, with two lines.\nThe second.", LARGE])
+STEPS = draw.lists(
+    draw.builds(
+        Step,
+        draw.sampled_from(
+            ["says", "answers", "event", "keeps", "clears", "sums", "fails", "retries", "delegates", "waits"]
+        ),
+        _TEXTS,
+        draw.integers(0, 3),
+    ),
+    max_size=12,
+)
+"""What may happen in a session."""
+
+
+def reopened(kept: store.Store, conversation: str) -> journal.Journal[sessions.Session]:
+    """The session, owned anew."""
+    return opening.reopen(kept, conversation, secrets.Masker({}))
