@@ -27,6 +27,9 @@ OPEN = "open, no outcome recorded"
 LINE = "@state/run/line/"
 """What the path of a line of the run's log begins with."""
 
+MOST = 100
+"""Steps of a run that a session may be told of by themselves: the newest. Of the others the outline tells."""
+
 KEPT = 512
 """Pieces that are remembered, so that their sizes are counted once."""
 
@@ -153,6 +156,47 @@ class Steps(Sequence[window.Piece]):
         if not -len(self) <= number < len(self):
             raise IndexError(number)
         return self._piece(number % len(self))
+
+
+class Behind(window.Pieces):
+    """A session's thread behind the last steps of the run that it is about: they are the oldest, and give way first."""
+
+    def __init__(self, steps: Sequence[window.Piece], thread: window.Pieces) -> None:
+        """Of ``steps`` the newest ``MOST`` are there."""
+        self._steps = steps[max(0, len(steps) - MOST) :]
+        self._thread = thread
+
+    @override
+    def __len__(self) -> int:
+        return len(self._steps) + len(self._thread)
+
+    @override
+    def __getitem__(self, number: int, /) -> window.Piece:
+        behind = number - len(self._steps)
+        return self._thread[behind] if behind >= 0 else self._steps[number]
+
+    @property
+    @override
+    def summary(self) -> window.Piece | None:
+        return self._thread.summary
+
+    @property
+    @override
+    def newest_word(self) -> int | None:
+        newest = self._thread.newest_word
+        return None if newest is None else newest + len(self._steps)
+
+    @property
+    @override
+    def word(self) -> window.Piece | None:
+        return self._thread.word
+
+    @override
+    def tokens_before(self, number: int) -> int:
+        behind = number - len(self._steps)
+        steps = self._steps if behind >= 0 else self._steps[:number]
+        said = self._thread.tokens_before(behind) if behind > 0 else 0
+        return sum(each.size(pointers=False).tokens for each in steps) + said
 
 
 def line_path(line: int) -> str:

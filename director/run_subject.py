@@ -78,6 +78,11 @@ class RunSubject(Subject):
     @override
     def nodes(self, which: str, kind: str | None) -> str:
         now = self.now
+        found = now.loaded.find(which) if "/" in which else None
+        if found is not None:
+            # A step by its path, also one of a file that is used.
+            its = now.layout if not found.user else layout.Layout(found.file.document)
+            return its.told(its.selected(found.node.id, kind))
         return now.layout.told(now.layout.selected(which, kind, now.recent()))
 
     @override
@@ -101,8 +106,8 @@ class RunSubject(Subject):
     def state(self, path: str) -> str | None:
         return self.now.state_at(path)
 
+    @override
     def pieces(self) -> Sequence[window.Piece]:
-        """The run's thread, a piece for each attempt of a step, oldest first."""
         return self.now.pieces
 
 
@@ -163,7 +168,7 @@ class View:
         if error:
             place = self.loaded.place(ending.get("path"))
             where = f" at {ending['path']}" if ending.get("path") else ""
-            line = f" (line {place.rsplit(':', 2)[1]})" if place is not None and place.count(":") > 1 else ""
+            line = f" ({Path(place).name.rpartition(':')[0]})" if place is not None else ""
             yield f"Ended{where}{line}: {error.get('code')} (who must act: {error.get('who')}, {error.get('phase')} the deed)"
             evidence = value_text(error.get("evidence") or {})
             yield telling.fenced("\n".join(filter(None, [str(error.get("message", "")), evidence]))[:EVIDENCE])
@@ -189,8 +194,21 @@ class View:
         for path, scope in self.past.scopes.items():
             is_node = path and path not in self.past.attempts and scope.node not in history.ENDED_BY_ERROR
             if is_node and (node := self._node(_TURN.sub("", path))) is not None:
-                went.setdefault(node, Counter())[_ended(scope)] += 1
+                went.setdefault(node, Counter())[self._ended(scope)] += 1
         return went
+
+    def _ended(self, scope: history.ScopeState) -> str:
+        """How a container went."""
+        if scope.committed is not None:
+            return "ok"
+        if scope.failed is not None:
+            return "failed (tolerated)" if scope.failed.tolerated else "failed"
+        if scope.decided is not None and scope.decided.node == "when":
+            return "passed over"
+        failed_at = str(self.past.ending.data.get("path") or "") if self.past.ending is not None else ""
+        if self.state == "failed" and failed_at.startswith((f"{scope.path}/", f"{scope.path}[")):
+            return "failed inside"
+        return "failed" if self.state == "failed" and failed_at == scope.path else "open"
 
     @functools.cached_property
     def _nodes(self) -> dict[str, str | None]:
@@ -328,11 +346,3 @@ def _status(attempts: list[history.Attempt]) -> str:
         more = " (tolerated)" if last.result.tolerated else ""
         return f"failed: {(last.result.error or {}).get('code')}{more}"
     return last.result.status
-
-
-def _ended(scope: history.ScopeState) -> str:
-    if scope.committed is not None:
-        return "ok"
-    if scope.failed is not None:
-        return "failed (tolerated)" if scope.failed.tolerated else "failed"
-    return "passed over" if scope.decided is not None and scope.decided.node == "when" else "open"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
+
+from runtime import window
 
 
 class Subject(Protocol):
@@ -25,7 +28,7 @@ class Subject(Protocol):
         ...
 
     def nodes(self, which: str, kind: str | None) -> str:
-        """Nodes in full, as the file has them: ``1-10``, ``3``, an id, ``all`` or ``recent``; only those of a type. Positions are those of the outline.
+        """Nodes in full, as the file has them: ``1-10``, ``3``, an id, of a run a step path, ``all`` or ``recent``; only those of a type. Positions are those of the outline.
 
         Raises ModelError ``node-unknown`` for a selection that means none.
         """
@@ -49,4 +52,8 @@ class Subject(Protocol):
 
     def state(self, path: str) -> str | None:
         """The text that is kept at a path of its log, ``@state/…``; None where no entry of that log names it."""
+        ...
+
+    def pieces(self) -> Sequence[window.Piece]:
+        """The thread of the run, a piece for each attempt of a step, oldest first; of what is no run none."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from typing_extensions import override
@@ -11,12 +12,15 @@ from director import layout
 from director.run_subject import RunSubject
 from director.subject import Subject
 from nodes.errors import UsageError
-from runtime import pythons, secrets, settings, store
+from runtime import pythons, secrets, settings, store, window
 from runtime.language import workflow, yaml_text
 from runtime.language.diagnostics import WorkflowInvalid
 
 MOST_PROBLEMS = 10
 """Mistakes of a file that are told."""
+
+GIVEN = "(given when a run is started)"
+"""What stands for an input without a default."""
 
 NO_BROWSER = "No browser belongs to it: only a run has one."
 
@@ -99,9 +103,7 @@ class FileSubject(Subject):
         loaded = self._now.loaded
         if loaded is None:
             return {}
-        values = {f"inputs.{name}": each.default for name, each in loaded.workflow.inputs.items()}
-        hidden = {f"secrets.{name}": secrets.MASK for name in loaded.workflow.secrets}
-        return self._masker.json({**values, **hidden})
+        return self._masker.json(_declared(loaded.workflow))
 
     @override
     def description(self) -> str:
@@ -119,6 +121,10 @@ class FileSubject(Subject):
     @override
     def state(self, path: str) -> str | None:
         return None
+
+    @override
+    def pieces(self) -> Sequence[window.Piece]:
+        return ()
 
 
 class _File:
@@ -194,11 +200,7 @@ class DraftSubject(Subject):
     @override
     def variables(self) -> dict[str, object]:
         draft = self._desk.draft
-        if draft is None:
-            return {}
-        file = draft.loaded.workflow
-        hidden = {f"secrets.{name}": secrets.MASK for name in file.secrets}
-        return {**{f"inputs.{name}": each.default for name, each in file.inputs.items()}, **hidden}
+        return _declared(draft.loaded.workflow) if draft is not None else {}
 
     @override
     def description(self) -> str:
@@ -215,6 +217,16 @@ class DraftSubject(Subject):
     @override
     def state(self, path: str) -> str | None:
         return None
+
+    @override
+    def pieces(self) -> Sequence[window.Piece]:
+        return ()
+
+
+def _declared(file: workflow.Workflow) -> dict[str, object]:
+    """The values that a file has before it runs: its inputs, as far as they have one, and its secrets, hidden."""
+    inputs = {f"inputs.{name}": GIVEN if each.required else each.default for name, each in file.inputs.items()}
+    return {**inputs, **{f"secrets.{name}": secrets.MASK for name in file.secrets}}
 
 
 def _content(path: Path) -> bytes:

@@ -224,7 +224,7 @@ def _kits(desk: desks.Desk, subject: Subject, texts: journal.Texts, listener: Li
     def kit(name: str, description: str, fields: dict[str, Json], modes: frozenset[log.Mode], do: Any) -> Kit:
         return Simple(Tool(name, description, _object(fields)), modes, cast("Callable[[dict[str, Json]], str]", do))
 
-    which = _of(_TEXT, "Positions (`1-10`, `3`), an id, `all`, or `recent`.")
+    which = _of(_TEXT, "Positions (`1-10`, `3`), an id, a step path, `all`, or `recent`.")
     return (
         kit("get_workflow_summary", "What the workflow or run is, how it went, what stands in the way; with its outline.", {}, READ, reads.summary),
         kit("get_workflow_nodes", "Nodes as the file has them.", {"which": which, "type": _of(_PERHAPS, "Only of this node type.")}, READ, reads.nodes),

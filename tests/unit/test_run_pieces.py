@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from director import run_pieces, subjects
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import history, journal, log, model, run, secrets, store, window
+from runtime import history, journal, log, model, pieces, run, secrets, store, window
 from runtime.language import workflow
 from runtime.models.exchange import Item, ToolCall, ToolOutput
 from runtime.testing import memory
@@ -45,6 +46,7 @@ def check(pieces: list[window.Piece], entries: list[log.AnyEntry]) -> None:
         demand_protocol(items)
         asked = [each for each in items if isinstance(each, ToolCall)]
         assert len({each.id for each in asked}) == len(begun)
+        assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", each.name) for each in asked)
         assert [json.loads(each.arguments)["path"] for each in asked] == [each.path for each in begun]
         told = [each.text for each in items if isinstance(each, ToolOutput)]
         still = [text.startswith(run_pieces.OPEN) for text in told]
@@ -197,3 +199,36 @@ def test_a_long_run_is_read_no_further_than_it_is_shown(tmp_path: Path) -> None:
     assert pieces[-2:] == [shown[1], shown[0]]
     with pytest.raises(IndexError):
         pieces[10_000]
+
+
+def thread_of(pen: journal.Journal, *said: str) -> pieces.Thread:
+    """A thread in which this was said."""
+    for each in said:
+        pen.said(log.User(thread="model:c2"), each, "")
+    return pieces.Thread(pen.history.thread("model:c2"), pen)
+
+
+def test_a_session_stands_behind_the_steps_of_its_run(tmp_path: Path) -> None:
+    """One window of both: the steps are the oldest, and give way first; the newest word is the session's; the sums are those of the parts."""
+    kept = memory.MemoryStore(tmp_path)
+    pen = journal.Journal(kept.create("r"), history.History(), secrets.Masker({}), kept)
+    for number in range(run_pieces.MOST + 20):
+        call = log.Call(path=f"s{number}", node="transform", attempt=1, effect="read", fingerprint="f")
+        pen.result(pen.call(call, barrier=False), "ok", value=number)
+    thread = thread_of(pen, "Why did it fail?", "And now?")
+    both = run_pieces.Behind(run_pieces.Steps(pen.history), thread)
+    assert len(both) == run_pieces.MOST + 2
+    assert [both[number].what for number in (0, run_pieces.MOST - 1, run_pieces.MOST)] == ["step", "step", "user"]
+    assert both.newest_word == run_pieces.MOST + 1
+    assert both.word == thread.word
+    for number in range(len(both) + 1):
+        assert both.tokens_before(number) == sum(both[each].size(pointers=False).tokens for each in range(number))
+    around = window.Around((window.Part("rules", "Work."),))
+    most = 0
+    for limit in (200, 1_000, 4_000, 100_000):
+        built = window.build(both, around, window.Limits(compress_at=limit, max_messages=None))
+        demand_protocol(list(built.items))
+        assert built.items[-1] == thread[1].items(pointers=False)[0]
+        assert len(built.items) >= most
+        most = len(built.items)
+    assert most == 2 * run_pieces.MOST + 2

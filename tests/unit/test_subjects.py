@@ -86,7 +86,7 @@ async def test_a_failed_run_is_told_with_what_stands_in_the_way(tmp_path: Path) 
     summary = subject.summary()
     assert "For: Every open order is paid." in summary
     assert "Nodes: 11 (" in summary
-    assert "Ended at gone (line 24): target-not-found (who must act: site, before the deed)" in summary
+    assert "Ended at gone (test.yaml:24): target-not-found (who must act: site, before the deed)" in summary
     assert "no element matches css=gone" in summary
     assert "Steps: 9 ok, 1 failed: target-not-found" in summary
     assert "Cost: no model was asked" in summary
@@ -117,6 +117,25 @@ async def test_the_nodes_are_those_that_the_run_has(tmp_path: Path) -> None:
     assert subject.nodes("gone", None).splitlines()[1].startswith("- {id: gone, type: browser_action")
     ids = re.findall(r"id: (\w+)", subject.nodes("recent", None))
     assert ids == ["kept", "orders", "pay", "other", "gone"]
+
+
+async def test_a_step_is_found_by_its_path_also_in_a_file_that_is_used(tmp_path: Path) -> None:
+    """What the log calls it leads to its node, in whichever file that stands."""
+    callee = (
+        "version: 1\nnodes:\n  - {id: inner, type: browser_action, action: click, target: {css: gone}, timeout: 0.2}\n"
+    )
+    text = "version: 1\nallowed_origins: []\nnodes:\n  - {id: part, type: group, use: part.yaml}\n"
+    rig = Rig(tmp_path, text, texts={"part.yaml": callee}, missing={"css=gone"})
+    await rig.start()
+    rig.die()
+    subject = subjects.of_run(rig.kept, rig.id)
+    assert "Ended at part/inner (part.yaml:3): target-not-found" in subject.summary()
+    assert "id: inner" in subject.nodes("part/inner", None)
+    assert subject.outline() == "  1 part  group part.yaml  - failed inside"
+    _rig, other = await failed(tmp_path / "other")
+    assert "id: pay" in other.nodes("each_order[#1]/pay", None)
+    with pytest.raises(ModelError):
+        other.nodes("each_order/none", None)
 
 
 async def test_the_values_of_a_run_are_its_inputs_variables_and_what_its_steps_yielded(tmp_path: Path) -> None:
