@@ -12,10 +12,13 @@ nodes: [{id: one, type: transform, expr: 1}]
 """
 
 
-def begun(kept: store.FileStore, text: str = WORKFLOW, *, trial: bool = False) -> journal.Journal:
+def begun(
+    kept: store.FileStore, text: str = WORKFLOW, *, trial: bool = False, parent: str | None = None
+) -> journal.Journal:
     """A run that this process has begun, and holds."""
     pen = journal.Journal(kept.create(store.new_id()), history.History(), secrets.Masker({}), kept)
-    run.write_header(pen, workflow.parse(text, "pay.yaml"), {}, trial={"node": "one"} if trial else None)
+    tried = {"node": "one"} if trial else None
+    run.write_header(pen, workflow.parse(text, "pay.yaml"), {}, trial=tried, parent=parent)
     return pen
 
 

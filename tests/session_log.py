@@ -208,8 +208,12 @@ class Hand:
         return self.id
 
 
-def everything(kept: store.Store, end: End = "told", **more: Json) -> str:
-    """A session in which everything happened that can, whose last call came so far; its id. Nobody holds it."""
+ABOUT = "01JD0000000000000000000004"
+"""A run that there is not."""
+
+
+def everything(kept: store.Store, end: End = "told", run: str = ABOUT, **more: Json) -> str:
+    """A session in which everything happened that can, whose last call came so far, and which is about ``run`` in the end; its id. Nobody holds it."""
     hand = Hand(kept, **more)
     hand.keeps("mode", "", "agent")
     hand.keeps("plan", "", PLAN)
@@ -217,7 +221,7 @@ def everything(kept: store.Store, end: End = "told", **more: Json) -> str:
     hand.says("What does it do?")
     hand.answers("Let me look.", ["get_workflow_nodes", "get_current_plan"])
     hand.answers("It pays.\nAll of it.")
-    hand.happens("/run pay.yaml: failed", run="01JD0000000000000000000004")
+    hand.happens("/run pay.yaml: failed", run=run)
     hand.says("Why did it fail?")
     hand.fails("Beca", again=0.5)
     hand.fails("Because it")

@@ -23,6 +23,9 @@ MARKS = {"[ ]": "☐", "[>]": "▶", "[x]": "☑", "[!]": "✗"}
 PREVIEW = 80
 """Characters of arguments beside their tool."""
 
+ITSELF = "itself"
+"""What the session's own requests are called beside those of its delegates."""
+
 WHO = 7
 """Columns of the word that says what a line is."""
 
@@ -174,8 +177,8 @@ class View:
                 if (text := self._text(entry)) or not entry.calls:
                     yield from _block("model", text)
             case log.ModelError():
-                error = f"{entry.error.get('code')}: {entry.error.get('message', '')}"
-                yield from _block("error", error)
+                again = f"  (sent again after {duration(entry.again)})" if entry.again is not None else ""
+                yield from _block("error", f"{entry.error.get('code')}: {entry.error.get('message', '')}{again}")
                 if text := self._text(entry):
                     yield from _block("", text)
             case log.Event():
@@ -216,6 +219,10 @@ class View:
         spent = self.past.ledger.totals()
         if spent is not None:
             yield f"  cost  {costs.told(spent)}"
+            by_path = self.past.ledger.totals_by_step()
+            wide = max(len(path or ITSELF) for path in by_path)
+            for path, totals in by_path.items() if len(by_path) > 1 else ():
+                yield f"    {path or ITSELF:<{wide}}  {costs.brief(totals)}"
         if self.reading.torn:
             yield f"  torn  the last {count(self.reading.torn, 'byte')} are no whole line: whoever goes on cuts them"
         yield self.summary.state

@@ -1,0 +1,209 @@
+"""What a session holds, folded from its log: in pieces as at once, and killed at any write."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from runtime import conversations, crashes, damage, log, pruning, query, sessions, settings, store
+from runtime.cli import app
+from runtime.models import threads
+from tests.kept_runs import ended
+from tests.rig import Killed
+from tests.session_log import STEPS, Hand, Step, everything, reopened
+
+
+def known(past: sessions.Session) -> dict[str, Any]:
+    """All that a fold tells."""
+    names = {each: past.thread(each) for each in past.threads}
+    return {
+        "header": past.header,
+        "at": (past.started, past.last_at, past.last_seq, past.epoch),
+        "state": (past.mode, past.about, past.budget, past.messages, past.begun, past.untouched),
+        "spent": past.ledger.totals_by_step(),
+        "deeds": {call: (deed.call, deed.result) for call, deed in past.deeds.items()},
+        "open": [deed.call.call for deed in past.open_calls()],
+        "variables": list(past.variables()),
+        "kept": {of: past.versions(of) for of in ("plan", "description", "draft", "mode", "window")},
+        "threads": {
+            name: (each.said, each.summary, each.newest_word, each.first, each.tokens_before(len(each.said)))
+            for name, each in names.items()
+        },
+    }
+
+
+@given(steps=STEPS)
+def test_folding_in_pieces_is_folding_at_once(steps: Sequence[Step]) -> None:
+    """The fold of who wrote is that of who reads all of it, and that of who reads it entry by entry."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept = store.FileStore(Path(folder))
+        hand = Hand(kept)
+        for step in steps:
+            hand.does(step)
+        entries = kept.read(hand.closed()).entries
+        in_pieces = sessions.Session()
+        for entry in entries:
+            in_pieces.add(entry)
+        assert known(in_pieces) == known(sessions.Session(entries)) == known(hand.pen.history)
+
+
+@given(steps=STEPS)
+def test_every_version_counts_from_one_and_the_last_one_holds(steps: Sequence[Step]) -> None:
+    """A variable that was cleared has no value, and its history stays."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept = store.FileStore(Path(folder))
+        hand = Hand(kept)
+        for step in steps:
+            hand.does(step)
+        past = sessions.Session(kept.read(hand.closed()).entries)
+        for name in ("total", "seen"):
+            versions = past.versions("variable", name)
+            assert [each.number for each in versions] == list(range(1, len(versions) + 1))
+            latest = past.latest("variable", name)
+            assert latest == (versions[-1] if versions and not versions[-1].cleared else None)
+            assert (name in {each.name for each in past.variables()}) == (latest is not None)
+
+
+def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever of it is on the disk is folded, shown and gone on with; what was acknowledged is there."""
+    number = 0
+    while True:
+        number += 1
+        kept = store.FileStore(tmp_path / str(number))
+        left = [number]
+
+        def hook(_point: crashes.CrashPoint, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed
+
+        opened: list[store.Conversation] = []
+        create = kept.create
+        monkeypatch.setattr(kept, "create", lambda name, to=opened, create=create: to.append(create(name)) or to[-1])
+        monkeypatch.setattr(crashes, "hook", hook)
+        try:
+            everything(kept)
+        except Killed:
+            # Its lock ends with the process.
+            opened[0].close()
+        else:
+            break
+        finally:
+            monkeypatch.setattr(crashes, "hook", None)
+        (session,) = kept.ids()
+        before = kept.read(session).entries
+        assert conversations.fold(kept.read(session)).last_seq == len(before)
+        pen = reopened(kept, session)
+        pen.said(log.User(thread=log.SESSION_THREAD, mode="chat"), "Go on.", "")
+        pen.conversation.close()
+        after = kept.read(session).entries
+        assert after[: len(before)] == before
+        assert [each.kind for each in after[len(before) :]] == ["note", "user"]
+    assert number > 40
+
+
+def test_every_cut_of_a_session_is_a_session_or_none(tmp_path: Path) -> None:
+    """A log that was cut anywhere, as a crash cuts it, is read up to its last whole line; it is never damaged, and nobody fails over it."""
+    kept = store.FileStore(tmp_path)
+    file = kept.conversation_file(everything(kept))
+    data = file.read_bytes()
+    for end in range(0, len(data), 97):
+        entries, torn = damage.parse(file, data[:end])
+        assert torn == end - data[:end].rfind(b"\n") - 1
+        past = sessions.Session(entries)
+        assert past.begun == bool(entries)
+        for name in past.threads:
+            said = past.thread(name).said
+            assert all(
+                isinstance(each, log.User | log.ModelError | threads.Exchange | threads.Happened) for each in said
+            )
+
+
+def test_a_damaged_line_refuses_this_session_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a run: by line number, and nothing is written."""
+    monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
+    kept = store.FileStore(tmp_path)
+    session, other = everything(kept), everything(kept)
+    file = kept.conversation_file(session)
+    file.write_bytes(file.read_bytes().replace(b"continue", b"continua"))
+    before = file.read_bytes()
+    with pytest.raises(Exception, match=rf"{session}.jsonl:\d+: this line of the log is damaged"):
+        reopened(kept, session)
+    assert file.read_bytes() == before
+    answer = query.ask(settings.load(), "SELECT session FROM sessions")
+    assert [row["session"] for batch in answer.result.batches for row in batch] == [other]
+    assert len(answer.left_out) == 1
+
+
+# What prune does with sessions.
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> store.FileStore:
+    """An empty place for sessions, which the command uses too."""
+    monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
+    monkeypatch.chdir(tmp_path)
+    return store.FileStore(tmp_path / ".runops")
+
+
+def gone(kept: store.FileStore, wanted: pruning.Wanted, *, dry_run: bool = False) -> list[tuple[str, str | None]]:
+    """What prune takes away."""
+    return [(each.kind, each.run) for each in pruning.prune(kept, wanted, dry_run=dry_run).gone]
+
+
+def test_a_session_goes_only_where_sessions_are_meant(kept: store.FileStore) -> None:
+    """Options that are about runs take none, and those about sessions no run; one that is held stays."""
+    run, session, held = ended(kept, "passed"), everything(kept), Hand(kept)
+    held.says("Hello.")
+    states: tuple[pruning.Ended, ...] = ("passed", "failed", "died", "paused", "interrupted", "out-of-budget")
+    assert gone(kept, pruning.Wanted(older_than=0, states=states), dry_run=True) == [("run", run)]
+    assert gone(kept, pruning.Wanted(keep_last=1, sessions=True)) == []
+    assert gone(kept, pruning.Wanted(older_than=1000, sessions=True)) == []
+    assert ("session", session) in gone(kept, pruning.Wanted(older_than=0, sessions=True))
+    assert kept.ids() == sorted([run, held.id])
+
+
+def test_what_a_session_names_stays(kept: store.FileStore) -> None:
+    """Its large values are named by a log, and no leftovers."""
+    session = everything(kept)
+    for file in (kept.home / "blobs").glob("??/*"):
+        os.utime(file, (0, 0))
+    assert gone(kept, pruning.Wanted()) == []
+    assert kept.ids() == [session]
+
+
+def test_a_session_in_which_nobody_did_anything_goes_after_an_hour(
+    kept: store.FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody misses it; one with a word, or with something that is kept, stays."""
+    empty, spoken = Hand(kept).closed(), Hand(kept)
+    spoken.says("Hello.")
+    spoken.closed()
+    keeping = Hand(kept)
+    keeping.keeps("mode", "", "agent")
+    keeping.closed()
+    assert gone(kept, pruning.Wanted()) == []
+    now = pruning.time.time()
+    monkeypatch.setattr(pruning.time, "time", lambda: now + 3601)
+    assert gone(kept, pruning.Wanted()) == [("session", empty)]
+
+
+def test_the_command_says_what_of_sessions_it_takes(kept: store.FileStore, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--sessions` wants to know which, and has no states."""
+    session = everything(kept)
+    assert app.run(["prune", "--sessions"]) == 2
+    assert app.run(["prune", "--sessions", "--older-than", "1d", "--state", "failed"]) == 2
+    capsys.readouterr()
+    assert app.run(["prune", "--sessions", "--keep-last", "0"]) == 0
+    assert f"session {session}" in capsys.readouterr().out
+    assert app.run(["prune", "--sessions", "--keep-last", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["gone"] == []

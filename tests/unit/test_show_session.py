@@ -1,0 +1,337 @@
+"""What commands say of sessions: lists, `runops show`, the commands that want a run, and that looking writes nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime import living, query, runs, settings, store
+from runtime.cli import app, show_session
+from tests.kept_runs import begun, ended
+from tests.session_log import ABOUT, LARGE, End, Hand, everything
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> store.FileStore:
+    """An empty place for sessions, which the command uses too."""
+    monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
+    monkeypatch.chdir(tmp_path)
+    return store.FileStore(tmp_path / ".runops")
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Said:
+    """What a command prints."""
+    return Said(capsys)
+
+
+class Said:
+    """Runs commands."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Nothing is run yet."""
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        """What is printed on stdout."""
+        return self.both(*arguments, code=code)[0]
+
+    def both(self, *arguments: str, code: int = 0) -> tuple[str, str]:
+        """What is printed on stdout and stderr."""
+        self._capsys.readouterr()
+        assert app.run(list(arguments)) == code
+        printed = self._capsys.readouterr()
+        assert "Traceback" not in printed.err + printed.out
+        return printed.out, printed.err
+
+    def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
+        """The object that is printed."""
+        return json.loads(self(*arguments, "--json", code=code))
+
+
+def bytes_of(home: Path) -> dict[str, bytes]:
+    """Every file below the home, with what it holds."""
+    return {str(each): each.read_bytes() for each in sorted(home.rglob("*")) if each.is_file()}
+
+
+def test_show_tells_what_a_session_is_keeps_and_what_was_said(kept: store.FileStore, said: Said) -> None:
+    """Its head, the plan as a to-do list, the variables, then every word, tool, error, event and summary in its order, and the cost."""
+    session = everything(kept, file="pay.yaml", budget="calls=9")
+    text = said("show", session)
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert lines[0].startswith(f"chat about {ABOUT} {session} idle")
+    facts = {"file pay.yaml", f"run {ABOUT}", "mode agent", "budget calls=9"}
+    assert facts <= set(lines)
+    assert "description Pay what is open." in lines
+    plan = lines.index("plan version 1 by the model: seen")
+    assert lines[plan + 1 : plan + 6] == [
+        "Goal: Pay the open orders",
+        "▶ Look (now)",
+        "☑ t1 Sign in (sign_in)",
+        "▶ t2 Find them",
+        "☐ t3 Pay",
+    ]
+    assert "total 12.5" in lines
+    assert 'seen "There was no button."' in lines
+    told = [
+        "you What does it do?",
+        "model Let me look.",
+        "tool 1_get_workflow_nodes which=all ok 0.5 s",
+        "tool 2_get_current_plan which=all ok 0.5 s",
+        "model It pays.",
+        "All of it.",
+        "event /run pay.yaml: failed",
+        "you Why did it fail?",
+        "error model-failed: the server failed (sent again after 0.5 s)",
+        "error model-failed: the server failed",
+        "Because it",
+        "you continue",
+        "tool 3_delegate task=Look. ok 2.5 s 1 request $0.25",
+        "told Look.",
+        "kept variable seen version 1 by the model: seen",
+        "model There was no button.",
+        "kept variable total version 1 by the model: seen",
+    ]
+    places = [lines.index(each, plan) for each in told]
+    assert places == sorted(places)
+    assert any(line.startswith("summary (of the lines up to") for line in lines)
+    assert lines[-6:] == [
+        "cost 8 requests 8,000 tokens in 800 out $1.70",
+        "itself 6 requests $1.20",
+        "summary 1 request $0.25",
+        "3_delegate 1 request $0.25",
+        "idle",
+        f"again runops chat --resume {session}",
+    ]
+
+
+def test_show_as_json_has_the_same_for_programs(kept: store.FileStore, said: Said) -> None:
+    """What it keeps with number and reason, what was spent by whom, each entry with its line."""
+    session = everything(kept)
+    shown = said.json("show", session)
+    assert (shown["version"], shown["session"], shown["state"], shown["mode"]) == (1, session, "idle", "agent")
+    assert shown["plan"]["value"]["overall_goal"] == "Pay the open orders"
+    assert shown["variables"]["rows"]["value"] == [LARGE, 2]
+    assert {path: each["requests"] for path, each in shown["spent"].items()} == {"": 6, "summary": 1, "3_delegate": 1}
+    assert [each["line"] for each in shown["said"]] == sorted(each["line"] for each in shown["said"])
+    assert [each["text"] for each in shown["said"] if each["kind"] == "user"] == [
+        "What does it do?",
+        "Why did it fail?",
+        "continue",
+        "Look.",
+    ]
+
+
+def test_one_call_or_one_line_is_shown_in_full(kept: store.FileStore, said: Said) -> None:
+    """`--at` takes the path of a call, also of a delegate with its thread, or the number of a line; a near miss is named."""
+    session = everything(kept)
+    call = said("show", session, "--at", "1_get_workflow_nodes")
+    assert [line.strip() for line in call.splitlines()[1:3]] == ["arguments", "which: all"]
+    assert "told" in call
+    assert "There was no button." in said("show", session, "--at", "3_delegate")
+    line = next(each["line"] for each in said.json("show", session)["said"] if each.get("text") == "continue")
+    assert said("show", session, "--at", str(line)).split() == ["you", "continue"]
+    assert len(said.json("show", session, "--at", "3_delegate")["said"]) > 5
+    assert "did you mean `3_delegate`?" in said.both("show", session, "--at", "3_delegat", code=2)[1]
+    assert "did you mean" not in said.both("show", session, "--at", "999999", code=2)[1]
+
+
+@pytest.mark.parametrize(("end", "tool"), [("called", "4_"), ("asked", "")])
+def test_an_open_call_is_said_to_be_open(kept: store.FileStore, said: Said, end: End, tool: str) -> None:
+    """Of a dead session no outcome is recorded, of a living one it is running; a call that was asked for and not begun, too."""
+    text = said("show", everything(kept, end))
+    assert "open, no outcome recorded" in next(
+        line for line in text.splitlines() if f"tool     {tool}" in line and "open" in line
+    )
+    hand = Hand(kept)
+    hand.answers("", ["get_current_plan"], end)
+    hand.asks()
+    text = said("show", hand.id)
+    assert "running" in text
+    assert "waits for the model" in text
+    assert "no outcome" not in text
+    assert "a request to the model: open, no outcome recorded" in said("show", hand.closed())
+
+
+def test_a_session_is_shown_whatever_is_missing_of_it(kept: store.FileStore, said: Said) -> None:
+    """A torn tail is told, a value that is gone is told where it stood, and everything else is there."""
+    session = everything(kept)
+    file = kept.conversation_file(session)
+    file.write_bytes(file.read_bytes() + b'{"v":1,"se')
+    for each in (kept.home / "blobs").glob("??/*"):
+        each.unlink()
+    before = bytes_of(kept.home)
+    text = said("show", session)
+    assert "torn  the last 10 bytes" in text
+    assert "a value of the run is missing" in text
+    assert "Why did it fail?" in text
+    said.json("show", session)
+    said("runs", "--sessions")
+    assert bytes_of(kept.home) == before
+
+
+@pytest.mark.parametrize("living_one", [False, True])
+@pytest.mark.parametrize("end", ["told", "called", "asked"])
+def test_looking_writes_nothing(kept: store.FileStore, said: Said, end: End, *, living_one: bool) -> None:
+    """Whatever reads a session leaves every byte as it was, also where a call is open, and whether it lives or not."""
+    run = ended(kept, None)
+    session = everything(kept, end, run)
+    held = begun(kept) if living_one else None
+    hand = Hand(kept) if living_one else None
+    before = bytes_of(kept.home)
+    for each in [session, run, *([hand.id, held.conversation.id] if hand is not None and held is not None else [])]:
+        said("show", each)
+        said("show", each, "--json")
+        said("show", each, "--window")
+    for command in (["runs"], ["runs", "--sessions"], ["ps"], ["query", "SELECT * FROM sessions"]):
+        said(*command)
+    assert bytes_of(kept.home) == before
+
+
+def test_the_window_of_a_session_and_of_a_run_is_told(kept: store.FileStore, said: Said) -> None:
+    """Sizes, the limit, what each rung did, for people and programs; nothing is claimed, so it works while the session is held."""
+    hand = Hand(kept)
+    hand.says("What does it do?")
+    text = said("show", hand.id, "--window")
+    assert "newest word" in text
+    report = said.json("show", hand.id, "--window")
+    assert report["conversation"] == hand.id
+    assert {each["name"] for each in report["sections"]} >= {"system", "tools", "thread", "newest word"}
+    assert 0 < report["tokens"] <= report["limit"]
+    assert said.json("show", ended(kept, "failed"), "--window")["tokens"] > 0
+
+
+def test_marks_that_stdout_cannot_hold_are_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan is a to-do list everywhere."""
+    lines = ["  [x] t1  Sign in", "[>] Look", "Goal: [x] is no mark"]
+    assert show_session.todo(lines) == ["  ☑ t1  Sign in", "▶ Look", "Goal: [x] is no mark"]
+    monkeypatch.setattr(sys, "stdout", Ascii())
+    assert show_session.todo(lines) == lines
+
+
+class Ascii:
+    """A stream that holds little."""
+
+    encoding = "ascii"
+
+
+def test_sessions_have_a_list_of_their_own(kept: store.FileStore, said: Said) -> None:
+    """`runops runs` has the runs, `--sessions` the sessions, with what each is about and cost."""
+    run = ended(kept, "passed")
+    session = everything(kept)
+    empty = Hand(kept).closed()
+    assert [each["id"] for each in said.json("runs")["runs"]] == [run]
+    first, second = said.json("runs", "--sessions")["sessions"]
+    assert (first["id"], first["about"], first["messages"]) == (session, ABOUT, 7)
+    assert (first["begins"], first["costs"]["requests"]) == ("What does it do?", 8)
+    assert (second["id"], second["begins"], second["costs"]) == (empty, "", None)
+    lines = said("runs", "--sessions").splitlines()
+    assert lines[0].split() == ["session", "state", "started", "messages", "cost", "about"]
+    assert lines[1].split()[:2] == [session, "idle"]
+    file = kept.conversation_file(session)
+    file.write_bytes(file.read_bytes().replace(b"What does", b"What dues"))
+    assert said.json("runs", "--sessions")["sessions"][0]["state"] == "damaged"
+    assert said.json("runs")["runs"][0]["id"] == run
+
+
+def test_the_last_run_is_no_session(kept: store.FileStore, said: Said) -> None:
+    """`last` passes over sessions; where there are only these, there is no run."""
+    session = everything(kept)
+    assert "there are no runs" in said.both("show", "last", code=2)[1]
+    run = ended(kept, "failed")
+    everything(kept)
+    assert runs.find(settings.load(), "last") == run
+    assert said.json("show", "last")["run"] == run
+    assert runs.find(settings.load(), session[-8:]) == session
+
+
+@pytest.mark.parametrize("command", [["resume"], ["decide", "done"], ["answer", "who=Ada"]])
+def test_what_wants_a_run_says_that_a_session_is_none(kept: store.FileStore, said: Said, command: list[str]) -> None:
+    """It says how to go on with it, and writes nothing."""
+    session = everything(kept, "called")
+    before = bytes_of(kept.home)
+    _out, err = said.both(command[0], session, *command[1:], code=2)
+    assert "error[not-a-run]" in err
+    assert f"runops chat --resume {session}" in err
+    assert bytes_of(kept.home) == before
+
+
+def test_a_living_session_is_listed_as_alive(kept: store.FileStore, said: Said) -> None:
+    """`runops ps` has it while a process holds it, and not after."""
+    hand = Hand(kept, file="pay.yaml")
+    (alive,) = living.find(settings.load())
+    assert (alive.run, alive.kind, alive.state, alive.next) == (hand.id, "session", "running", f"runops show {hand.id}")
+    assert "session: chat about pay.yaml" in said("ps")
+    hand.closed()
+    assert living.find(settings.load()) == []
+
+
+def test_a_run_tells_from_which_session_it_was_started(kept: store.FileStore, said: Said) -> None:
+    """In the list, in `show`, and in SQL."""
+    pen = begun(kept, parent="01JD0000000000000000000005")
+    pen.conversation.close()
+    run = pen.conversation.id
+    assert said.json("runs")["runs"][0]["parent"] == "01JD0000000000000000000005"
+    assert said.json("show", run)["parent"] == "01JD0000000000000000000005"
+    assert "parent  01JD0000000000000000000005" in said("show", run)
+    assert rows("SELECT parent FROM runs") == [{"parent": "01JD0000000000000000000005"}]
+
+
+def rows(sql: str) -> list[dict[str, Any]]:
+    """What a query yields."""
+    answer = query.ask(settings.load(), sql)
+    assert not answer.left_out
+    return list(_each(answer))
+
+
+def _each(answer: query.Answer) -> Iterator[dict[str, Any]]:
+    for batch in answer.result.batches:
+        yield from batch
+
+
+def test_sessions_can_be_asked_about_with_sql(kept: store.FileStore) -> None:
+    """Each version of plan and description, each call and each request with who asked, each session in a row; and no run of it is one."""
+    session = everything(kept)
+    assert rows("SELECT session, purpose, about, state, mode, messages, requests, dollars FROM sessions") == [
+        {
+            "session": session,
+            "purpose": "chat",
+            "about": ABOUT,
+            "state": "idle",
+            "mode": "agent",
+            "messages": 7,
+            "requests": 8,
+            "dollars": 1.7,
+        }
+    ]
+    plan = rows("SELECT conversation, number, reason, author, value->>'overall_goal' AS goal FROM plans")
+    assert plan == [
+        {
+            "conversation": session,
+            "number": 1,
+            "reason": "seen",
+            "author": "model",
+            "goal": "Pay the open orders",
+        }
+    ]
+    assert rows("SELECT value FROM descriptions") == [{"value": "Pay what is open."}]
+    calls = rows("SELECT path, action, status FROM calls WHERE run = (SELECT session FROM sessions) ORDER BY line")
+    assert [each["path"] for each in calls][:3] == ["1_get_workflow_nodes", "2_get_current_plan", "3_delegate"]
+    spent = rows("SELECT path, thread, call FROM costs WHERE path <> '' ORDER BY line")
+    assert [each["path"] for each in spent] == ["summary", "3_delegate"]
+    assert spent[1]["thread"] == f"delegate:{spent[1]['call']}"
+    assert rows("SELECT * FROM runs") == rows("SELECT * FROM steps") == []
+
+
+def test_a_cleared_plan_has_a_version_without_a_value(kept: store.FileStore) -> None:
+    """Its row says so by null."""
+    hand = Hand(kept)
+    hand.keeps("description", "", "Pay.")
+    hand.keeps("description", "", None, clear=True)
+    hand.closed()
+    assert [each["value"] for each in rows("SELECT value FROM descriptions ORDER BY number")] == ["Pay.", None]
