@@ -7,7 +7,7 @@ import dataclasses
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from typing_extensions import override
 
@@ -70,6 +70,10 @@ class About(subject.Subject):
     @override
     def state(self, path: str) -> str | None:
         return None
+
+    @override
+    def pieces(self) -> Sequence[window.Piece]:
+        return ()
 
 
 class Client:
@@ -158,7 +162,8 @@ def in_turn(answers: Sequence[Answer | Exception], last: str = "That is all.") -
 class Life:
     """One process of a session, over a log."""
 
-    model: Model
+    model: Model | supply.Supply
+    """A function, or what is asked in its place."""
     entries: Sequence[log.AnyEntry] = ()
     """What the log holds of earlier processes; of this one, once it has begun."""
     blobs: dict[str, bytes] = dataclasses.field(default_factory=dict[str, bytes])
@@ -172,7 +177,7 @@ class Life:
     """What came of each word; the code of an error where none did."""
     pen: journal.Journal[sessions.Session] = dataclasses.field(init=False)
     talk: talking.Talk = dataclasses.field(init=False)
-    models: Supply = dataclasses.field(init=False)
+    models: Any = dataclasses.field(init=False)
     errors: list[RunOpsError] = dataclasses.field(default_factory=list[RunOpsError])
     desk: desk.Desk = dataclasses.field(init=False)
 
@@ -188,7 +193,8 @@ class Life:
             self.pen.scope("", "opened", "session", session=log.SessionHeader(purpose="chat", versions={}))
         self.desk = desk.Desk(self.pen)
         budget = budgets.parse(self.budget) if self.budget is not None else None
-        self.models = Supply(self.model, self.requests, budget)
+        served = isinstance(self.model, supply.Supply)
+        self.models = self.model if served else Supply(cast(Model, self.model), self.requests, budget)
         chosen = CHOSEN.model_copy(update={"delegate_clean_context": self.clean})
         self.talk = talking.Talk(self.pen, About(), self.desk, self.models, chosen, self.listener, lambda: self.limits)
         if self.mode is not None:
@@ -233,7 +239,13 @@ class Life:
         return dataclasses.replace(self, **{**more, **changed})
 
 
-def lived(model: Model, *words: str, **more: Any) -> Life:
+def of(life: Life) -> Model:
+    """The function that stands for its model."""
+    assert not isinstance(life.model, supply.Supply)
+    return life.model
+
+
+def lived(model: Model | supply.Supply, *words: str, **more: Any) -> Life:
     """A session in which these words were said."""
     life = Life(model, **more)
     asyncio.run(life.hear(words))

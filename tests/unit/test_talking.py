@@ -93,7 +93,6 @@ def test_an_answer_that_broke_off_is_gone_on_from() -> None:
 
 def test_ctrl_c_while_the_model_answers_keeps_what_had_come() -> None:
     """The answer ends as interrupted with its beginning, also in the ledger; the session goes on with the next word, in this process and in another one."""
-
     sent = asyncio.Event()
 
     class Slow(talks.Client):

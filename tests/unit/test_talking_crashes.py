@@ -67,7 +67,8 @@ def spoken(entries: Sequence[log.AnyEntry]) -> int:
 
 def answered(entries: Sequence[log.AnyEntry]) -> int:
     """How many requests have come to something."""
-    return sum(isinstance(each, log.Assistant | log.ModelError) for each in entries)
+    failed = [each for each in entries if isinstance(each, log.ModelError) and each.error["code"] == "model-refused"]
+    return len(failed) + sum(isinstance(each, log.Assistant) for each in entries)
 
 
 def resumed(whole: talks.Life, words: Sequence[str], lines: int) -> talks.Life:

@@ -1,0 +1,359 @@
+"""Delegates: clean or behind what their sender was told; only answer and cost come back, and everything that they cost is the session's."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typing_extensions import override
+
+from director import delegation, listening
+from nodes.errors import ModelError
+from nodes.values import Json
+from runtime import log, sessions, window
+from runtime.models import ledger
+from runtime.models.exchange import Answer, Message, Request, is_models
+from runtime.models.failures import Failed
+from tests import talks
+from tests.unit.test_talking_crashes import answered, demand_closed, spoken
+
+Scripts = Mapping[str, Sequence[Answer | Exception]]
+
+
+def sending(*tasks: str, context: str | None = None) -> Answer:
+    """An answer that sends a delegate for each task."""
+    calls: list[tuple[str, dict[str, Json]]] = [
+        ("delegate", {"task": task, "context": context, "reason": None}) for task in tasks
+    ]
+    return talks.asks(*calls)
+
+
+def by_task(scripts: Scripts) -> talks.Model:
+    """A model that answers each task, or word, by its script; then it says ``done: TASK``."""
+
+    def answer(request: Request) -> Answer | Exception:
+        told = [
+            number for number, each in enumerate(request.items) if isinstance(each, Message) and each.text in scripts
+        ]
+        task = request.items[told[-1]]
+        assert isinstance(task, Message)
+        behind = request.items[told[-1] :]
+        given = sum(is_models(each) and not is_models(before) for before, each in itertools.pairwise(behind))
+        script = scripts[task.text]
+        return script[given] if given < len(script) else talks.said(f"done: {task.text}")
+
+    return answer
+
+
+def of_thread(life: talks.Life, task: str) -> list[Request]:
+    """The requests of the delegate with that task."""
+    return [
+        each
+        for each in life.requests
+        if [item.text for item in each.items if isinstance(item, Message) and item.role == "user"][-1:] == [task]
+    ]
+
+
+def results(life: talks.Life) -> list[log.Result]:
+    """Of the calls of the session itself."""
+    return [each for each in life.now if isinstance(each, log.Result) and each.thread == log.SESSION_THREAD]
+
+
+def test_only_the_answer_and_what_it_cost_come_back() -> None:
+    """The delegate looks with a tool, in a thread of its own; its sender is told its answer and its cost, and nothing of what it looked at."""
+    looks = [talks.asks(("get_workflow_summary", {}))]
+    life = talks.lived(by_task({"Why?": [sending("look")], "look": looks}), "Why?", mode="agent")
+    assert life.answers == ["done: Why?"]
+    assert talks.outputs(life.requests[-1]) == [
+        "done: look\n(the delegate took 2 requests  20 tokens in  10 out  price unknown)"
+    ]
+    assert "Buys tea" not in str(life.requests[-1].items)
+    threads = {each.thread for each in life.now if isinstance(each, log.Assistant)}
+    assert len(threads) == 2
+
+
+def test_a_delegate_that_begins_clean_is_told_its_task_alone() -> None:
+    """Nothing of the conversation, no state, and only tools that look; the instructions say what it is."""
+    life = talks.lived(
+        by_task({"Hello.": [], "Why?": [sending("look", context="clean")], "look": []}), "Hello.", "Why?", mode="agent"
+    )
+    (child,) = of_thread(life, "look")
+    assert child.items == (Message("user", "look"),)
+    assert child.state == ""
+    assert "You are a delegate" in child.instructions
+    assert {each.name for each in child.tools} == {
+        "get_workflow_summary", "get_workflow_nodes", "get_workflow_variables", "get_current_plan", "get_workflow_description",
+        "get_browser_state", "get_workflow_variable", "read_state", "delegate",
+    }  # fmt: skip
+
+
+def test_a_delegate_that_inherits_is_told_what_its_sender_was_told() -> None:
+    """The items of its sender stand before the task, up to the answer that asks for it; so for the delegate of a delegate."""
+    scripts: Scripts = {
+        "Hello.": [],
+        "Why?": [talks.asks(("get_workflow_summary", {})), sending("look", context="inherit")],
+        "look": [sending("deeper", context="inherit")],
+        "deeper": [],
+    }
+    life = talks.lived(by_task(scripts), "Hello.", "Why?", mode="agent")
+    asked = next(each for each in life.requests if len(talks.outputs(each)) == 1)
+    first = of_thread(life, "look")[0]
+    assert first.items == (*asked.items, Message("user", "look"))
+    (deeper,) = of_thread(life, "deeper")
+    assert deeper.items == (*first.items, Message("user", "deeper"))
+    assert "delegate" not in [each.name for each in deeper.tools], "no delegate goes deeper"
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_the_tool_says_how_a_delegate_begins(clean: bool) -> None:
+    """Where it begins clean by default, the tool demands a task that can be understood by itself; each call may say otherwise."""
+    scripts: Scripts = {"Why?": [sending("look", "other")], "look": [], "other": []}
+    life = talks.lived(by_task(scripts), "Why?", mode="agent", clean=clean)
+    tool = next(each for each in life.requests[0].tools if each.name == "delegate")
+    told = f"{tool.description} {tool.parameters}"
+    assert ("understood by itself" in told) is clean
+    assert ("Self-contained" in told) is clean
+    assert ("It sees this conversation" in told) is not clean
+    for task in ("look", "other"):
+        assert (of_thread(life, task)[0].items == (Message("user", task),)) is clean
+
+
+def test_a_delegate_may_be_sent_only_where_the_mode_allows_it() -> None:
+    """In a chat it is refused in words, and nobody is asked."""
+    life = talks.lived(by_task({"Why?": [sending("look")], "look": []}), "Why?", mode="chat")
+    assert "tool-not-in-mode" in talks.outputs(life.requests[-1])[0]
+    assert of_thread(life, "look") == []
+
+
+def test_delegates_that_are_sent_together_work_at_the_same_time() -> None:
+    """Both have been asked before either has answered; each call has its one result, and the sender is told in order."""
+    order: list[str] = []
+    both = asyncio.Event()
+
+    class Waiting(talks.Client):
+        @override
+        async def ask(self, request: Request, _seconds: float, _manner: Any, progress: Any) -> Answer:
+            task = str(getattr(request.items[-1], "text", ""))
+            if task in ("one", "two"):
+                order.append(task)
+                if len(order) == 2:
+                    both.set()
+                await asyncio.wait_for(both.wait(), 10)
+            return await super().ask(request, _seconds, _manner, progress)
+
+    life = talks.Life(by_task({"Why?": [sending("one", "two")], "one": [], "two": []}), mode="agent", clean=True)
+    life.models.asks = Waiting(talks.of(life), life.requests)
+    asyncio.run(life.hear(["Why?"]))
+    assert life.answers == ["done: Why?"]
+    assert [each.split("\n")[0] for each in talks.outputs(life.requests[-1])] == ["done: one", "done: two"]
+    demand_closed(life.now)
+
+
+def test_a_delegate_that_fails_is_told_as_failed_with_what_it_cost() -> None:
+    """Its error comes back in words, its requests count, and the others that were sent with it have their answers."""
+    fault = Failed(ModelError("model-refused", "it will not", mend="ask otherwise"), partial="I wi")
+    looks = talks.asks(("get_workflow_summary", {}))
+    life = talks.lived(
+        by_task({"Why?": [sending("one", "two")], "one": [looks, fault], "two": []}), "Why?", mode="agent", clean=True
+    )
+    failed, other = talks.outputs(life.requests[-1])
+    assert "the delegate failed: it will not (the delegate took 2 requests" in failed
+    assert "(model-refused). ask otherwise" in failed
+    assert other.startswith("done: two")
+    demand_closed(life.now)
+
+
+def test_a_delegate_spends_of_what_its_sender_has_left() -> None:
+    """The session's budget holds for all of them together; who has nothing left is told so, and the session stops where it can be gone on with."""
+    looks = [talks.asks(("get_workflow_summary", {}))] * 5
+    life = talks.lived(by_task({"Why?": [sending("look")], "look": looks}), "Why?", mode="agent", budget="calls=4")
+    assert life.answers == ["budget-reached"]
+    assert len(life.requests) == 4
+    assert "the delegate failed: the session has 0 left of its budget of 4 (calls)" in str(results(life)[0].error)
+
+
+def test_a_delegate_has_a_budget_of_its_own_for_all_that_works_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its own delegates spend is spent of it."""
+    monkeypatch.setattr(delegation, "BUDGET", delegation.BUDGET.model_copy(update={"calls": 3}))
+    looks = [talks.asks(("get_workflow_summary", {}))] * 9
+    scripts: Scripts = {"Why?": [sending("look")], "look": [sending("deeper")], "deeper": looks}
+    life = talks.lived(by_task(scripts), "Why?", mode="agent", clean=True)
+    assert life.answers == ["done: Why?"]
+    assert len(of_thread(life, "look")) + len(of_thread(life, "deeper")) == 3
+    assert "the delegate `1_delegate` has 0 left of its budget of 3 (calls)" in str(life.now)
+
+
+def test_a_delegate_has_so_many_requests_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that looks without end comes back with an error that says so."""
+    monkeypatch.setattr(delegation, "TURNS", 2)
+    looks = [talks.asks(("get_workflow_summary", {}))] * 9
+    life = talks.lived(by_task({"Why?": [sending("look")], "look": looks}), "Why?", mode="agent")
+    assert "delegate-turns" in talks.outputs(life.requests[-1])[0]
+    assert len(of_thread(life, "look")) == 2
+
+
+def test_a_delegate_that_inherits_more_than_there_is_room_for_is_refused() -> None:
+    """Its sender is told, and can send it clean."""
+    limits = window.Limits(strategy="clean", hard_limit=2_000, overflow="prune")
+    word, task = "Why? " * 300, "look " * 500
+    inherit, clean = (
+        talks.lived(by_task({word: [sending(task, context=context)], task: []}), word, mode="agent", limits=limits)
+        for context in ("inherit", "clean")
+    )
+    assert "window-too-large" in told_of(inherit)[0]
+    assert told_of(clean)[0].startswith("done: look")
+
+
+def told_of(life: talks.Life) -> list[str]:
+    """What the session was told of its calls, word for word."""
+    entries = [each for each in life.now if isinstance(each, log.Told) and each.thread == log.SESSION_THREAD]
+    return [life.pen.text_of(each) for each in entries]
+
+
+def test_ctrl_c_closes_delegates_and_what_works_for_them() -> None:
+    """Every thread is closed, everything that was asked counts, and the sender is told that its delegate was interrupted."""
+    sent = asyncio.Event()
+
+    class Slow(talks.Client):
+        @override
+        async def ask(self, request: Request, _seconds: float, _manner: Any, progress: Any) -> Answer:
+            if getattr(request.items[-1], "text", "") == "deeper":
+                self._requests.append(request)
+                progress("I see")
+                sent.set()
+                await asyncio.sleep(60)
+            return await super().ask(request, _seconds, _manner, progress)
+
+    scripts: Scripts = {
+        "Why?": [sending("look", "other")],
+        "look": [sending("deeper")],
+        "deeper": [],
+        "other": [],
+        "continue": [],
+    }
+    life = talks.Life(by_task(scripts), mode="agent", clean=True)
+    life.models.asks = Slow(talks.of(life), life.requests)
+
+    async def live() -> None:
+        saying = asyncio.create_task(life.talk.say("Why?"))
+        await sent.wait()
+        saying.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await saying
+        demand_closed(life.now)
+        await life.hear(["continue"])
+
+    asyncio.run(live())
+    assert life.answers == ["done: continue"]
+    told = talks.outputs(life.requests[-1])
+    assert "the delegate was interrupted before it had an answer (the delegate took 2 requests" in told[0]
+    assert [row.status for row in life.pen.history.ledger.rows].count("open") == 0
+    demand_costs(life.pen.history)
+
+
+def demand_costs(session: sessions.Session) -> None:
+    """Raises where a session does not cost what all its attempts and all who work for it cost together."""
+    rows = session.ledger.rows
+    every = ledger.totals(rows)
+    parts = [ledger.totals([row for row in rows if row.path == ""])]
+    tops = [
+        each.call.path
+        for each in session.deeds.values()
+        if each.call.thread == log.SESSION_THREAD and each.call.node == "delegate"
+    ]
+    parts += [ledger.totals([*session.ledger.within(path)]) for path in tops]
+    for name in ("requests", "paid", "input_tokens", "output_tokens"):
+        assert every[name] == sum(each[name] for each in parts)
+
+
+TASKS = ["one", "two", "three"]
+ANSWERS: Any = st.one_of(
+    st.lists(st.sampled_from(TASKS), min_size=1, max_size=3).map(lambda tasks: sending(*tasks)),
+    st.just(talks.asks(("get_workflow_summary", {}), ("nope", {}))),
+    st.just(Failed(ModelError("model-refused", "no", mend="m"), partial="I")),
+    st.just(talks.said("Yes.")),
+)
+SCRIPTS: Any = st.fixed_dictionaries({name: st.lists(ANSWERS, max_size=3) for name in ["Why?", "continue", *TASKS]})
+
+
+@settings(max_examples=30, deadline=None)
+@given(SCRIPTS, st.booleans(), st.sampled_from([None, "calls=6", "calls=12"]))
+def test_a_session_costs_what_all_who_worked_for_it_cost(scripts: Scripts, clean: bool, budget: str | None) -> None:
+    """Whoever fails, is refused or has nothing left: what it asked for counts once, for itself and for all above it, and no budget is exceeded."""
+    life = talks.lived(by_task(scripts), "Why?", "continue", mode="agent", clean=clean, budget=budget)
+    demand_closed(life.now)
+    demand_costs(life.pen.history)
+    assert len(life.pen.history.ledger.rows) == len(life.requests)
+    if budget is not None:
+        assert len(life.requests) <= int(budget.partition("=")[2])
+
+
+@settings(max_examples=10, deadline=None)
+@given(SCRIPTS, st.booleans(), st.randoms(use_true_random=False))
+def test_a_session_that_is_killed_among_its_delegates_goes_on(
+    scripts: Scripts, clean: bool, chance: random.Random
+) -> None:
+    """Behind any entry: whose answer is in the log is not asked again, anybody else who was sent is closed as interrupted and told so."""
+    words = ["Why?", "continue"]
+    whole = talks.lived(by_task(scripts), *words, mode="agent", clean=clean)
+    entries = whole.now
+    for lines in chance.sample(range(2, len(entries) + 1), min(8, len(entries) - 1)):
+        there = entries[:lines]
+        again = whole.cut(lines)
+
+        async def live(again: talks.Life = again) -> None:
+            await again.go_on()
+            await again.hear(words[spoken(again.entries) :])
+
+        asyncio.run(live())
+        demand_closed(again.now)
+        demand_costs(again.pen.history)
+        sent = {each.call: each for each in there if isinstance(each, log.Call) and each.node == "delegate"}
+        over = {each.call for each in there if isinstance(each, log.Result)}
+        left = [call for call in sent if call not in over]
+        new = again.now[lines:]
+        for call in left:
+            result = next(each for each in new if isinstance(each, log.Result) and each.call == call)
+            said = [
+                each for each in there if each.thread == log.delegate_thread(call) and isinstance(each, log.Assistant)
+            ]
+            finished = bool(said) and not said[-1].calls
+            assert result.status == ("recovered" if finished else "interrupted")
+            assert not any(isinstance(each, log.Note) and each.thread == log.delegate_thread(call) for each in new)
+        if not left:
+            assert again.requests == whole.requests[answered(there) :], f"behind line {lines}"
+
+
+def test_listeners_are_told_of_what_delegates_do() -> None:
+    """Each call below a delegate has the delegate's path before its own."""
+    paths: list[str] = []
+
+    class Paths(listening.Listener):
+        @override
+        def called(self, path: str, name: str, arguments: str) -> None:
+            paths.append(path)
+
+    scripts: Scripts = {
+        "Why?": [sending("look")],
+        "look": [sending("deeper")],
+        "deeper": [talks.asks(("get_workflow_summary", {}))],
+    }
+    talks.lived(by_task(scripts), "Why?", mode="agent", clean=True, listener=Paths())
+    assert paths == ["1_delegate", "1_delegate/1_delegate", "1_delegate/1_delegate/1_get_workflow_summary"]
+
+
+def test_money_of_delegates_is_the_sessions() -> None:
+    """What is known of prices adds up over all threads."""
+    life = talks.lived(by_task({"Why?": [sending("look")], "look": []}), "Why?", mode="agent")
+    for row in life.pen.history.ledger.rows:
+        row.dollars = Decimal("0.1")
+    totals = life.pen.history.ledger.totals()
+    assert totals is not None
+    assert totals["dollars"] == "0.3"

@@ -1,0 +1,170 @@
+"""A talk with a server that keeps what it is sent: only what is new is sent, and the model sees what it would have seen."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+
+import pytest
+
+from nodes.values import Json
+from runtime import log, model, window
+from runtime.models import choosing, supply
+from runtime.testing import responses, scripted
+from tests import models, talks
+
+CLEAN = window.Limits(strategy="clean")
+LOOK = scripted.call("get_workflow_summary", {})
+
+
+@contextlib.asynccontextmanager
+async def talking(
+    script: Sequence[scripted.Scripted] | scripted.Script,
+    patch: pytest.MonkeyPatch,
+    folder: Path,
+    limits: window.Limits = CLEAN,
+) -> AsyncGenerator[tuple[responses.Server, talks.Life]]:
+    """A session with the model of this script, behind a server that keeps responses."""
+    with responses.serve(script, strict=True) as server:
+        chosen = models.asked_at(server, patch, model_store=True)
+        supplied = supply.Supply(chosen, choosing.server(chosen), None, folder / "f.yaml", folder, {}, {})
+        try:
+            yield server, talks.Life(supplied, limits=limits)
+        finally:
+            await supplied.close()
+
+
+def sent(server: responses.Server) -> list[tuple[int, bool]]:
+    """Of each request how many items were sent, and whether the server goes on from a response."""
+    return [(len(each.body["input"]), "previous_response_id" in each.body) for each in server.asked]
+
+
+def seen(server: responses.Server, number: int = -1) -> list[dict[str, Json]]:
+    """What the model saw with that request, in the form in which requests are written."""
+    kept: list[dict[str, Json]] = []
+    for item in server.asked[number].items:
+        if item.get("type", "message") == "message":
+            kept.append({"role": item["role"], "content": scripted.text_of(item)})
+        else:
+            kept.append(
+                {name: item[name] for name in ("type", "call_id", "name", "arguments", "output") if name in item}
+            )
+    return kept
+
+
+def would_send(life: talks.Life) -> list[dict[str, Json]]:
+    """What the last request would have held without a chain: the window, without the answer that came since."""
+    items = [model._item(each) for each in life.talk._items()]
+    while items and (items[-1].get("role") == "assistant" or items[-1].get("type") == "function_call"):
+        items.pop()
+    return items
+
+
+async def test_only_what_is_new_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first request holds the whole window, each further one what came behind the last answer; the model sees the same as without a chain."""
+    script = [LOOK, scripted.text("It buys tea."), scripted.text("No.")]
+    async with talking(script, monkeypatch, tmp_path) as (server, life):
+        await life.hear(["What is it?", "Is it green?"])
+        assert life.answers == ["It buys tea.", "No."]
+        assert sent(server) == [(1, False), (1, True), (1, True)]
+        assert seen(server) == would_send(life)
+
+
+async def test_a_chain_goes_on_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next process goes on from the last response that the log names."""
+    async with talking([scripted.text("Tea."), scripted.text("No.")], monkeypatch, tmp_path) as (server, life):
+        await life.hear(["What is it?"])
+        again = life.cut(len(life.now))
+        await again.hear(["Is it green?"])
+        assert again.answers == ["No."]
+        assert sent(server) == [(1, False), (1, True)]
+        assert seen(server) == would_send(again)
+
+
+async def test_a_chain_that_is_lost_is_built_anew_from_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server has forgotten: the whole is sent once, and the chain goes on from there."""
+    script = [scripted.text("Tea."), scripted.text("No."), scripted.text("Well.")]
+    async with talking(script, monkeypatch, tmp_path) as (server, life):
+        await life.hear(["What is it?"])
+        server.forget()
+        await life.hear(["Is it green?", "Sure?"])
+        assert life.answers == ["Tea.", "No.", "Well."]
+        assert sent(server) == [(1, False), (1, True), (3, False), (1, True)]
+        assert seen(server) == would_send(life)
+    failed = [each.error["code"] for each in life.now if isinstance(each, log.ModelError)]
+    assert failed == ["model-chain-lost"]
+
+
+async def test_a_window_that_has_changed_begins_a_new_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was left out, or told in other words, is no part of what the model sees: the whole window is sent, and never more than it."""
+    script = [scripted.text(f"Answer {number}.") for number in range(4)]
+    async with talking(script, monkeypatch, tmp_path) as (server, life):
+        await life.hear(["one", "two"])
+        life.limits = CLEAN.model_copy(update={"max_messages": 3})
+        await life.hear(["three"])
+        assert sent(server) == [(1, False), (1, True), (3, False)]
+        assert [each["content"] for each in seen(server)] == ["two", "Answer 1.", "three"]
+        life.limits = CLEAN
+        await life.hear(["four"])
+        assert sent(server)[-1] == (7, False), "what the chain lacks is sent again"
+        assert seen(server) == would_send(life)
+
+
+async def test_a_session_that_tells_its_state_chains_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What holds only now would stand in what the server keeps: it goes on neither to such a request nor from one."""
+    script = [scripted.text("one"), scripted.text("two"), scripted.text("three"), scripted.text("four")]
+    async with talking(script, monkeypatch, tmp_path, window.Limits(strategy="hybrid")) as (server, life):
+        await life.hear(["a", "b"])
+        life.limits = CLEAN
+        await life.hear(["c", "d"])
+        assert [each for _count, each in sent(server)] == [False, False, False, True]
+        assert server.asked[1].body["input"][-1]["role"] == "developer"
+        assert "developer" not in str(server.asked[-1].items)
+        assert seen(server) == would_send(life)
+
+
+async def test_another_mode_begins_a_new_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The instructions are another one's: everything is sent with them, and the chain goes on in that mode."""
+    script = [scripted.text("one"), scripted.text("two"), scripted.text("three")]
+    async with talking(script, monkeypatch, tmp_path) as (server, life):
+        await life.hear(["a"])
+        life.talk.mode = "agent"
+        await life.hear(["b", "c"])
+        assert sent(server) == [(1, False), (3, False), (1, True)]
+        assert "Mode: agent" in server.asked[2].body["instructions"]
+        assert seen(server) == would_send(life)
+
+
+async def test_an_answer_that_broke_off_stands_in_the_chain_as_the_log_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server has no response of it: its text is sent behind the word that it answered, with the next word."""
+    script = [scripted.text("one"), scripted.incomplete("It failed beca"), scripted.text("use of tea.")]
+    async with talking(script, monkeypatch, tmp_path) as (server, life):
+        await life.hear(["a", "Why?", "continue"])
+        assert life.answers == ["one", "model-cut-short", "use of tea."]
+        assert sent(server) == [(1, False), (1, True), (3, True)]
+        assert "It failed beca" in str(server.asked[-1].body["input"][1])
+        assert seen(server) == would_send(life)
+
+
+async def test_a_summary_begins_a_chain_that_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the conversation has outgrown its window it is summed up; the summary with what is recent is sent once, and from there only what is new."""
+    long = "word " * 1500
+    summary = "They talked about tea, and about words."
+
+    def answers(asked: scripted.Asked) -> scripted.Scripted:
+        summing = "Sum up" in asked.instructions or "Sum up" in asked.newest
+        return scripted.text(summary if summing else f"Answer {asked.number}: {long}")
+
+    limits = window.Limits(strategy="clean", compress_at=12_000, compress_to=500, min_recent=1, max_chars=None)
+    async with talking(answers, monkeypatch, tmp_path, limits) as (server, life):
+        await life.hear([f"Say {number}." for number in range(9)])
+    talked = [each for each in server.asked if "Mode: chat" in each.body["instructions"]]
+    summed = next(number for number, each in enumerate(talked) if summary in str(each.items))
+    assert "previous_response_id" not in talked[summed].body
+    assert "previous_response_id" in talked[summed + 1].body
+    assert len(talked[summed + 1].body["input"]) == 1
+    assert summary in str(talked[summed + 1].items)
+    assert not [each for each in life.answers if each is None or not each.startswith("Answer")]
