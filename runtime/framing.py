@@ -41,11 +41,13 @@ class Frame(turn.Frame):
         asks: summaries.Asks | None = None,
         ids: Callable[[], Collection[str]] = tuple,
         warn: Callable[[window.Report], None] = lambda _report: None,
+        joined: Callable[[window.Pieces], window.Pieces] = lambda thread: thread,
     ) -> None:
         """``around`` and ``limits`` are asked for each request, so that it is told what holds then; ``strict`` is whether all schemas are in the strict form.
 
         ``models`` say what is known of the model: how it counts, how much it takes. ``asks`` opens the threads in which a model sums up; without it
         nothing is summed up. ``ids`` are names that no summary may lose, such as those of nodes. ``warn`` is told when the window comes to be nearly full.
+        ``joined`` is what a request is built from: the thread, or the thread with what stands before it and is no part of it.
         """
         self._pen, self._thread = pen, thread
         self._around, self._limits = around, limits
@@ -54,23 +56,24 @@ class Frame(turn.Frame):
         self._summaries = (
             summaries.Summaries(pen, thread, asks, max_output=max_output, ids=ids) if asks is not None else None
         )
-        self._warn = warn
+        self._warn, self._joined = warn, joined
         self.report: window.Report | None = None
         """Of the last request."""
 
     def window(self, model: str) -> window.Window:
         """What a request to the model would hold now. Nothing is summed up, sent or written. Raises ModelError ``window-too-large``."""
-        return self._told(window.build(self._pieces(), self._around(), self._narrowed(model)))
+        return self._told(window.build(self._joined(self._pieces()), self._around(), self._narrowed(model)))
 
     @override
     async def request(self, model: str) -> Request:
         limits = self._narrowed(model)
-        built = window.build(self._pieces(), self._around(), limits)
+        built = window.build(self._joined(self._pieces()), self._around(), limits)
         rung = reports.Rung("summary", "not needed")
-        if self._summaries is not None and limits.overflow == "summarize" and built.report.overflows:
+        wanted = limits.overflow == "summarize" and built.report.overflows and self._outgrows(built.report.room)
+        if self._summaries is not None and wanted:
             rung = await self._summaries.sum_up(limits, built.report.room, built.report.limit)
             if rung.outcome == "saved":
-                built = window.build(self._pieces(), self._around(), limits)
+                built = window.build(self._joined(self._pieces()), self._around(), limits)
         report = dataclasses.replace(built.report, rungs=(*built.report.rungs, rung))
         built = self._told(dataclasses.replace(built, report=report))
         warned = self.report is not None and self.report.warns
@@ -88,6 +91,11 @@ class Frame(turn.Frame):
             state=built.state,
             chains=built.whole,
         )
+
+    def _outgrows(self, room: int) -> bool:
+        """Whether the thread itself has: no summary takes in what stands before it."""
+        thread = self._pieces()
+        return thread.tokens_before(len(thread)) > room
 
     def _pieces(self) -> pieces.Thread:
         return pieces.Thread(self._pen.history.thread(self._thread), self._pen)
