@@ -18,7 +18,7 @@ from typing import Literal
 
 from typing_extensions import override
 
-from director import around, states
+from director import around, states, summing
 from director.listening import Listener
 from director.tools import Kit
 from nodes.budgets import Budget
@@ -192,7 +192,9 @@ class Delegation(Kit):
         if self._clean if context is None else context == "clean":
             return ()
         items = self._sender.items()
-        ends = next(number for number, each in enumerate(items) if isinstance(each, ToolCall) and each.id == asked)
+        asks = (number for number, each in enumerate(items) if isinstance(each, ToolCall) and each.id == asked)
+        # Where there is no room for the answer itself, all that is there stands before it.
+        ends = next(asks, len(items))
         while ends and is_models(items[ends - 1]):
             ends -= 1
         return items[:ends]
@@ -244,7 +246,15 @@ class _Child:
             own = Sender(sender.depth + 1, self._exchanges.share, self._items)
             more = Delegation(pen, models, tools, listener, limits, own, clean=clean)
         self._tools = _Tools(tools(), more, listener, pen)
-        frame = framing.Frame(pen, self._thread, self._around, self._room, max_output=MAX_OUTPUT)
+        frame = framing.Frame(
+            pen,
+            self._thread,
+            self._around,
+            self._room,
+            max_output=MAX_OUTPUT,
+            models=models,
+            asks=summing.asks(models, pen, asker.left, asker.tell, BUDGET, sender.budgets),
+        )
         self._turns = turn.Turns(
             self._exchanges,
             _Behind(frame, before),

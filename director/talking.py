@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 
 from typing_extensions import override
 
-from director import around, delegation, knowledge, tools
+from director import around, delegation, knowledge, run_pieces, summing, tools
 from director import desk as desks
 from director.listening import Listener
 from director.subject import Subject
 from nodes.errors import ModelError, RunOpsError, SetupError
-from runtime import framing, journal, log, pieces, sessions, settings, turn, window
+from runtime import framing, journal, log, sessions, settings, turn, window
 from runtime.models import budgets, exchanges, supply
 from runtime.models.exchange import Item, Request
 
@@ -67,15 +67,25 @@ class Talk:
         self._tools = tools.Toolbox(desk, subject, pen, listener, [delegate])
         self._exchanges: exchanges.Exchanges | None = None
         self._turns: turn.Turns | None = None
+        self._frame = framing.Frame(
+            pen,
+            log.SESSION_THREAD,
+            self._around,
+            limits,
+            max_output=MAX_OUTPUT,
+            models=models,
+            asks=summing.asks(models, pen, self._left, listener.waiting) if models is not None else None,
+            ids=self._names,
+            joined=lambda thread: run_pieces.Behind(subject.pieces(), thread),
+        )
         if models is None:
             return
-        frame = framing.Frame(pen, log.SESSION_THREAD, self._around, limits, max_output=MAX_OUTPUT)
         asker = exchanges.Asker("", log.SESSION_THREAD, "director", self._left, listener.waiting, hear=listener.text)
         self._exchanges = exchanges.Exchanges(models, pen, asker, None, None)
         seat = turn.Seat("", log.SESSION_THREAD, NODE)
         self._turns = turn.Turns(
             self._exchanges,
-            _Told(frame, listener),
+            _Told(self._frame, listener),
             self._tools,
             pen,
             seat,
@@ -164,8 +174,11 @@ class Talk:
         return around.around(self.mode, limits, self._desk, self._subject, self._tools.offered, known)
 
     def _built(self) -> window.Window:
-        thread = pieces.Thread(self._pen.history.thread(log.SESSION_THREAD), self._pen)
-        return window.build(thread, self._around(), self._limits())
+        return self._frame.window(self._exchanges.model() if self._exchanges is not None else "")
+
+    def _names(self) -> set[str]:
+        """What no summary of the session may lose: what its subject calls its values, and the session its variables."""
+        return {*self._subject.variables(), *(each.name for each in self._pen.history.variables())}
 
     def _items(self) -> tuple[Item, ...]:
         return self._built().items

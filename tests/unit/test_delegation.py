@@ -199,10 +199,11 @@ def test_a_delegate_has_so_many_requests_and_no_more(monkeypatch: pytest.MonkeyP
     assert len(of_thread(life, "look")) == 2
 
 
-def test_a_delegate_that_inherits_more_than_there_is_room_for_is_refused() -> None:
+def test_a_delegate_that_inherits_more_than_there_is_room_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its sender is told, and can send it clean."""
+    monkeypatch.setattr("director.talking.TURNS", 2)
     limits = window.Limits(strategy="clean", hard_limit=2_000, overflow="prune")
-    word, task = "Why? " * 300, "look " * 500
+    word, task = "Why? " * 500, "look " * 1_000
     inherit, clean = (
         talks.lived(by_task({word: [sending(task, context=context)], task: []}), word, mode="agent", limits=limits)
         for context in ("inherit", "clean")
