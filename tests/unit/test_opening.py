@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import hypothesis
 import pytest
-from hypothesis import given
 from hypothesis import strategies as draw
 
 from director import opening
@@ -84,7 +84,8 @@ def upto(kept: store.Store, session: str, line: int) -> sessions.Session:
     return sessions.Session(kept.read(session).entries[:line])
 
 
-@given(steps=STEPS, at=draw.integers(0, 200))
+@hypothesis.settings(max_examples=30)
+@hypothesis.given(steps=STEPS, at=draw.integers(0, 200))
 def test_a_fork_changes_nothing_and_renders_as_its_parent_did(steps: Sequence[Step], at: int) -> None:
     """Whatever happened: the parent's bytes stay, the fork's thread is that of the parent up to the line, what is kept too, and nothing is paid."""
     with tempfile.TemporaryDirectory() as folder:
@@ -116,7 +117,8 @@ def test_a_fork_changes_nothing_and_renders_as_its_parent_did(steps: Sequence[St
         assert not any(isinstance(each, log.ModelError) and each.again is not None for each in entries)
 
 
-@given(steps=STEPS)
+@hypothesis.settings(max_examples=30)
+@hypothesis.given(steps=STEPS)
 def test_a_fork_of_a_fork_is_the_same_again(steps: Sequence[Step]) -> None:
     """It holds what the first one did, and names that one."""
     with tempfile.TemporaryDirectory() as folder:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
-from hypothesis import given
 
 from runtime import conversations, crashes, damage, log, pruning, query, sessions, settings, store
 from runtime.cli import app
@@ -39,7 +39,8 @@ def known(past: sessions.Session) -> dict[str, Any]:
     }
 
 
-@given(steps=STEPS)
+@hypothesis.settings(max_examples=30)
+@hypothesis.given(steps=STEPS)
 def test_folding_in_pieces_is_folding_at_once(steps: Sequence[Step]) -> None:
     """The fold of who wrote is that of who reads all of it, and that of who reads it entry by entry."""
     with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +55,8 @@ def test_folding_in_pieces_is_folding_at_once(steps: Sequence[Step]) -> None:
         assert known(in_pieces) == known(sessions.Session(entries)) == known(hand.pen.history)
 
 
-@given(steps=STEPS)
+@hypothesis.settings(max_examples=30)
+@hypothesis.given(steps=STEPS)
 def test_every_version_counts_from_one_and_the_last_one_holds(steps: Sequence[Step]) -> None:
     """A variable that was cleared has no value, and its history stays."""
     with tempfile.TemporaryDirectory() as folder:
@@ -75,6 +77,8 @@ def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever of it is on the disk is folded, shown and gone on with; what was acknowledged is there."""
+    monkeypatch.setattr(os, "fsync", lambda _handle: None)
+    monkeypatch.setattr(os, "fdatasync", lambda _handle: None)
     number = 0
     while True:
         number += 1
