@@ -79,14 +79,15 @@ class Draft:
             )
         path = self.loaded.places[after] if after is not None else self._last()
         document = self.loaded.document
-        of_list, node = document.values[path[:-1]], document.values[path]
+        of_list, stop = document.values[path[:-1]], layout.end_of(document, path)
         text = document.source.text
         if text[of_list.start] != "[":
-            return text, node.stop, of_list.column - 1
+            return text, stop, of_list.column - 1
         # A list in brackets gets lines of its own, at the column of what it belongs to.
         owner = document.keys[path[:-1]]
         number = int(path[-1])
-        marks = [document.values[(*path[:-1], each)] for each in range(len(document.values)) if (*path[:-1], each) in document.values]  # fmt: skip
+        paths = [(*path[:-1], each) for each in range(len(document.values))]
+        marks = [document.values[each] for each in paths if each in document.values]
         lines = [layout.indented(layout.item(text, each.start, each.stop), owner.column - 1) for each in marks]
         head = text[: of_list.start].rstrip(" ")
         before = f"{head}\n" + "\n".join(lines[: number + 1])
@@ -115,5 +116,5 @@ def _items(nodes: str) -> str:
             "not-a-list", "this is no list of nodes", document.mark(()), help=["write `- id: …` for each node"]
         )
         raise WorkflowInvalid([problem], NODES)
-    marks = [document.values[path] for path in paths]
-    return "\n".join(layout.item(document.source.text, each.start, each.stop) for each in marks)
+    text = document.source.text
+    return "\n".join(layout.item(text, document.values[path].start, layout.end_of(document, path)) for path in paths)

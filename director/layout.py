@@ -18,6 +18,7 @@ from runtime.language.workflow import Workflow
 RECENT = 5
 """How many nodes are the recent ones."""
 
+_COMMENT = re.compile(r"[ \t]+#[^\r\n]*")
 _RANGE = re.compile(r"([0-9]{1,6})\s*(?:[-–]\s*([0-9]{1,6}))?")
 
 
@@ -58,22 +59,21 @@ class Layout:
         self._anatomy: Anatomy | None = None
         if isinstance(data, dict):
             self._anatomy = anatomy = Anatomy(cast("dict[str, Json]", data), Workflow)
-            found = [*self._placed(anatomy, anatomy.units, 0, ("nodes",), {})]
-            found.sort(key=lambda each: each.start)
+            found = self._placed(anatomy, anatomy.units, 0, ("nodes",), {})
             self.nodes = [dataclasses.replace(each, position=number) for number, each in enumerate(found, 1)]
 
     def _placed(
         self, anatomy: Anatomy, units: Sequence[Unit], depth: int, block: tuple[str | int, ...], owner: Any
     ) -> Iterator[Placed]:
         for unit in units:
-            mark = self._document.mark(anatomy.written(unit.path))
-            if mark is None:
-                continue
+            path = anatomy.written(unit.path)
+            mark = self._document.values[path]
+            stop = end_of(self._document, path)
             deed = unit.text("action") or unit.text("query") or unit.text("use") or ""
             label = _label(block, owner)
-            yield Placed(0, depth, unit.id or "?", unit.type, deed, label, mark.line, mark.start, mark.stop)
-            for path, inner in unit.blocks:
-                yield from self._placed(anatomy, inner, depth + 1, path[len(unit.path) :], unit.data)
+            yield Placed(0, depth, unit.id or "?", unit.type, deed, label, mark.line, mark.start, stop)
+            for block_path, inner in unit.blocks:
+                yield from self._placed(anatomy, inner, depth + 1, block_path[len(unit.path) :], unit.data)
             yield from self._placed(anatomy, unit.confirm, depth + 1, ("confirm",), unit.data)
 
     def secrets(self) -> list[str]:
@@ -152,8 +152,26 @@ class Layout:
         return item(self._document.source.text, placed.start, placed.stop)
 
 
+def end_of(document: yaml_text.Document, path: yaml_text.Path) -> int:
+    """Where a value ends in its text. A comment behind it, which the parser takes for a part of it, belongs to what comes next."""
+    data: Json = document.data
+    for step in path:
+        data = data[step]
+    while isinstance(data, dict | list) and data and document.source.text[document.values[path].start] not in "{[":
+        values: Json = data
+        last: str | int = next(reversed(values)) if isinstance(values, dict) else len(values) - 1
+        path, data = (*path, last), values[last]
+    mark = document.values[path]
+    if mark.stop > mark.start or not (path and path in document.keys):
+        return mark.stop
+    # A key without a value.
+    return document.source.text.index(":", document.keys[path].stop) + 1
+
+
 def item(text: str, start: int, stop: int) -> str:
-    """What stands in ``text`` from one offset to another, as an item of a list at the left margin."""
+    """What stands in ``text`` from one offset to another, as an item of a list at the left margin; with the comment behind it on its last line."""
+    behind = _COMMENT.match(text, stop)
+    stop = behind.end() if behind is not None else stop
     column = start - (max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1)
     first, *rest = text[start:stop].splitlines()
     return "\n".join([f"- {first}", *(_moved(line, 2 - column) for line in rest)])

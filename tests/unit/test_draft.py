@@ -117,6 +117,37 @@ def test_nodes_are_added_at_the_end_and_behind_another_one() -> None:
     assert [each.depth for each in draft.layout.nodes] == [0, 0, 1, 1, 1, 0, 1, 1]
 
 
+def test_comments_stay_where_they_are() -> None:
+    """One behind a node stays on its line, and one above a node stays above it."""
+    draft = drafts.Draft.of(
+        f"{HEAD}nodes:\n- {{id: one, type: transform, expr: 1}} # first\n\n"
+        "- id: two\n  type: transform\n  expr: 2 # second\n\n# about three\n- id: three\n  type: transform\n  expr: 3\n  description:\n# the end\n"
+    )
+    more = [(f"n{number}", f"{{id: n{number}, type: transform, expr: 0}}") for number in range(3)]
+    for after, (_name, text) in zip(("one", "two", "three"), more, strict=True):
+        draft = draft.with_nodes(text, after)
+    assert ids(draft) == ["one", "n0", "two", "n1", "three", "n2"]
+    lines = draft.text.splitlines()[3:]
+    assert lines == [
+        "- {id: one, type: transform, expr: 1} # first",
+        f"- {more[0][1]}",
+        "",
+        "- id: two",
+        "  type: transform",
+        "  expr: 2 # second",
+        f"- {more[1][1]}",
+        "",
+        "# about three",
+        "- id: three",
+        "  type: transform",
+        "  expr: 3",
+        "  description:",
+        f"- {more[2][1]}",
+        "# the end",
+    ]
+    assert draft.layout.text_of(draft.layout.nodes[2]) == "- id: two\n  type: transform\n  expr: 2 # second"
+
+
 def test_a_draft_grows_to_fifteen_nodes() -> None:
     """Node by node, and what stands behind the nodes stays behind them."""
     draft = drafts.Draft.of(f"{HEAD}nodes:\n{ONE}output: '{{{{ one }}}}'  # the sum\n")

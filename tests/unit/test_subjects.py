@@ -10,7 +10,7 @@ import pytest
 
 from director import draft as drafts
 from director import run_subject, subjects
-from nodes.errors import ModelError, UsageError
+from nodes.errors import ModelError, SiteError, UsageError
 from runtime import settings, store
 from runtime.agents import telling
 from runtime.models.exchange import ToolOutput
@@ -38,6 +38,7 @@ nodes:
       - {id: login, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
       - {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}
   - {id: letter, type: browser_query, query: text, target: {css: "#letter"}}
+  - {id: word, type: browser_query, query: text, target: {css: "#word"}}
   - {id: kept, type: context, set: {shop: Hats}}
   - {id: orders, type: transform, expr: "{{ [{'n': 1}, {'n': 2}, {'n': 3}] }}"}
   - id: each_order
@@ -56,7 +57,7 @@ nodes:
 def rig_of(folder: Path, text: str = RUN, missing: str = "css=gone") -> Rig:
     """A run that has not begun, on a site whose page wants to be obeyed."""
     rig = Rig(folder, text, secrets=KNOWN, inputs={"base_url": "http://127.0.0.1:8765"}, missing={missing})
-    rig.site.texts["css=#letter"] = BIG
+    rig.site.texts |= {"css=#letter": BIG, "css=#word": MARK}
     return rig
 
 
@@ -85,10 +86,10 @@ async def test_a_failed_run_is_told_with_what_stands_in_the_way(tmp_path: Path) 
     assert subject.title == f"run {rig.id} of Pay the open orders: failed"
     summary = subject.summary()
     assert "For: Every open order is paid." in summary
-    assert "Nodes: 11 (" in summary
-    assert "Ended at gone (test.yaml:24): target-not-found (who must act: site, before the deed)" in summary
+    assert "Nodes: 12 (" in summary
+    assert "Ended at gone (test.yaml:25): target-not-found (who must act: site, before the deed)" in summary
     assert "no element matches css=gone" in summary
-    assert "Steps: 9 ok, 1 failed: target-not-found" in summary
+    assert "Steps: 10 ok, 1 failed: target-not-found" in summary
     assert "Cost: no model was asked" in summary
     assert f"To go on: runops resume {rig.id}" in summary
 
@@ -101,13 +102,14 @@ async def test_the_outline_says_how_each_step_went(tmp_path: Path) -> None:
         "  2   login  browser_action goto  - ok",
         "  3   pass  browser_action fill  - ok",
         "  4 letter  browser_query text  - ok",
-        "  5 kept  context  - ok",
-        "  6 orders  transform  - ok",
-        "  7 each_order  iterate  - ok",
-        "  8   pay  browser_action click  - ok ×3",
-        "  9 other  browser_action open_tab  - ok",
-        " 10 gone  browser_action click  - failed: target-not-found",
-        " 11 last  transform  - not reached",
+        "  5 word  browser_query text  - ok",
+        "  6 kept  context  - ok",
+        "  7 orders  transform  - ok",
+        "  8 each_order  iterate  - ok",
+        "  9   pay  browser_action click  - ok ×3",
+        " 10 other  browser_action open_tab  - ok",
+        " 11 gone  browser_action click  - failed: target-not-found",
+        " 12 last  transform  - not reached",
     ]
 
 
@@ -176,8 +178,16 @@ async def test_run_directive_is_that_of_the_run(tmp_path: Path) -> None:
 
 
 async def test_no_secret_and_nothing_of_a_page_is_told_as_our_own_words(tmp_path: Path) -> None:
-    """What a page said stands between the marks of data, wherever it is told as text."""
-    _rig, subject = await failed(tmp_path)
+    """What a page said stands between the marks of data, wherever it is told as text: in a value, in an error."""
+    rig = rig_of(tmp_path, missing="")
+
+    async def fail(_target: str, _page: FakePage) -> None:
+        raise SiteError("click-failed", f"the page says {MARK}", phase="after", evidence={"seen": MARK})
+
+    rig.site.on_click = fail
+    assert (await rig.start()).status != "passed"
+    rig.die()
+    subject = subjects.of_run(rig.kept, rig.id)
     told = [
         subject.title,
         subject.summary(),
@@ -202,13 +212,16 @@ async def test_a_dead_run_is_told_as_it_is_and_not_touched(tmp_path: Path) -> No
     rig.site.before_click = kill
     with pytest.raises(Killed):
         await rig.start()
+    living = subjects.of_run(rig.kept, rig.id)
+    assert living.title.endswith(": running")
     rig.die()
+    assert living.title.endswith(": died")
     (file,) = (rig.home / "conversations").iterdir()
     before = file.read_bytes()
     subject = subjects.of_run(rig.kept, rig.id)
     assert subject.title.endswith(": died")
     assert "Open, no outcome recorded: each_order[#1]/pay" in subject.summary()
-    assert "  8   pay  browser_action click  - open" in subject.outline()
+    assert "  9   pay  browser_action click  - open" in subject.outline()
     assert "The browser may be open still" in subject.browser_state()
     assert outputs(subject, pointers=False)[-1] == "open, no outcome recorded"
     assert file.read_bytes() == before
@@ -232,9 +245,9 @@ async def test_a_living_run_is_told_as_it_stands_at_each_moment(tmp_path: Path) 
     await rig.start()
     rig.die()
     assert seen == [
-        "  8   pay  browser_action click  - open",
-        "  8   pay  browser_action click  - ok ×1, open ×1",
-        "  8   pay  browser_action click  - ok ×2, open ×1",
+        "  9   pay  browser_action click  - open",
+        "  9   pay  browser_action click  - ok ×1, open ×1",
+        "  9   pay  browser_action click  - ok ×2, open ×1",
     ]
     assert subject[0].title.endswith(": failed")
 
