@@ -89,13 +89,17 @@ class Frame(turn.Frame):
             self._strict,
             built.tools,
             state=built.state,
-            chains=built.whole,
         )
 
     def _outgrows(self, room: int) -> bool:
-        """Whether the thread itself has: no summary takes in what stands before it."""
+        """Whether the thread itself has, with its summary: none takes in what stands before it."""
         thread = self._pieces()
-        return thread.tokens_before(len(thread)) > room
+        tokens = thread.tokens_before(len(thread))
+        if thread.summary is not None:
+            tokens += thread.summary.size(pointers=False).tokens
+        if thread.word is not None and thread.newest_word is not None:
+            tokens -= thread.word.size(pointers=False).tokens
+        return tokens > room
 
     def _pieces(self) -> pieces.Thread:
         return pieces.Thread(self._pen.history.thread(self._thread), self._pen)

@@ -133,6 +133,23 @@ async def test_it_is_not_asked_again_before_the_thread_has_grown() -> None:
     assert len(desk.talk.pen.history.ledger.rows) == 2
 
 
+async def test_nothing_goes_before_it_is_summed_up() -> None:
+    """However long it goes on: what was said is there as it was said, or a summary stands for it; and one is made once in a while, not at each request."""
+    talk = Talk()
+    desk = Desk(talk)
+    for number in range(60):
+        talk.says(f"Question {number}")
+        desk.will_say(f"They had come to {number}.")
+        told = await desk.request()
+        summary = talk.pen.history.thread(talk.thread).summary
+        said = talk.pen.history.thread(talk.thread).said
+        for each in said:
+            if isinstance(each, threads.Exchange) and (summary is None or threads.line_of(each) > summary.upto):
+                assert talk.pen.text_of(each.answer) in told
+        talk.answers(f"Answer {number}. {PAGE[: 32 * (number % 40)]}")
+    assert 3 <= len(desk.requests) <= 10
+
+
 @pytest.mark.parametrize("recent", [1, 2, 4, 7])
 async def test_the_newest_messages_are_never_summed_up(recent: int) -> None:
     """So many at least stay as they were said, and an exchange stays whole with all its calls."""
