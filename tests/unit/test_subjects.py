@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from director import desk as desks
 from director import draft as drafts
-from director import run_subject, subjects
+from director import run_subject, subjects, talking
+from director.listening import Listener
 from nodes.errors import ModelError, SiteError, UsageError
-from runtime import settings, store
+from runtime import settings, store, window
 from runtime.agents import telling
-from runtime.models.exchange import ToolOutput
+from runtime.models.exchange import Message, Request, ToolOutput
 from runtime.testing import memory
+from tests import talks
 from tests.fakes import FakePage
 from tests.rig import Killed, Rig
 from tests.sessions import SHOP, begun, desk_of
@@ -281,6 +284,34 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         subjects.of_run(kept, session)
     assert caught.value.code == "unknown-run"
+
+
+async def test_a_talk_about_a_dead_run_holds_its_steps(tmp_path: Path) -> None:
+    """Whoever talks about a run sends its steps before what was said, the open one as open; the run's log stays as it was."""
+    rig = rig_of(tmp_path)
+
+    async def kill(_target: str, _page: FakePage) -> None:
+        raise Killed
+
+    rig.site.before_click = kill
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.die()
+    (file,) = (rig.home / "conversations").iterdir()
+    before = file.read_bytes()
+    requests: list[Request] = []
+    models = talks.Supply(lambda _request: talks.said("It died."), requests)
+    pen = begun(tmp_path)
+    desk = desks.Desk(pen)
+    subject = subjects.of_run(rig.kept, rig.id)
+    talk = talking.Talk(pen, subject, desk, models, talks.CHOSEN, Listener(), window.Limits)
+    assert await talk.say("Why did it stop?") == "It died."
+    (request,) = requests
+    steps = [item for piece in subject.pieces() for item in piece.items(pointers=False)]
+    assert list(request.items) == [*steps, Message("user", "Why did it stop?")]
+    assert isinstance(steps[-1], ToolOutput)
+    assert steps[-1].text == "open, no outcome recorded"
+    assert file.read_bytes() == before
 
 
 # A file.
