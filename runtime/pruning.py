@@ -14,100 +14,18 @@ import os
 import re
 import shutil
 import time
-import typing
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from pathlib import Path
 from typing import Literal
 
 from nodes.errors import LogError, UsageError
-from runtime import blobs, conversations, damage, durable, history, living, locks, log, runs, sessions, store
+from runtime import blobs, damage, durable, living, locks, outdated, store
 from runtime.browser import launch, surviving
 
-Ended = Literal["passed", "failed", "paused", "interrupted", "out-of-budget", "died"]
 Kind = Literal["run", "session", "browser", "private", "files", "key", "log", "value", "temporary"]
 
 _TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}")
 """What a file is called while it is written (``runtime.durable``)."""
-
-_UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_SPAN = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_UNITS)})")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which whole runs go: none, unless something is said here."""
-
-    older_than: float | None = None
-    """Seconds since the last entry."""
-    keep_last: int | None = None
-    """How many of the youngest stay."""
-    states: tuple[Ended, ...] = ()
-    """What became of them; where only the others are said, they passed."""
-    sessions: bool = False
-    """Sessions are meant, and no runs. Somebody may go on with any of them, so they go only where this is said."""
-
-    def choose(self, found: Iterable[Known], now: float) -> list[Known]:
-        """The runs or sessions that go, of ``found`` from the oldest to the youngest."""
-        if self.older_than is None and self.keep_last is None and not self.states:
-            return []
-        states = ("idle",) if self.sessions else (self.states or ("passed",))
-        those = [each for each in found if each.state in states]
-        those = those[: max(0, len(those) - (self.keep_last or 0))]
-        return [each for each in those if self.older_than is None or now - each.ended >= self.older_than]
-
-
-def states(texts: Iterable[str]) -> tuple[Ended, ...]:
-    """The states that are named. Raises UsageError ``usage`` for one that no run can be in that goes."""
-    found: list[Ended] = []
-    for text in texts:
-        match text:
-            case "passed" | "failed" | "paused" | "interrupted" | "out-of-budget" | "died":
-                found.append(text)
-            case _:
-                raise UsageError(
-                    "usage",
-                    f"`{text}` is no state in which a run goes",
-                    mend=f"one of {', '.join(typing.get_args(Ended))}",
-                )
-    return tuple(found)
-
-
-def span(text: str) -> float:
-    """The seconds of a time such as ``30d``. Raises UsageError ``usage`` with the grammar."""
-    found = _SPAN.fullmatch(text.strip())
-    if found is None:
-        raise UsageError(
-            "usage",
-            f"`{text}` is no span of time",
-            mend="write a number and a unit, one of s, min, h, d, w: `45min`, `12h`, `30d`, `2w`",
-        )
-    return float(found[1]) * _UNITS[found[2]]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Known:
-    """A run or a session that nobody holds, and that has begun."""
-
-    run: str
-    state: runs.RunState | Literal["idle"]
-    """``idle`` of a session."""
-    trial: bool
-    workflow: str
-    """Its name; of a session what it is about."""
-    ended: float
-    """Its last entry, in seconds since 1970."""
-    untouched: bool = False
-    """Of a session: nothing was ever said, done or kept in it."""
-
-    @property
-    def kind(self) -> conversations.Kind:
-        """What it is."""
-        return "session" if self.state == "idle" else "run"
-
-    @property
-    def over(self) -> bool:
-        """Whether nobody ever goes on with it."""
-        return self.state == "passed" or self.trial
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -151,7 +69,7 @@ class Report:
         return sum(each.bytes for each in self.gone)
 
 
-def prune(kept: store.FileStore, wanted: Wanted, *, dry_run: bool) -> Report:
+def prune(kept: store.FileStore, wanted: outdated.Wanted, *, dry_run: bool) -> Report:
     """Take away what nobody needs, and the runs or sessions that are ``wanted``; with ``dry_run`` only tell of it.
 
     What cannot be taken away is told in the report. Raises LogError where the home itself cannot be read.
@@ -160,7 +78,7 @@ def prune(kept: store.FileStore, wanted: Wanted, *, dry_run: bool) -> Report:
 
 
 class _Pruning:
-    def __init__(self, kept: store.FileStore, wanted: Wanted, *, dry_run: bool) -> None:
+    def __init__(self, kept: store.FileStore, wanted: outdated.Wanted, *, dry_run: bool) -> None:
         self._kept = kept
         self._home = kept.home
         self._wanted = wanted
@@ -168,7 +86,7 @@ class _Pruning:
         # Taken before anything is looked at: whatever is touched from now on stays.
         self._now = time.time()
         self._report = Report()
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, outdated.Known] = {}
         self._empty: list[str] = []
         self._claims: list[float] = []
         self._unreadable: list[str] = []
@@ -217,7 +135,7 @@ class _Pruning:
             return
         if reading.held:
             self._claims.append(self._held_since(reading))
-        elif (known := _known(reading)) is not None:
+        elif (known := outdated.known(reading)) is not None:
             self._known[run] = known
 
     def _has_not_begun(self, run: str) -> bool:
@@ -251,7 +169,7 @@ class _Pruning:
         """Those keys that nobody was given just now: who was is about to make the run."""
         return [each for each in keys if blobs.touched(each) <= self._limits.unnamed]
 
-    def _whole_run(self, each: Known, keys: list[Path]) -> None:
+    def _whole_run(self, each: outdated.Known, keys: list[Path]) -> None:
         with self._attempt(each.run), self._owned(each.run) as data:
             if data is None:
                 self._report.left.append(Left(each.run, "a process has taken it"))
@@ -262,10 +180,10 @@ class _Pruning:
             ended = dt.datetime.fromtimestamp(each.ended, dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
             self._remove_run(each.run, keys, kind=each.kind, state=str(each.state), workflow=each.workflow, ended=ended)
 
-    def _is_still(self, each: Known) -> bool:
+    def _is_still(self, each: outdated.Known) -> bool:
         """Whether nobody went on with the run since it was looked at."""
         try:
-            return _known(self._kept.read(each.run)) == each
+            return outdated.known(self._kept.read(each.run)) == each
         except (LogError, UsageError):
             return False
 
@@ -298,7 +216,7 @@ class _Pruning:
             _remove(folder)
         self._report.gone.append(Gone(kind, run, self._named(file), total, state, workflow, ended))
 
-    def _leftovers_of(self, each: Known) -> None:
+    def _leftovers_of(self, each: outdated.Known) -> None:
         private, files = self._home / "private" / each.run, self._home / "files" / each.run
         halves = [file for folder in (private, files) for file in _temporaries(folder)]
         if not (halves or (each.over and private.is_dir())):
@@ -434,21 +352,6 @@ class _Pruning:
         except OSError as error:
             place = f" ({error.filename})" if error.filename else ""
             self._report.left.append(Left(run, f"it could not be removed: {error.strerror}{place}", failed=True))
-
-
-def _known(reading: store.Reading) -> Known | None:
-    first = next(iter(reading.entries), None)
-    if isinstance(first, log.Scope) and first.session is not None:
-        said = sessions.Session(reading.entries)
-        last = dt.datetime.fromisoformat(said.last_at).timestamp()
-        title = conversations.titled(said)
-        return Known(reading.id, "idle", False, title, last, untouched=said.untouched) if said.begun else None
-    past = history.History(reading.entries)
-    if past.header is None:
-        return None
-    # Nobody holds it: whoever asks has its lock, or has looked.
-    state, ended = runs.state_of(past, held=False), dt.datetime.fromisoformat(past.last_at).timestamp()
-    return Known(reading.id, state, past.header.trial is not None, past.header.workflow, ended)
 
 
 def _temporaries(folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from nodes.errors import LogError, UsageError
-from runtime import pruning, settings, store
+from runtime import outdated, pruning, settings, store
 from runtime.cli import console, flags
 from runtime.cli.runs import moment, table
 from runtime.display.text import count, one_line, size
@@ -54,10 +54,10 @@ def prune(
     A session goes only with `--sessions`, unless it is an hour old and nothing was ever said in it.
     """
     _refuse_odd(older_than, keep_last, state, sessions=sessions)
-    wanted = pruning.Wanted(
-        older_than=pruning.span(older_than) if older_than is not None else None,
+    wanted = outdated.Wanted(
+        older_than=outdated.span(older_than) if older_than is not None else None,
         keep_last=keep_last,
-        states=pruning.states(state or ()),
+        states=outdated.states(state or ()),
         sessions=sessions,
     )
     chosen = settings.load()

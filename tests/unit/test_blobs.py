@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runtime import blobs, log, pruning, store
+from runtime import blobs, log, outdated, pruning, store
 
 OLD = 7200.0
 
@@ -100,11 +100,11 @@ def test_a_value_that_is_put_at_any_step_is_there(
             # The writer's own steps count too, and do no harm.
             patched.setattr(os, name, between(getattr(os, name)))
         patched.setattr(blobs, "touched", between(blobs.touched))
-        pruning.prune(kept, pruning.Wanted(), dry_run=False)
+        pruning.prune(kept, outdated.Wanted(), dry_run=False)
     if not put:
         pytest.skip("there are fewer steps")
     if way == "put, named later":
-        pruning.prune(kept, pruning.Wanted(), dry_run=False)
+        pruning.prune(kept, outdated.Wanted(), dry_run=False)
         writer.name(put[0])
     assert (writer.named, writer.missing()) == ([sha256], [])
     assert kept.blob_file(sha256).exists()
@@ -115,7 +115,7 @@ def test_a_value_that_nobody_puts_goes(tmp_path: Path) -> None:
     """Old and named by nobody, it is taken away, and nothing stands aside."""
     kept = store.FileStore(tmp_path)
     left_over(kept, b"value")
-    pruning.prune(kept, pruning.Wanted(), dry_run=False)
+    pruning.prune(kept, outdated.Wanted(), dry_run=False)
     assert [each for each in (tmp_path / "blobs").rglob("*") if each.is_file()] == []
 
 
@@ -127,7 +127,7 @@ def test_writers_in_a_loop_never_miss_a_value(tmp_path: Path) -> None:
 
     def prune() -> None:
         while not over.is_set():
-            pruning.prune(kept, pruning.Wanted(), dry_run=False)
+            pruning.prune(kept, outdated.Wanted(), dry_run=False)
 
     pruner = threading.Thread(target=prune)
     pruner.start()
@@ -181,7 +181,7 @@ def test_a_value_of_a_held_run_outlasts_the_hour(tmp_path: Path, monkeypatch: py
         writer = Writer(kept)
     blob = writer.put(b"value")
     age(kept.blob_file(blob.sha256))
-    pruning.prune(kept, pruning.Wanted(states=("passed",)), dry_run=False)
+    pruning.prune(kept, outdated.Wanted(states=("passed",)), dry_run=False)
     writer.name(blob)
     assert writer.missing() == []
     writer.conversation.close()
@@ -202,7 +202,7 @@ def test_what_a_process_left_aside_comes_back(tmp_path: Path) -> None:
     kept.blob_aside(twice).write_bytes(b"twice")
     age(kept.blob_aside(twice))
     os.utime(kept.blob_file(twice))
-    pruning.prune(kept, pruning.Wanted(), dry_run=False)
+    pruning.prune(kept, outdated.Wanted(), dry_run=False)
     there = {each.name for each in (tmp_path / "blobs").rglob("*") if each.is_file()}
     assert there == {named.sha256, young, twice}
     writer.conversation.close()

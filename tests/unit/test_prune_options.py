@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime import pruning
+from runtime import outdated
 from runtime.cli import app
 from runtime.display.text import size
 
@@ -23,7 +23,7 @@ def test_a_time_that_is_none_is_answered_with_the_grammar(text: str, capsys: pyt
 )
 def test_times_are_written_as_people_do(text: str, seconds: float) -> None:
     """A number and a unit."""
-    assert pruning.span(text) == seconds
+    assert outdated.span(text) == seconds
 
 
 @pytest.mark.parametrize("state", ["running", "damaged", "gone"])
@@ -34,7 +34,7 @@ def test_only_what_a_run_can_end_as_is_a_state(state: str, capsys: pytest.Captur
 
 
 KNOWN = st.builds(
-    pruning.Known,
+    outdated.Known,
     run=st.integers(0, 10**9).map(lambda number: f"{number:026}"),
     state=st.sampled_from(["passed", "failed", "paused", "interrupted", "died"]),
     trial=st.booleans(),
@@ -53,10 +53,10 @@ KNOWN = st.builds(
     states=st.lists(st.sampled_from(["passed", "failed", "paused", "died"]), unique=True).map(tuple),
 )
 def test_what_goes_fits_every_option(
-    found: list[pruning.Known], older: float | None, keep: int | None, states: tuple[pruning.Ended, ...]
+    found: list[outdated.Known], older: float | None, keep: int | None, states: tuple[outdated.Ended, ...]
 ) -> None:
     """Without an option nothing goes; else exactly what has one of the states, is not among the youngest of these, and is old enough."""
-    goes = pruning.Wanted(older, keep, states).choose(found, now=1000.0)
+    goes = outdated.Wanted(older, keep, states).choose(found, now=1000.0)
     if older is None and keep is None and not states:
         assert goes == []
         return

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runtime import blobs, locks, pruning, store
+from runtime import blobs, locks, outdated, pruning, store
 from runtime.cli import app
 from tests.kept_runs import WORKFLOW, begun, ended
 from tests.watched import watched
@@ -308,7 +308,7 @@ def test_it_may_die_anywhere(kept: store.FileStore, monkeypatch: pytest.MonkeyPa
     put(kept.home / "conversations" / f"{store.new_id()}.jsonl", '{"v":1,"se')
     blob(kept, b"old", age=LONG_AGO)
     age_blobs(kept, LONG_AGO)
-    wanted = pruning.Wanted(states=("died",))
+    wanted = outdated.Wanted(states=("died",))
     first = kept.home.parent / "first"
     shutil.copytree(kept.home, first)
     copy = _again(first, kept.home.parent / "whole")
@@ -344,7 +344,7 @@ def _again(first: Path, folder: Path) -> store.FileStore:
 
 
 def _is_over(kept: store.FileStore, run: str) -> bool:
-    known = pruning._known(kept.read(run))
+    known = outdated.known(kept.read(run))
     return known is not None and known.over
 
 

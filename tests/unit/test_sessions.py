@@ -12,7 +12,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from runtime import conversations, crashes, damage, log, pruning, query, sessions, settings, store
+from runtime import conversations, crashes, damage, log, outdated, pruning, query, sessions, settings, store
 from runtime.cli import app
 from runtime.models import threads
 from tests.kept_runs import ended
@@ -159,7 +159,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> store.FileStore:
     return store.FileStore(tmp_path / ".runops")
 
 
-def gone(kept: store.FileStore, wanted: pruning.Wanted, *, dry_run: bool = False) -> list[tuple[str, str | None]]:
+def gone(kept: store.FileStore, wanted: outdated.Wanted, *, dry_run: bool = False) -> list[tuple[str, str | None]]:
     """What prune takes away."""
     return [(each.kind, each.run) for each in pruning.prune(kept, wanted, dry_run=dry_run).gone]
 
@@ -168,11 +168,11 @@ def test_a_session_goes_only_where_sessions_are_meant(kept: store.FileStore) -> 
     """Options that are about runs take none, and those about sessions no run; one that is held stays."""
     run, session, held = ended(kept, "passed"), everything(kept), Hand(kept)
     held.says("Hello.")
-    states: tuple[pruning.Ended, ...] = ("passed", "failed", "died", "paused", "interrupted", "out-of-budget")
-    assert gone(kept, pruning.Wanted(older_than=0, states=states), dry_run=True) == [("run", run)]
-    assert gone(kept, pruning.Wanted(keep_last=1, sessions=True)) == []
-    assert gone(kept, pruning.Wanted(older_than=1000, sessions=True)) == []
-    assert ("session", session) in gone(kept, pruning.Wanted(older_than=0, sessions=True))
+    states: tuple[outdated.Ended, ...] = ("passed", "failed", "died", "paused", "interrupted", "out-of-budget")
+    assert gone(kept, outdated.Wanted(older_than=0, states=states), dry_run=True) == [("run", run)]
+    assert gone(kept, outdated.Wanted(keep_last=1, sessions=True)) == []
+    assert gone(kept, outdated.Wanted(older_than=1000, sessions=True)) == []
+    assert ("session", session) in gone(kept, outdated.Wanted(older_than=0, sessions=True))
     assert kept.ids() == sorted([run, held.id])
 
 
@@ -181,7 +181,7 @@ def test_what_a_session_names_stays(kept: store.FileStore) -> None:
     session = everything(kept)
     for file in (kept.home / "blobs").glob("??/*"):
         os.utime(file, (0, 0))
-    assert gone(kept, pruning.Wanted()) == []
+    assert gone(kept, outdated.Wanted()) == []
     assert kept.ids() == [session]
 
 
@@ -195,10 +195,10 @@ def test_a_session_in_which_nobody_did_anything_goes_after_an_hour(
     keeping = Hand(kept)
     keeping.keeps("mode", "", "agent")
     keeping.closed()
-    assert gone(kept, pruning.Wanted()) == []
+    assert gone(kept, outdated.Wanted()) == []
     now = pruning.time.time()
     monkeypatch.setattr(pruning.time, "time", lambda: now + 3601)
-    assert gone(kept, pruning.Wanted()) == [("session", empty)]
+    assert gone(kept, outdated.Wanted()) == [("session", empty)]
 
 
 def test_the_command_says_what_of_sessions_it_takes(kept: store.FileStore, capsys: pytest.CaptureFixture[str]) -> None:
