@@ -206,7 +206,7 @@ class Summaries:
         if begun is None:
             self._pen.said(log.User(thread=name, upto=part.upto), question, "summary")
         items = (*built.items, Message("user", question))
-        answer = await thread.exchange(Request(model, built.instructions, items, None, self._max_output, chains=False))
+        answer = await thread.exchange(Request(model, built.instructions, items, None, self._max_output))
         return answer.text.strip()
 
 

@@ -93,9 +93,7 @@ class Talk:
 
 def request(built: window.Window, model: str = MODEL) -> Request:
     """The request that holds it."""
-    return Request(
-        model, built.instructions, built.items, None, 1_000, True, built.tools, state=built.state, chains=built.whole
-    )
+    return Request(model, built.instructions, built.items, None, 1_000, True, built.tools, state=built.state)
 
 
 def tool(name: str, description: str = "Read a part of it.") -> Tool:

@@ -79,8 +79,6 @@ class Request:
     """Where the run stands, made anew for each request and sent behind ``instructions``: no part of the thread, of ``key`` or of a cassette."""
     state: str = ""
     """What a session keeps beside the thread, made anew for each request and sent behind ``items``: no part of the thread or of ``key`` either."""
-    chains: bool = True
-    """Whether a server that keeps what it is sent may go on from what it has: where ``items`` are the whole thread, and there is no ``state``."""
 
     @property
     def key(self) -> str:
@@ -90,7 +88,7 @@ class Request:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-_TRANSIENT = frozenset({"brief", "state", "chains"})
+_TRANSIENT = frozenset({"brief", "state"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
