@@ -359,6 +359,21 @@ def test_a_file_with_mistakes_is_told_with_them(tmp_path: Path) -> None:
     assert "there is no file" in subject.summary()
 
 
+def test_an_input_without_a_default_is_told_as_one_that_must_be_given(tmp_path: Path) -> None:
+    """It has no value, and null is one."""
+    file = tmp_path / "shop.yaml"
+    file.write_text(
+        SHOP.replace(
+            '{type: string, default: "http://127.0.0.1:8765"}', "{type: string}\n  note: {type: string, default: null}"
+        )
+    )
+    assert subjects.of_file(file, chosen(tmp_path)).variables() == {
+        "inputs.base_url": subjects.GIVEN,
+        "inputs.note": None,
+        "secrets.SHOP_PASSWORD": "[hidden]",
+    }
+
+
 def test_no_file_of_the_logs_is_told(tmp_path: Path) -> None:
     """What is wrong in a file is told with its lines: so no private state is taken for a workflow. Nor is a file that is not there."""
     private = tmp_path / ".runops" / "private" / "x"
