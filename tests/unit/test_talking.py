@@ -67,6 +67,17 @@ def test_a_session_that_is_reopened_has_nothing_to_go_on_with_where_all_is_answe
     assert again.answers == [None, "That is all."]
 
 
+def test_the_turns_of_a_talk_do_not_give_an_answer_twice() -> None:
+    """Whoever takes up the thread behind a complete answer, and says something, gets the answer to that."""
+    whole = talks.lived(talks.in_turn([talks.said("It buys tea.")]), "What is it?")
+    again = whole.cut(len(whole.now))
+    turns = again.talk._ready()
+    assert (turns.count, turns.waiting) == (1, False)
+    turns.say("And then?", "chat")
+    assert asyncio.run(turns.turn()).answer.text == "That is all."
+    assert len(again.requests) == 1
+
+
 def test_the_text_is_told_as_it_comes() -> None:
     """The pieces together are the text; a secret in it is masked though it comes in two pieces; a listener knows of each request."""
     heard = Heard()

@@ -113,7 +113,13 @@ async def test_a_window_that_has_changed_begins_a_new_chain(tmp_path: Path, monk
 
 async def test_a_session_that_tells_its_state_chains_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What holds only now would stand in what the server keeps: it goes on neither to such a request nor from one."""
-    script = [scripted.text("one"), scripted.text("two"), scripted.text("three"), scripted.text("four")]
+    script = [
+        scripted.text("one"),
+        scripted.text("two"),
+        scripted.text("three"),
+        scripted.text("four"),
+        scripted.text("five"),
+    ]
     async with talking(script, monkeypatch, tmp_path, window.Limits(strategy="hybrid")) as (server, life):
         await life.hear(["a", "b"])
         life.limits = CLEAN
@@ -122,6 +128,9 @@ async def test_a_session_that_tells_its_state_chains_nothing(tmp_path: Path, mon
         assert server.asked[1].body["input"][-1]["role"] == "developer"
         assert "developer" not in str(server.asked[-1].items)
         assert seen(server) == would_send(life)
+        life.limits = window.Limits(strategy="hybrid")
+        await life.hear(["e"])
+        assert not sent(server)[-1][1], "the state is told beside the whole conversation, and kept by nobody"
 
 
 async def test_another_mode_begins_a_new_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
