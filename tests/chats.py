@@ -36,14 +36,13 @@ class Chats:
     def answers(
         self,
         *said: scripted.Scripted | scripted.Script,
-        profile: responses.Profile = responses.OPENAI,
         **settings: str,
     ) -> Project:
         """The project, where the model says this: answers, one after the other, or one function that makes them."""
         self.close()
         first = said[0] if said else None
         script = first if callable(first) else [each for each in said if not callable(each)]
-        self.server = responses.Server(scripted.Model(script), profile=profile)
+        self.server = responses.Server(scripted.Model(script))
         project = Project(
             self.folder,
             RUNOPS_MODEL="test-model",

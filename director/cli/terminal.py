@@ -44,6 +44,8 @@ class Screen(Listener):
     @override
     def asked(self, model: str, report: window.Report) -> None:
         self._line_ends()
+        if report.warns and not (self.report is not None and self.report.warns):
+            self.say(self._painted(f"--  the window fills: {filled(report)}; soon the oldest gives way", YELLOW))
         self.report = report
 
     @override
