@@ -255,6 +255,7 @@ def test_ctrl_c_closes_delegates_and_what_works_for_them() -> None:
     assert life.answers == ["done: continue"]
     told = talks.outputs(life.requests[-1])
     assert "the delegate was interrupted before it had an answer (the delegate took 2 requests" in told[0]
+    assert "I see" in [each.text for each in life.now if isinstance(each, log.ModelError)]
     assert [row.status for row in life.pen.history.ledger.rows].count("open") == 0
     demand_costs(life.pen.history)
 

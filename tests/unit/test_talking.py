@@ -170,11 +170,15 @@ def test_a_word_that_comes_after_a_crash_closes_what_was_open() -> None:
     """Also where nobody went on first: each call that the crash left has its outcome before the word is said."""
     three = talks.asks(("get_workflow_summary", {}), ("get_current_plan", {}), ("get_browser_state", {}))
     whole = talks.lived(talks.in_turn([three]), "Why?")
-    for lines in range(3, len(whole.now)):
+    for lines in range(3, len(whole.now) - 1):
         again = whole.cut(lines)
         asyncio.run(again.hear(["And now?"]))
         assert again.answers == ["That is all."]
         demand_closed(again.now)
+        if isinstance(whole.now[lines - 1], log.Assistant):
+            told = talks.outputs(again.requests[0])
+            assert told[0] == turn.INTERRUPTED, "a new word is no word to go on with what was asked for before"
+            assert all("tool-not-done" in each for each in told[1:])
 
 
 def test_a_budget_that_is_reached_leaves_the_word_to_be_gone_on_with() -> None:
