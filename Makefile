@@ -11,7 +11,7 @@ JOBS ?= 3
 
 CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-docs
 
-.PHONY: help setup browser demo demo-resume test bench crash check $(CHECKS) cassettes lock clean
+.PHONY: help setup browser demo demo-resume test bench crash mutations check $(CHECKS) cassettes lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,9 @@ bench: setup browser ## measure
 
 crash: setup browser ## kill a checkout at every moment that has a name, and go on (30 minutes)
 	@exec $(BIN)/python -m tests.kills $(ARGS)
+
+mutations: setup ## put faults into a copy of the code, and see that the tests find each
+	@exec $(BIN)/python -m tests.mutations $(ARGS)
 
 check: $(CHECKS) ## run all checks of the code (with -k: also after one failed)
 

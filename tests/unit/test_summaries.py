@@ -114,7 +114,6 @@ async def test_what_is_not_recent_is_summed_up() -> None:
     assert asked.instructions.startswith("Sum up the conversation")
     assert asked.items[-1] == Message("user", f"Sum up all of the above, to line {summary.upto} of the log.")
     assert asked.tools == ()
-    assert not asked.chains
 
 
 async def test_it_is_not_asked_again_before_the_thread_has_grown() -> None:
