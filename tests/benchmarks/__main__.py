@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.benchmarks import attach, engine_form, log_form, looks, node_overhead
+from tests.benchmarks import attach, engine_form, log_form, looks, node_overhead, windows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,6 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(
             f"  observation {looked.first * 1000:.0f} ms, snapshot {looked.second * 1000:.0f} ms, ratios {min(looked.ratios):.3f} to {max(looked.ratios):.3f}"
         )
+        say(f"{chosen.looks} pairs of windows, of a session of 300,000 entries and of one of 1,000 in turn …")
+        context = asyncio.run(windows.measure(Path(folder) / "windows", chosen.looks, chosen.warm))
+        say(
+            f"  long {context.first * 1000:.0f} ms, short {context.second * 1000:.0f} ms, ratios {min(context.ratios):.3f} to {max(context.ratios):.3f}"
+        )
     numbers = {
         "form_engine_over_raw_same_flags": round(form.ratio, 3),
         "node_overhead_ms": round(statistics.median(overhead), 3),
@@ -59,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "resume_attach_over_restart": round(restarts.ratio, 3),
         "observation_chars": characters,
         "observation_over_aria_snapshot": round(looked.ratio, 3),
+        "context_300k_over_1k": round(context.ratio, 3),
         "pairs": chosen.pairs,
         "rounds": chosen.rounds,
         "restarts": chosen.restarts,

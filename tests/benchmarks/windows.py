@@ -1,0 +1,46 @@
+"""The window of a long session against that of a short one: both end with the same words, so what is built is the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runtime import journal, log, pieces, sessions, testing, window
+from tests.benchmarks import pairs
+
+LONG, SHORT = 300_000, 1_000
+BUILDS = 20
+"""Windows that are built for one time: a single one is over too soon."""
+
+AROUND = window.Around((window.Part("rules", "Answer from what you are told."),))
+
+
+def session(entries: int) -> sessions.Session:
+    """A session of so many entries, the last of them a word, folded from its log."""
+    folded = sessions.Session()
+    header = log.SessionHeader(purpose="chat", versions={})
+    folded.add(log.Scope(seq=1, path="", event="opened", node="session", session=header))
+    for number in range(2, entries + 1):
+        behind = (entries - number) % 20
+        text = f"What is behind {behind}? " * 8
+        said = log.User(mode="chat") if behind % 2 == 0 else log.Assistant(key="", source="model", model="m")
+        more = {"seq": number, "thread": log.SESSION_THREAD, "text": text, "tokens": 60, "chars": len(text)}
+        folded.add(said.model_copy(update=more))
+    return folded
+
+
+async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
+    """Compare building the window of both, loaded; fails where they are not the same."""
+    texts = journal.Texts(testing.MemoryStore(folder))
+    long, short = session(LONG), session(SHORT)
+
+    def built(folded: sessions.Session) -> window.Window:
+        return window.build(pieces.Thread(folded.thread(log.SESSION_THREAD), texts), AROUND, window.Limits())
+
+    assert built(long).items == built(short).items
+    assert len(built(long).items) == 80
+
+    async def build(folded: sessions.Session) -> None:
+        for _time in range(BUILDS):
+            built(folded)
+
+    return await pairs.compare(lambda: build(long), lambda: build(short), pairs=count, warm=warm)
