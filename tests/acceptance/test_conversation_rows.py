@@ -5,6 +5,7 @@ UPDATE_GOLDEN=1 pytest tests/acceptance/test_conversation_rows.py      writes th
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -75,8 +76,8 @@ def begun(project: Project) -> str:
     return project.runs()[-1]["id"]
 
 
-def record(chats: Chats) -> dict[str, Any]:
-    """What the server was asked, without what differs from day to day and from place to place."""
+def record(chats: Chats, *, together: bool = False) -> dict[str, Any]:
+    """What the server was asked, without what differs from day to day and from place to place; ``together``: in which delegates work at the same time."""
     prompts: list[str] = []
     requests: list[dict[str, Any]] = []
     for body in chats.bodies():
@@ -89,6 +90,9 @@ def record(chats: Chats) -> dict[str, Any]:
             "follows": body.get("previous_response_id"),
             "input": words_of(body),
         })  # fmt: skip
+    # Those of delegates that work at the same time come in any order.
+    alike = [sorted(each, key=json.dumps) for _, each in itertools.groupby(requests, lambda one: one["instructions"])]
+    requests = list(itertools.chain.from_iterable(alike)) if together else requests
     told = json.dumps({"instructions": prompts, "requests": requests}, ensure_ascii=False)
     for pattern, fixed in _FIXED:
         told = pattern.sub(fixed.replace("\\", ""), told)
@@ -97,9 +101,9 @@ def record(chats: Chats) -> dict[str, Any]:
     return json.loads(told.replace(str(chats.folder), "FOLDER"))
 
 
-def agrees(chats: Chats, name: str) -> None:
+def agrees(chats: Chats, name: str, *, together: bool = False) -> None:
     """What the server was asked stands in the golden file of that name."""
-    file, found = GOLDEN / f"{name}.json", record(chats)
+    file, found = GOLDEN / f"{name}.json", record(chats, together=together)
     if UPDATE:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
@@ -395,8 +399,7 @@ def test_delegation(name: str, flags: tuple[str, ...], more: dict[str, str], cha
     words = ("The colour is blue.", "Send one.", "Send a clean one.", "Send one that inherits.", "Send three.", "/cost")
     done = typed(project, "\n".join(words) + "\n", "chat", "--mode", "agent", *flags)
     assert done.returncode == 0, done.stderr
-    # Those that work at the same time come in any order.
-    agrees(chats, f"delegation-{name}")
+    agrees(chats, f"delegation-{name}", together=True)
     bodies = chats.bodies()
     described = next(each["description"] for each in bodies[0]["tools"] if each["name"] == "delegate")
     is_clean = name != "inherit"
