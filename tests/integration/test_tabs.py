@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from nodes.errors import AuthorError, SiteError
@@ -351,10 +350,8 @@ async def test_a_popup_that_asks_is_heard_however_late_the_driver_is(driven: Ses
     page = driven.page
     script = "fetch('/when').then(() => { fetch('/opened'); window.open('/greeting'); })"
     await page.goto(shown.page("/opening", f"<!doctype html><script>{script}</script>"))
-    nodes = [each for each in psutil.Process().children(recursive=True) if Path(each.exe()).name == "node"]
-    assert nodes, "Playwright's driver is a process of node"
     async with page.opening("popup"):
-        with stopping(nodes):
+        with browsers.driver_stopped():
             stopped.set()
             await browsers.until(lambda: arrived("/opened"))
             # Nothing tells that a document is *not* asked for; one that nobody holds is asked for long before.
@@ -364,18 +361,6 @@ async def test_a_popup_that_asks_is_heard_however_late_the_driver_is(driven: Ses
     assert await popup.asked("Hello") == "Hello"
     await popup.answer(accept=True, text=None)
     await popup.wait_for(Rule(text="Here"))
-
-
-@contextlib.contextmanager
-def stopping(processes: list[psutil.Process]) -> Iterator[None]:
-    """The processes stand still meanwhile."""
-    for each in processes:
-        each.suspend()
-    try:
-        yield
-    finally:
-        for each in processes:
-            each.resume()
 
 
 LEAVING = "<!doctype html><title>Typing</title><input id=go><script>onbeforeunload = (event) => event.preventDefault()</script>"
