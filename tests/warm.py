@@ -252,6 +252,7 @@ def _serve_one(link: socket.socket) -> int:
 
 def _import_all() -> None:
     from nodes.part import Part
+    from runtime import model
     from runtime.cli import table
 
     for command in table.OWN:
@@ -259,12 +260,12 @@ def _import_all() -> None:
     for module in (
         "runtime.browser.launching",
         "runtime.language.workflow",
-        "runtime.model",
         "runtime.running",
         "playwright.async_api",
     ):
         importlib.import_module(module)
     _build(Part)
+    model.trusted()
 
 
 def _build(model: type[BaseModel]) -> None:
