@@ -262,6 +262,10 @@ def _import_all() -> None:
         "runtime.language.workflow",
         "runtime.running",
         "playwright.async_api",
+        # What these import only when they are used.
+        "concurrent.futures.thread",
+        "playwright._impl.protocol_channels",
+        "runtime.display.plain",
     ):
         importlib.import_module(module)
     _build(Part)

@@ -1,4 +1,4 @@
-"""A run that asks a model dies anywhere and goes on: ``make crash`` kills it everywhere, this at twelve moments of each way."""
+"""A run that asks a model dies anywhere and goes on: ``make crash`` kills it everywhere, this at a few moments of each way."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import breadth
 from tests.kills import asked
 
 
@@ -15,7 +16,7 @@ from tests.kills import asked
 def test_an_answer_is_paid_once_wherever_the_run_dies(way: str, tmp_path: Path) -> None:
     """Killed at any crash point, and again on the way back, the run comes to the same output, and pays no answer twice that its log has."""
     chance = random.Random()
-    numbers = [chance.randint(1, 1000) for _ in range(12)]
+    numbers = [chance.randint(1, 1000) for _ in range(breadth.of(6, 12))]
     reports = asked.examine(way, numbers, chance, tmp_path)
     assert [asked.as_json(each) for each in reports if each.wrong] == []
 
