@@ -11,7 +11,7 @@ JOBS ?= 3
 
 CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-docs
 
-.PHONY: help setup browser demo demo-resume test bench crash mutations check $(CHECKS) cassettes lock clean
+.PHONY: help setup browser demo demo-resume test test-all bench crash mutations check $(CHECKS) cassettes lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,9 @@ demo-resume: setup browser ## go on with the run that the demo left
 # Each of the processes compiles every module anew where Python may not keep what it compiled.
 test: setup browser ## run the tests
 	@exec env PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=worksteal $(ARGS)
+
+test-all: setup browser ## run the tests with all their cases, of which `make test` draws a sample
+	@exec env RUNOPS_TEST_WHOLE=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=worksteal $(ARGS)
 
 bench: setup browser ## measure
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)

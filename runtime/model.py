@@ -9,10 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import json
+import os
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any, NoReturn
 
+import httpx2
 import openai
 import pydantic
 from openai.types import responses
@@ -49,6 +53,17 @@ class Manner:
     """How many of the request's items that response stands for; the others are sent."""
 
 
+def trusted() -> ssl.SSLContext:
+    """Whose certificates are believed. They are read once: that takes longer than many a request to a server nearby."""
+    return _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+
+@functools.cache
+def _trusted(_file: str | None, _folder: str | None) -> ssl.SSLContext:
+    # The client reads these variables itself.
+    return httpx2.create_ssl_context()
+
+
 class Client:
     """Requests to one server. ``close`` it at the end."""
 
@@ -58,7 +73,8 @@ class Client:
         self._key = key
         self._masker = Masker({"key": key} if len(key) >= SHORTEST else {})
         self._profile = profile
-        self._client = openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0)
+        http = openai.DefaultAsyncHttpxClient(verify=trusted())
+        self._client = openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0, http_client=http)
 
     async def ask(
         self, request: Request, seconds: float, manner: Manner | None = None, progress: Progress | None = None

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from pathlib import Path
+
+import psutil
 
 from runtime.browser import launching
 from runtime.browser.options import BrowserOptions, Mode
@@ -54,3 +56,22 @@ async def until(holds: Callable[[], object], seconds: float = 10.0) -> None:
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110 - what is waited for happens in another process
             await asyncio.sleep(0.01)
+
+
+@contextlib.contextmanager
+def driver_stopped() -> Generator[None]:
+    """Playwright's driver stands still meanwhile, as on a machine that has no time for it."""
+    drivers: list[psutil.Process] = []
+    for each in psutil.Process().children(recursive=True):
+        # Children of other tests may be ending just now.
+        with contextlib.suppress(psutil.Error):
+            if Path(each.exe()).name == "node":
+                drivers.append(each)
+    assert drivers, "Playwright's driver is a process of node"
+    for each in drivers:
+        each.suspend()
+    try:
+        yield
+    finally:
+        for each in drivers:
+            each.resume()

@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 
 from runtime.browser import find
-from tests import drivers
+from tests import breadth, drivers
 
 # A busy machine is no defect of the code: the tests of speed have their own place, tests/benchmarks.
 hypothesis.settings.register_profile("runops", deadline=None)
@@ -57,12 +57,16 @@ def browser_of_runs(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests with fixtures of pytest-playwright last, else in the order that they have.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not drawn, and put the tests with fixtures of pytest-playwright last, else in the order that they have.
 
     Those fixtures keep an event loop running in this thread until the session ends, and no async test can start
     another one beside it.
     """
+    if config.pluginmanager.has_plugin("randomly") and (out := breadth.left_out(items, config.option.randomly_seed)):
+        gone = set(out)
+        config.hook.pytest_deselected(items=out)
+        items[:] = [each for each in items if each not in gone]
     items.sort(key=lambda item: isinstance(item, pytest.Function) and "playwright" in item.fixturenames)
 
 

@@ -252,6 +252,7 @@ def _serve_one(link: socket.socket) -> int:
 
 def _import_all() -> None:
     from nodes.part import Part
+    from runtime import model
     from runtime.cli import table
 
     for command in table.OWN:
@@ -259,12 +260,16 @@ def _import_all() -> None:
     for module in (
         "runtime.browser.launching",
         "runtime.language.workflow",
-        "runtime.model",
         "runtime.running",
         "playwright.async_api",
+        # What these import only when they are used.
+        "concurrent.futures.thread",
+        "playwright._impl.protocol_channels",
+        "runtime.display.plain",
     ):
         importlib.import_module(module)
     _build(Part)
+    model.trusted()
 
 
 def _build(model: type[BaseModel]) -> None:

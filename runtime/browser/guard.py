@@ -247,6 +247,23 @@ class Guard:
         said: Params = {"requestId": params["requestId"], "authChallengeResponse": answer}
         self._connection.post("Fetch.continueWithAuth", said)
 
+    async def tabs(self, context: str | None) -> frozenset[str]:
+        """The tabs that are there now in one browser context, or in all where none is named; none where the connection is lost.
+
+        A tab counts from the moment on at which something opens it. Playwright tells of it later, once it has been set up.
+        """
+        try:
+            # Whatever has happened before this is answered is told of before the answer.
+            await self._connection.send("Browser.getVersion")
+        except cdp.Gone:
+            return frozenset()
+        return frozenset(
+            tab
+            for tab, info in self._targets.items()
+            # What Chromium loads ahead is called a page as well.
+            if info["type"] == "page" and not info.get("subtype") and context in (None, info.get("browserContextId"))
+        )
+
     def context_of(self, tab: str) -> str:
         """The browser context of a tab."""
         return str(self._targets[tab]["browserContextId"])

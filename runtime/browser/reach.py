@@ -41,6 +41,10 @@ class Circumstances(Told, Protocol):
         """Wait until no tab is there that is none of the site's."""
         ...
 
+    def opening_tabs(self) -> AbstractAsyncContextManager[Callable[[], Awaitable[bool]]]:
+        """Within, what is given tells whether a tab has been opened that is not among ``tabs`` yet."""
+        ...
+
     @property
     def desk(self) -> Desk:
         """Where files arrive that the site gives."""

@@ -169,7 +169,10 @@ class Refs(Reach):
 
     @contextlib.asynccontextmanager
     async def settling(self, seconds: float) -> AsyncGenerator[None]:
-        """What the deed within sets off is waited for: its documents loaded, the requests that the page sends answered; ``seconds`` at most."""
+        """What the deed within sets off is waited for: its documents loaded, the requests that the page sends answered, the tabs there that it opens.
+
+        It is waited for ``seconds`` at most, and not where a dialog opens.
+        """
         under_way: set[Request] = set()
         changed = asyncio.Event()
 
@@ -187,17 +190,20 @@ class Refs(Reach):
         context.on("requestfinished", ended)
         context.on("requestfailed", ended)
         try:
-            yield
-            with contextlib.suppress(TimeoutError, Error):
-                async with asyncio.timeout(seconds):
-                    while not page.is_closed() and self.dialogs.message is None:
-                        changed.clear()
-                        try:
-                            await asyncio.wait_for(changed.wait(), None if under_way else QUIET_SECONDS)
-                        except TimeoutError:
-                            break
-                    if not page.is_closed() and self.dialogs.message is None:
-                        await page.wait_for_load_state("domcontentloaded")
+            async with self._run.opening_tabs() as any_to_come:
+                yield
+                with contextlib.suppress(TimeoutError, Error):
+                    async with asyncio.timeout(seconds):
+                        while self.dialogs.message is None:
+                            changed.clear()
+                            waiting = under_way and not page.is_closed()
+                            try:
+                                await asyncio.wait_for(changed.wait(), None if waiting else QUIET_SECONDS)
+                            except TimeoutError:
+                                if not await any_to_come():
+                                    break
+                        if not page.is_closed() and self.dialogs.message is None:
+                            await page.wait_for_load_state("domcontentloaded")
         finally:
             context.remove_listener("request", began)
             context.remove_listener("requestfinished", ended)

@@ -32,13 +32,14 @@ class Session:
         *,
         watch: guard.Guard,
         desk: downloads.Desk,
+        name: str | None = None,
         reattached: bool = False,
         lost_tabs: Sequence[LostTab] = (),
         unseen: Iterable[str] = (),
     ) -> None:
         """``ward`` is what ``watch`` lets this context load; ``end`` lets go of the browser, and ends it unless it is to be kept.
 
-        In the ``unseen`` origins something may be stored of which Playwright does not know.
+        ``name`` is what ``watch`` calls this context, where the browser has others. In the ``unseen`` origins something may be stored of which Playwright does not know.
         """
         self.reattached = reattached
         self.lost_tabs = lost_tabs
@@ -48,6 +49,7 @@ class Session:
         self._context = context
         self._ward = ward
         self._watch = watch
+        self._name = name
         self._end = end
         self.dialogs: weakref.WeakSet[dialogs.Dialogs] = weakref.WeakSet()
         self.tabs = tabs.Tabs(context, lambda page: Tab(page, self))
@@ -205,6 +207,24 @@ class Session:
         finally:
             await tabs.shut(page)
         self._unseen.clear()
+
+    @contextlib.asynccontextmanager
+    async def opening_tabs(self) -> AsyncGenerator[Callable[[], Awaitable[bool]]]:
+        """Within, what is given tells whether a tab has been opened that is not among ``tabs`` yet."""
+        before, arrived = await self._watch.tabs(self._name), list[Page]()
+
+        def arrive(page: Page) -> None:
+            arrived.append(page)
+
+        async def any_to_come() -> bool:
+            opened = await self._watch.tabs(self._name) - before
+            return len(opened) > sum(not page.is_closed() for page in arrived)
+
+        self._context.on("page", arrive)
+        try:
+            yield any_to_come
+        finally:
+            self._context.remove_listener("page", arrive)
 
     async def restore(self, path: Path) -> None:
         """Bring this fresh browser to the state of a checkpoint."""

@@ -94,7 +94,7 @@ class Worker:
 
         alive = self._chromium.alive
         desk = downloads.Desk(alive.address, watch, Path(alive.folders[0]) / "downloads", name)
-        session = Session(context, ward, end, watch=watch, desk=desk)
+        session = Session(context, ward, end, watch=watch, desk=desk, name=name)
         await session.begin_with(page)
         return session
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import breadth
 from tests.command import warm_server
 from tests.kills import agents
 from tests.shop_process import Shop
 
-EACH = 2
+EACH = breadth.of(1, 2)
 """So many times a run is killed in each of the four ways."""
 
 

@@ -82,7 +82,7 @@ def project(tmp_path: Path) -> Project:
 PREAMBLE = r"""
 mark() { local code=$?; printf '\036%s\n' "$1"; return $code; }
 runops() { if [ "$1" = demo-site ]; then echo "shop on http://127.0.0.1:$PORT  (Ctrl-C ends it)"; else command runops "$@"; fi; }
-pip() { uv pip "$@" --python "$PYTHON" --quiet --offline --no-build-isolation --no-deps --target "$SITE"; }
+pip() { uv pip "$@" --python "$INTERPRETER" --quiet --offline --no-build-isolation --no-deps --target "$SITE"; }
 """
 
 
@@ -122,10 +122,11 @@ def run(page: Path, project: Project, port: int) -> list[tuple[Command, str]]:
                 lines.append(f"mark {len(commands)}\n{each.text.replace(SHOP_PORT, str(port))}")
                 commands.append(each)
     lines.append("mark end\n")
+    # No name here may begin with PYTHON: with a variable that Python might read each command would have to start one anew.
     more = {
         "PORT": str(port),
         "SITE": str(site),
-        "PYTHON": sys.executable,
+        "INTERPRETER": sys.executable,
         "COLUMNS": "80",
     }
     if "pip install" in page.read_text(encoding="utf-8"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 
@@ -113,3 +116,22 @@ async def test_what_a_deed_sets_off_is_waited_for(driven: Session, served: site.
     async with tab.settling(5):
         await tab.press("Tab", None)
     assert time.monotonic() - begun < 4
+
+
+async def test_a_tab_that_a_deed_opens_is_waited_for_however_late_the_driver_is(
+    driven: Session, served: site.Site
+) -> None:
+    """Chromium says at once that there is one, Playwright when it comes to it: the model is told of it with the deed that opened it."""
+    stopped = threading.Event()
+    served.answer("/when", lambda _request: site.Answer(str(stopped.wait(30))))
+    script = "fetch('/when').then(() => { window.open('/help', '', 'noopener'); fetch('/opened'); })"
+    await driven.page.goto(served.page("/opening", f"<!doctype html><script>{script}</script>"))
+    async with driven.page.settling(20):
+        driver = contextlib.ExitStack()
+        driver.enter_context(browsers.driver_stopped())
+        stopped.set()
+        await browsers.until(lambda: served.arrived("/opened"))
+        # Far longer than what is quiet counts as under way.
+        asyncio.get_running_loop().call_later(1, driver.close)
+    assert driven.tabs.name_new() == ["tab2"]
+    await driven.tabs.close("tab2")

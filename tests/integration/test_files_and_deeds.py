@@ -201,6 +201,7 @@ async def test_files_are_downloaded(link: str, name: str, content: str, tab: Tab
     assert await tab.title() == "Links"
 
 
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize(
     ("link", "code", "said"),
     [

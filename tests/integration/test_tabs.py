@@ -9,10 +9,9 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from nodes.errors import AuthorError, SiteError
@@ -96,6 +95,7 @@ def button(script: str) -> str:
     return f'<!doctype html><title>Page</title><button id=go onclick="{script}">Go</button>'
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("how", OPENING)
 async def test_an_expected_tab_is_waited_for(how: str, driven: Session, shown: site.Site) -> None:
     """A tab that a deed opens, at once or late and however it is tied to its opener, gets its name and does not become the current one."""
@@ -227,6 +227,7 @@ DIALOGS = {
 }
 
 
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("kind", DIALOGS)
 async def test_a_dialog_is_answered(kind: str, driven: Session, shown: site.Site) -> None:
     """A deed that opens a dialog returns; nothing else is done in the tab until it is answered, and then the page goes on with the answer."""
@@ -351,10 +352,8 @@ async def test_a_popup_that_asks_is_heard_however_late_the_driver_is(driven: Ses
     page = driven.page
     script = "fetch('/when').then(() => { fetch('/opened'); window.open('/greeting'); })"
     await page.goto(shown.page("/opening", f"<!doctype html><script>{script}</script>"))
-    nodes = [each for each in psutil.Process().children(recursive=True) if Path(each.exe()).name == "node"]
-    assert nodes, "Playwright's driver is a process of node"
     async with page.opening("popup"):
-        with stopping(nodes):
+        with browsers.driver_stopped():
             stopped.set()
             await browsers.until(lambda: arrived("/opened"))
             # Nothing tells that a document is *not* asked for; one that nobody holds is asked for long before.
@@ -364,18 +363,6 @@ async def test_a_popup_that_asks_is_heard_however_late_the_driver_is(driven: Ses
     assert await popup.asked("Hello") == "Hello"
     await popup.answer(accept=True, text=None)
     await popup.wait_for(Rule(text="Here"))
-
-
-@contextlib.contextmanager
-def stopping(processes: list[psutil.Process]) -> Generator[None]:
-    """The processes stand still meanwhile."""
-    for each in processes:
-        each.suspend()
-    try:
-        yield
-    finally:
-        for each in processes:
-            each.resume()
 
 
 LEAVING = "<!doctype html><title>Typing</title><input id=go><script>onbeforeunload = (event) => event.preventDefault()</script>"

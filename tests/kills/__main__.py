@@ -90,7 +90,7 @@ def ask(seed: int) -> bool:
     fine = True
     for way in asked.WAYS:
         with tempfile.TemporaryDirectory(prefix="runops-asked-") as folder:
-            reports = asked.examine(way, None, random.Random(seed), Path(folder))
+            reports = list(asked.examine(way, None, random.Random(seed), Path(folder)))
         print(f"{f'model {way}':<17} {asked.summary(reports)}")
         for each in reports:
             if each.wrong:

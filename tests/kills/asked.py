@@ -154,14 +154,15 @@ def asked(server: responses.Server) -> int:
     return sum(each.status == 200 for each in server.asked)
 
 
-def examine(way: str, numbers: Sequence[int] | None, chance: random.Random, folder: Path) -> list[Report]:
-    """Kill a run at each of its crash points, or only at those of these numbers; who goes on dies once too."""
+def examine(way: str, numbers: Sequence[int] | None, chance: random.Random, folder: Path) -> Generator[Report]:
+    """Kill a run at each of its crash points, or only at those of these numbers, one after the other; who goes on dies once too."""
     with pytest.MonkeyPatch.context() as patch:
         alone, paid = _one(way, [], folder / "alone", patch)
         assert not alone.wrong, alone
         count = alone.resumed
         chosen = range(1, count + 1) if numbers is None else [1 + (each - 1) % count for each in numbers]
-        return [_one(way, [each, chance.randint(1, 12)], folder / f"{way}-{each}", patch, paid)[0] for each in chosen]
+        for each in chosen:
+            yield _one(way, [each, chance.randint(1, 12)], folder / f"{way}-{each}", patch, paid)[0]
 
 
 def _one(

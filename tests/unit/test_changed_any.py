@@ -12,7 +12,7 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from runtime import changes, comparison, dependents
-from tests import changed_flows
+from tests import breadth, changed_flows
 
 FEW = range(1, 31)
 """Seeds among whose cases there are some of each kind."""
@@ -28,7 +28,7 @@ def outcome_of(seed: int) -> changed_flows.Outcome | None:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=breadth.of(20, 40), deadline=None)
 def test_a_changed_file_is_refused_or_as_good_as_new(seed: int) -> None:
     """No deed is done twice. Accepted: the output, and what each deed sent, are those of a new run of the changed file. Refused: nothing is written, and the run goes on as it was."""
     outcome = outcome_of(seed)
