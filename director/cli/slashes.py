@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from director import opening, saving, variables
 from director.cli import beginning, interrupts, words
 from nodes import registry
-from nodes.errors import SetupError, UsageError
+from nodes.errors import UsageError
 from runtime import events, log, preparing, running, runs, settings
 from runtime.cli import execution, given
 from runtime.display import base, costs, plain, plans, windows
@@ -116,7 +116,7 @@ class Slashes:
         try:
             path.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise SetupError(
+            raise UsageError(
                 "file-not-written",
                 f"{path} could not be written: {error.strerror}",
                 mend="name another file: /save FILE.md",

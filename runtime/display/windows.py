@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from runtime import window
+from runtime import reports, window
 from runtime.display.text import count
 
-RUNGS: dict[window.RungName, str] = {
+RUNGS: dict[reports.RungName, str] = {
     "pointers": "outputs become pointers",
     "dropped": "the oldest is left out",
     "summary": "the oldest is summed up",

@@ -387,7 +387,9 @@ def test_the_golden_conversation_is_folded_with_what_became_of_its_calls() -> No
     """The answer has its calls in order, each with the last entry that began it, its result and what was told; those that were not begun have nothing."""
     said = history.History(golden_entries()).thread("model:c15").said
     answer = next(each for each in said if isinstance(each, threads.Exchange))
-    assert [each.answer.key[0] if isinstance(each, threads.Exchange) else each.kind for each in said] == [
+    assert [
+        each.answer.key[0] if isinstance(each, threads.Exchange) else type(each).__name__.lower() for each in said
+    ] == [
         "user",
         "0",
         "1",
