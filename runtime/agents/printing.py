@@ -69,7 +69,14 @@ def as_nodes(run: str, past: history.History, kept: store.Store, path: str) -> s
         else "\n# It did not reach its goal there."
     )
     head = f"# {found.node.id}: what an agent did in run {run}, as nodes. They ask no model.{ended}"
-    return f"{head}{_one_of_many(found, path)}\n{writing.text(data)}"
+    return f"{head}{_one_of_many(found, path)}{_beside(found.file)}\n{writing.text(data)}"
+
+
+def _beside(file: workflow.Loaded) -> str:
+    """Where it must stand, where it uses other files."""
+    if not file.callees:
+        return ""
+    return f"\n# It uses other files by their paths from where it stands: save it in the folder of {file.path}."
 
 
 def _one_of_many(found: workflow.Found, path: str) -> str:

@@ -49,6 +49,17 @@ output: "{{ part }}"
 """
 
 
+BESIDE = """
+version: 1
+inputs: {site: {type: string}}
+allowed_origins: ["{{ inputs.site }}"]
+nodes:
+  - {id: first, type: group, use: parts/greet.yaml}
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.site }}/"}
+  - {id: send, type: agent, goal: Send the form., success: [{text: Thanks}]}
+"""
+
+
 def thanks(_request: Request) -> Answer:
     """What the site says to whoever has sent the form."""
     return Answer("<!doctype html><title>Done</title><h1>Thanks</h1>")
@@ -98,3 +109,23 @@ def test_in_a_file_that_others_use_that_file_is_printed(tmp_path: Path) -> None:
         again = project.runops("run", "user.yaml", "--frozen", "--input", f"site={site.origin}")
         assert again.returncode == 0, printed.stdout + again.stdout + again.stderr
         assert [each.body for each in site.arrived("/done")] == ["name=Ada"] * 2
+
+
+def test_what_uses_other_files_says_where_it_is_to_be_saved(tmp_path: Path) -> None:
+    """Printed into the folder that it names it runs; the paths of the files that it uses are those of the file it came from."""
+    project = Project(tmp_path)
+    with serve() as site, responses.serve(filling, strict=True) as server:
+        site.page("/", FORM)
+        site.answer("/done", thanks)
+        ask_at(project, server)
+        (project.folder / "flows" / "parts").mkdir(parents=True)
+        project.write("flows/parts/greet.yaml", "version: 1\nnodes: [{id: hello, type: transform, expr: hello}]")
+        project.write("flows/beside.yaml", BESIDE)
+        done = project.runops("run", "flows/beside.yaml", "--input", f"site={site.origin}")
+        assert done.returncode == 0, done.stdout + done.stderr
+        printed = project.runops("show", "last", "--as-nodes", "send")
+        assert "save it in the folder of " in printed.stdout
+        assert "flows/beside.yaml" in printed.stdout
+        project.write("flows/nodes.yaml", printed.stdout)
+        again = project.runops("run", "flows/nodes.yaml", "--frozen", "--input", f"site={site.origin}")
+        assert again.returncode == 0, printed.stdout + again.stdout + again.stderr
