@@ -25,6 +25,8 @@ def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
             "1",
             "--looks",
             "1",
+            "--entries",
+            "3000",
             "--warm",
             "0",
         ],
@@ -42,6 +44,7 @@ def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
     assert numbers["resume_attach_over_restart"] > 0
     assert 200 < numbers["observation_chars"] <= 5000
     assert numbers["observation_over_aria_snapshot"] > 0
+    assert numbers["context_300k_over_1k"] > 0
 
 
 def test_the_raw_script_is_short() -> None:

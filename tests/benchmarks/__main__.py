@@ -1,6 +1,6 @@
 """`make bench`: what RunOps costs. The last line is one JSON object; docs/benchmarks.md says what its numbers mean.
 
-python -m tests.benchmarks [--pairs N] [--rounds N] [--restarts N] [--looks N] [--warm N]
+python -m tests.benchmarks [--pairs N] [--rounds N] [--restarts N] [--looks N] [--entries N] [--warm N]
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=7, help="rounds of 1,000 nodes (default 7)")
     parser.add_argument("--restarts", type=int, default=7, help="pairs of runs that are gone on with (default 7)")
     parser.add_argument("--looks", type=int, default=11, help="pairs of looks at a page (default 11)")
+    parser.add_argument(
+        "--entries", type=int, default=windows.LONG, help="entries of the long session (default 300,000)"
+    )
     parser.add_argument("--warm", type=int, default=2, help="pairs before them that do not count (default 2)")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="runops-bench-") as folder:
@@ -52,8 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(
             f"  observation {looked.first * 1000:.0f} ms, snapshot {looked.second * 1000:.0f} ms, ratios {min(looked.ratios):.3f} to {max(looked.ratios):.3f}"
         )
-        say(f"{chosen.looks} pairs of windows, of a session of 300,000 entries and of one of 1,000 in turn …")
-        context = asyncio.run(windows.measure(Path(folder) / "windows", chosen.looks, chosen.warm))
+        say(
+            f"{chosen.looks} pairs of windows, of a session of {chosen.entries:,} entries and of one of 1,000 in turn …"
+        )
+        context = asyncio.run(windows.measure(Path(folder) / "windows", chosen.looks, chosen.warm, chosen.entries))
         say(
             f"  long {context.first * 1000:.0f} ms, short {context.second * 1000:.0f} ms, ratios {min(context.ratios):.3f} to {max(context.ratios):.3f}"
         )
@@ -69,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "rounds": chosen.rounds,
         "restarts": chosen.restarts,
         "looks": chosen.looks,
+        "entries": chosen.entries,
     }
     sys.stdout.write(json.dumps(numbers) + "\n")
     return 0

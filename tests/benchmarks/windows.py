@@ -28,10 +28,10 @@ def session(entries: int) -> sessions.Session:
     return folded
 
 
-async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
+async def measure(folder: Path, count: int, warm: int, entries: int = LONG) -> pairs.Comparison:
     """Compare building the window of both, loaded; fails where they are not the same."""
     texts = journal.Texts(testing.MemoryStore(folder))
-    long, short = session(LONG), session(SHORT)
+    long, short = session(entries), session(SHORT)
 
     def built(folded: sessions.Session) -> window.Window:
         return window.build(pieces.Thread(folded.thread(log.SESSION_THREAD), texts), AROUND, window.Limits())

@@ -20,7 +20,7 @@ from tests import pages
 from tests.pages import PAGES, ROOT, Block
 
 MORE = [ROOT / "CONTRIBUTING.md"]
-LANGUAGES = {"console", "yaml", "python", "toml", "json", "text"}
+LANGUAGES = {"console", "yaml", "python", "toml", "json", "markdown", "text"}
 COMMAND = re.compile(r"^(?:\$ |runops |make |pip |\. )", re.MULTILINE)
 
 STANDINS: dict[str, object] = {
