@@ -167,7 +167,7 @@ class Life:
     entries: Sequence[log.AnyEntry] = ()
     """What the log holds of earlier processes; of this one, once it has begun."""
     blobs: dict[str, bytes] = dataclasses.field(default_factory=dict[str, bytes])
-    limits: window.Limits = window.Limits()  # noqa: RUF009
+    limits: window.Limits = dataclasses.field(default_factory=window.Limits)
     budget: str | None = None
     clean: bool = False
     mode: log.Mode | None = None

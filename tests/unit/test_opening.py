@@ -32,10 +32,9 @@ from runtime import (
     settings,
     store,
 )
-from runtime.models.exchange import Item
 from tests.kept_runs import ended
 from tests.rig import Killed
-from tests.session_log import LARGE, STEPS, Hand, Step, everything, header, reopened
+from tests.session_log import LARGE, STEPS, End, Hand, Step, everything, header, reopened
 
 NOBODY = secrets.Masker({})
 
@@ -60,13 +59,13 @@ def fork(kept: store.Store, session: str, line: int | None = None) -> str:
     return pen.conversation.id
 
 
-def items(kept: store.Store, past: sessions.Session, *, pointers: bool) -> list[Item | tuple[Item, ...]]:
+def items(kept: store.Store, past: sessions.Session, *, pointers: bool) -> list[str]:
     """Everything that a request could hold of its thread; lines of the log, by which pointers name what is small, are all called 0."""
     texts = opening.look(kept, kept.read(kept.ids()[0]), past, NOBODY)
     thread = pieces.Thread(past.thread(log.SESSION_THREAD), texts)
     found = [thread[number].items(pointers=pointers) for number in range(len(thread))]
     summary = thread.summary.items(pointers=pointers) if thread.summary is not None else ()
-    return [re.sub(r"@state/line/\d+", "@state/line/0", repr(each)) for each in (*found, summary)]  # type: ignore[misc]
+    return [re.sub(r"@state/line/\d+", "@state/line/0", repr(each)) for each in (*found, summary)]
 
 
 def kept_things(kept: store.Store, past: sessions.Session) -> dict[str, object]:
@@ -138,13 +137,13 @@ def test_a_fork_of_a_fork_is_the_same_again(steps: Sequence[Step]) -> None:
 
 
 @pytest.mark.parametrize("end", ["result", "called", "asked"])
-def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(kept: store.FileStore, end: str) -> None:
+def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(kept: store.FileStore, end: End) -> None:
     """Neither the answer nor what was done of it is in the fork, nor what was kept meanwhile; so no call of it is open, and the parent's stays so."""
     hand = Hand(kept)
     hand.says("Look.")
     hand.answers("I have looked.", ["get_current_plan"])
     hand.says("Again.")
-    hand.answers("I look.", ["get_current_plan", "get_browser_state"], end)  # type: ignore[arg-type]
+    hand.answers("I look.", ["get_current_plan", "get_browser_state"], end)
     hand.keeps("variable", "total", 1)
     parent = hand.closed()
     child = folded(kept, fork(kept, parent))
