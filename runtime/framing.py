@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 FULL = 85
 """Percent of what a model takes as input, at which a window is full."""
 
+ENDLESS = 2**62
+"""Tokens that no thread has."""
+
 ROWS = 200
 """Rows of the ledger among which the last request of the thread is looked for."""
 
@@ -69,9 +72,11 @@ class Frame(turn.Frame):
         limits = self._narrowed(model)
         built = window.build(self._joined(self._pieces()), self._around(), limits)
         rung = reports.Rung("summary", "not needed")
-        wanted = limits.overflow == "summarize" and built.report.overflows and self._outgrows(built.report.room)
+        room = built.report.room if built.report.overflows else ENDLESS
+        room = min(room, limits.checkpoint_at or ENDLESS)
+        wanted = limits.overflow == "summarize" and self._outgrows(room)
         if self._summaries is not None and wanted:
-            rung = await self._summaries.sum_up(limits, built.report.room, built.report.limit)
+            rung = await self._summaries.sum_up(limits, room, built.report.limit)
             if rung.outcome == "saved":
                 built = window.build(self._joined(self._pieces()), self._around(), limits)
         report = dataclasses.replace(built.report, rungs=(*built.report.rungs, rung))

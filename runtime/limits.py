@@ -11,16 +11,44 @@ from runtime import journal, sessions, settings, window
 PREFIX = "window_"
 """What the names of such settings begin with."""
 
-UNLIMITED = frozenset({"max_messages", "max_chars", "hard_limit"})
+UNLIMITED = frozenset({"max_messages", "max_chars", "hard_limit", "recent_outputs", "checkpoint_at"})
 """Those of which 0 says that there is no limit."""
+
+BY_STRATEGY: dict[window.Strategy, dict[str, int | None]] = {
+    "injected": {
+        "max_messages": None,
+        "max_chars": None,
+        "recent_outputs": None,
+        "checkpoint_at": None,
+        "compress_to": 20_000,
+    },
+    "hybrid": {
+        "max_messages": 80,
+        "max_chars": 120_000,
+        "recent_outputs": 3_000,
+        "checkpoint_at": None,
+        "compress_to": 20_000,
+    },
+    "clean": {
+        "max_messages": None,
+        "max_chars": None,
+        "recent_outputs": 2_000,
+        "checkpoint_at": 20_000,
+        "compress_to": 2_000,
+    },
+}
+"""What holds where nothing is said. Who is told everything has the whole conversation; who has a tool for each part has what is recent, and a way back."""
 
 NAMES = tuple(window.Limits.model_fields)
 """Their names, as a session has them."""
 
 
-def of_settings(chosen: settings.Settings) -> window.Limits:
-    """The limits with which a session begins."""
-    return window.Limits(**{name: known(name, getattr(chosen, f"{PREFIX}{name}")) for name in NAMES})
+def of_settings(chosen: settings.Settings, strategy: window.Strategy | None = None) -> window.Limits:
+    """The limits with which a session begins; those of another ``strategy``, where it has changed."""
+    strategy = strategy or chosen.window_strategy
+    said = {name: getattr(chosen, f"{PREFIX}{name}") for name in NAMES}
+    wanted = {name: known(name, value) for name, value in said.items() if value is not None}
+    return window.Limits.model_validate({**BY_STRATEGY[strategy], **wanted, "strategy": strategy})
 
 
 def of_session(history: sessions.Session, texts: journal.Texts, chosen: settings.Settings) -> window.Limits:
@@ -29,7 +57,7 @@ def of_session(history: sessions.Session, texts: journal.Texts, chosen: settings
     for name in NAMES:
         if (found := history.latest("window", name)) is not None:
             changed[name] = texts.value_of(found)
-    return window.Limits(**{**of_settings(chosen).model_dump(), **changed})
+    return window.Limits.model_validate({**of_settings(chosen, changed.get("strategy")).model_dump(), **changed})
 
 
 def known(name: str, value: Json) -> Json:

@@ -128,12 +128,14 @@ class Settings(BaseSettings):
 
     window_strategy: Literal["injected", "clean", "hybrid"] = "hybrid"
     """What of the state is told with each request: all of it; nothing, for each part has a tool; or the plan and a line of status."""
-    window_max_messages: int = Field(default=80, ge=0)
-    """Messages of a conversation that a request holds; 0: no limit."""
-    window_max_chars: int = Field(default=120_000, ge=0)
+    window_max_messages: int | None = Field(default=None, ge=0)
+    """Messages of a conversation that a request holds; 0: no limit. Without it what the strategy has (docs/conversation.md), as with all of these that are None."""
+    window_max_chars: int | None = Field(default=None, ge=0)
     """Characters of a conversation that a request holds; 0: no limit."""
     window_tool_results: bool = True
     """Whether outputs of tools stand in a request, or only pointers to them."""
+    window_recent_outputs: int | None = Field(default=None, ge=0)
+    """Tokens of the newest part of a conversation in which outputs of tools stand whole; before it stand pointers to them. 0: all are whole."""
     window_events: bool = True
     """Whether what a person did beside talking is told, in a line."""
     window_hard_limit: int = Field(default=0, ge=0)
@@ -144,11 +146,13 @@ class Settings(BaseSettings):
     """How many of the newest messages no summary takes in."""
     window_top_k: int = Field(default=3, ge=0)
     """Sections of the knowledge that are told with a question."""
+    window_checkpoint_at: int | None = Field(default=None, ge=0)
+    """Tokens said since the last summary at which the next one is made, though there is room; 0: none is."""
     window_warn_at: int = Field(default=160_000, ge=1)
     """Tokens of a request from which on there is a warning."""
     window_compress_at: int = Field(default=180_000, ge=1)
     """Tokens that a request never exceeds: before that the conversation is summed up."""
-    window_compress_to: int = Field(default=20_000, ge=1)
+    window_compress_to: int | None = Field(default=None, ge=1)
     """Tokens of a summary, at the most."""
 
     budget: Annotated[Budget | None, NoDecode, BeforeValidator(budgets.known)] = None

@@ -179,7 +179,7 @@ class Summaries:
             return Older(thread, thread.upto(standing.begun.upto), standing.begun.upto)
         tail, number = window.Size(), len(thread)
         while number:
-            size = thread[number - 1].size(pointers=True)
+            size = thread[number - 1].size(pointers=False)
             if tail.messages >= limits.min_recent and tail.tokens + size.tokens > min(limits.compress_to, room // TAIL):
                 break
             tail, number = tail + size, number - 1

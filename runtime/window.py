@@ -5,6 +5,8 @@ says so: old outputs of tools become pointers to where they are kept, then whole
 stays always, and so does what stands before the thread; where these alone are too much, nothing is sent. What is old keeps half of the thread's room
 free for the newest outputs, where these need it.
 
+Outputs that are not recent are pointers also where there is room, if the limits say so: what a tool said once is read again and again otherwise.
+
 A higher limit never gives fewer items. That holds because the room of each part grows with the limit and depends on nothing that was taken in
 before it: whether a tool, a text or a summary found room changes nothing for the others.
 
@@ -47,6 +49,8 @@ class Limits(BaseModel):
     max_chars: int | None = Field(default=120_000, ge=1)
     tool_results: bool = True
     """Whether outputs of tools stand in the window, or only pointers to them."""
+    recent_outputs: int | None = Field(default=None, ge=1)
+    """Tokens of the newest part of the thread in which outputs stand whole, at the least; before twice as many stand pointers. None: all may stand whole."""
     events: bool = True
     """Whether what a person did beside talking is told, in a line."""
     hard_limit: int | None = Field(default=None, ge=1)
@@ -56,6 +60,8 @@ class Limits(BaseModel):
     """How many of the newest messages no summary takes in."""
     top_k: int = Field(default=3, ge=0)
     """Sections of the knowledge that are told."""
+    checkpoint_at: int | None = Field(default=None, ge=1)
+    """Tokens of the thread since its last summary at which the next one is made, though there is room; None: only where there is none."""
     warn_at: int = Field(default=160_000, ge=1)
     compress_at: int = Field(default=180_000, ge=1)
     compress_to: int = Field(default=20_000, ge=1)
@@ -160,8 +166,6 @@ class Window:
     items: tuple[Item, ...]
     tools: tuple[Tool, ...]
     state: str
-    whole: bool
-    """Whether a server that has kept the last request and its answer may go on from there: it was told all that stands before, and nothing beside."""
     report: Report
 
 
@@ -187,6 +191,7 @@ class _Builder:
         self._pieces, self._around, self._limits = pieces, around, limits
         self._instructions = "\n\n".join(each.text for each in around.prefix if each.text)
         self._newest = pieces.word
+        self._first_whole = _first_recent(pieces, limits.recent_outputs) if limits.tool_results else len(pieces)
         self._left: list[Left] = []
         self._system = (estimates.of_text(self._instructions) if self._instructions else 0) + estimates.AN_ANSWER
         self._word = self._newest.size(pointers=False) if self._newest is not None else Size()
@@ -215,7 +220,6 @@ class _Builder:
             items=tuple(items),
             tools=tools,
             state=_joined(known),
-            whole=not known and self._is_known(kept, summary),
             report=self._report(rooms, tools, known, summary, kept, whole),
         )
 
@@ -313,7 +317,7 @@ class _Builder:
             if not (skeleton + reserve).within(rest):
                 self._leave_from(number)
                 break
-            beyond += large - small if self._limits.tool_results else Size()
+            beyond += large - small if number >= self._first_whole else Size()
             kept.append(number)
         return kept
 
@@ -334,11 +338,11 @@ class _Builder:
         for number in kept:
             large, small = _sizes(self._pieces[number])
             larger = total - small + large
-            if large == small or (self._limits.tool_results and larger.within(rest)):
+            if large == small or (number >= self._first_whole and larger.within(rest)):
                 total = larger
                 whole.add(number)
             else:
-                why = NO_ROOM if self._limits.tool_results else NOT_WANTED
+                why = NOT_WANTED if not self._limits.tool_results else NO_ROOM if number >= self._first_whole else OLD
                 self._left.append(Left(OUTPUTS, self._pieces[number].line, why, large.tokens - small.tokens))
         return whole
 
@@ -348,19 +352,6 @@ class _Builder:
         has_word = newest is not None and newest < number
         tokens = self._pieces.tokens_before(number + 1) - (self._word.tokens if has_word else 0)
         self._left.append(Left(f"{number + 1 - has_word} {OLDEST}", self._pieces[0].line, NO_ROOM, tokens))
-
-    def _is_known(self, kept: Sequence[int], summary: Piece | None) -> bool:
-        """Whether who was sent the last request, and answered it, was told all of this but what came since."""
-        if any(each.what != "events" for each in self._left):
-            return False
-        for number in kept:
-            piece = self._pieces[number]
-            if piece.what == "error":
-                # It belongs to a request that the server has not kept.
-                return False
-            if piece.what == "exchange":
-                return summary is None or summary.line < piece.line
-        return summary is None
 
     # What is said of it.
 
@@ -409,8 +400,25 @@ class _Builder:
 
 
 NO_ROOM, NO_SHARE, NOT_WANTED = "there is no room", "its share is used up", "they are not wanted"
+OLD = "they are not recent"
 OUTPUTS, OLDEST = "outputs", "of the oldest"
 _ENDLESS = 2**62
+
+
+def _first_recent(pieces: Pieces, recent: int | None) -> int:
+    """The first of them whose outputs may stand whole.
+
+    It moves by ``recent`` tokens at a time: between, a request begins as the one before did, so that what a server has kept of that one is of use. What
+    came last is always recent, however large it is.
+    """
+    if recent is None:
+        return 0
+    everything = pieces.tokens_before(len(pieces))
+    begins = (everything - recent) // recent * recent
+    if begins <= 0:
+        return 0
+    found = bisect.bisect_left(range(len(pieces)), begins, key=pieces.tokens_before)
+    return min(found, max(0, len(pieces) - 1))
 
 
 def _rest(most: int | None, used: int) -> int:

@@ -84,6 +84,7 @@ def limits() -> st.SearchStrategy[window.Limits]:
         max_messages=st.none() | st.integers(1, 60),
         max_chars=st.none() | st.integers(1, 2_000) | st.integers(2_000, 120_000),
         tool_results=st.booleans(),
+        recent_outputs=st.none() | st.integers(1, 3_000),
         events=st.booleans(),
         hard_limit=st.none() | tokens,
         overflow=st.sampled_from(["prune", "summarize"]),

@@ -123,6 +123,16 @@ def chat(
             "--tool-results/--no-tool-results", help="Long outputs of tools, or pointers to them.", show_default=False
         ),
     ] = None,
+    recent_outputs: Annotated[
+        int | None,
+        typer.Option(
+            "--recent-outputs",
+            metavar="TOKENS",
+            min=0,
+            help="Pointers in the place of outputs before the newest of the conversation; 0: nowhere.",
+            show_default=False,
+        ),
+    ] = None,
     events: Annotated[
         bool | None,
         typer.Option("--events/--no-events", help="Tell what you did beside talking, or not.", show_default=False),
@@ -138,6 +148,20 @@ def chat(
             metavar="TOKENS",
             min=1,
             help="Sum up the oldest before a request has more.",
+            show_default=False,
+        ),
+    ] = None,
+    compress_to: Annotated[
+        int | None,
+        typer.Option("--compress-to", metavar="TOKENS", min=1, help="Of a summary, at the most.", show_default=False),
+    ] = None,
+    checkpoint_at: Annotated[
+        int | None,
+        typer.Option(
+            "--checkpoint-at",
+            metavar="TOKENS",
+            min=0,
+            help="Sum up once so many were said since the last summary; 0: only where there is no room.",
             show_default=False,
         ),
     ] = None,
@@ -167,9 +191,12 @@ def chat(
         "max_messages": max_messages,
         "max_chars": max_chars,
         "tool_results": tool_results,
+        "recent_outputs": recent_outputs,
         "events": events,
         "warn_at": warn_at,
         "compress_at": compress_at,
+        "compress_to": compress_to,
+        "checkpoint_at": checkpoint_at,
     }
     from director.cli import beginning, foreground  # a help needs none of it
     from runtime import settings

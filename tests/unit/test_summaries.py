@@ -182,6 +182,22 @@ async def test_a_window_that_has_enough_room_is_left_alone() -> None:
     assert desk.rung == "not needed"
 
 
+async def test_a_checkpoint_is_made_though_there_is_room() -> None:
+    """Once so much was said since the last one, and not before; where nothing is to be summed up, none is."""
+    desk = Desk(long_talk(), "They asked ten questions.", compress_at=100_000, checkpoint_at=3_000)
+    told = await desk.request()
+    assert told[0].startswith(f"{pieces.SUMMED_UP}They asked ten questions.")
+    assert told[-1] == "And now?"
+    assert desk.rung.startswith("saved 4,")
+    assert await desk.request() == told
+    assert desk.rung == "not needed"
+    assert len(desk.requests) == 1
+    wide = Desk(long_talk(), compress_at=100_000, checkpoint_at=30_000)
+    assert (len(await wide.request()), wide.rung) == (25, "not needed")
+    pruned = Desk(long_talk(), compress_at=100_000, checkpoint_at=3_000, overflow="prune")
+    assert (len(await pruned.request()), pruned.rung) == (25, "not needed")
+
+
 async def test_pointers_come_before_a_summary() -> None:
     """Where the outputs alone are too much they become pointers, and nobody is asked."""
     talk = Talk()

@@ -7,7 +7,7 @@ import pytest
 from nodes.errors import ModelError
 from runtime import secrets, window
 from runtime.models import estimates, tokens
-from runtime.models.exchange import Message, ToolCall, ToolOutput
+from runtime.models.exchange import Item, Message, ToolCall, ToolOutput
 from tests.windows import AROUND, Asked, Talk, request, tool
 
 PAGE = "a row of the table, number 1007\n" * 40
@@ -44,7 +44,6 @@ def test_all_is_told_oldest_first() -> None:
         Message("assistant", "The button was covered."),
         Message("user", "And now?"),
     )
-    assert built.whole
     assert built.report.left == ()
 
 
@@ -62,7 +61,6 @@ def test_old_outputs_become_pointers_before_anything_is_left_out() -> None:
         ("dropped", "not needed"),
     ]
     assert built.report.rungs[0].saved > tokens.count(PAGE)
-    assert not built.whole
 
 
 def test_exchanges_are_left_out_oldest_first() -> None:
@@ -127,7 +125,6 @@ def test_who_says_continue_goes_on_from_what_broke_off() -> None:
         Message("assistant", "First, the page was\n(LLM_ERROR model-timeout: the answer broke off here)"),
         Message("user", "continue"),
     )
-    assert not built.whole
 
 
 def test_a_request_that_is_made_again_is_the_same() -> None:
@@ -142,26 +139,33 @@ def test_a_request_that_is_made_again_is_the_same() -> None:
     assert [each.text for each in found.window().items if isinstance(each, Message)][1].startswith("First, the page")
 
 
-def test_a_server_goes_on_from_what_it_was_told() -> None:
-    """After an error not; once a later answer was given to all of it, again; after a summary not before the next answer."""
+def test_outputs_that_are_not_recent_are_pointers_though_there_is_room() -> None:
+    """Those of the newest tokens stay whole, and what came last however large it is; the report says that they are not recent."""
+    found = talk(outputs=12)
+    each = found.pieces.tokens_before(2) - found.pieces.tokens_before(1)
+    told = outputs(found.window(recent_outputs=3 * each))
+    whole = [text for text in told if text == PAGE]
+    assert 3 <= len(whole) <= 6
+    assert told[-len(whole) :] == whole
+    built = found.window(recent_outputs=1)
+    assert PAGE not in outputs(built)
+    assert {(left.what, left.why) for left in built.report.left} == {(window.OUTPUTS, window.OLD)}
+    found.answers("", [Asked("read_state", "{}", PAGE)])
+    assert outputs(found.window(recent_outputs=1))[-1] == PAGE
+
+
+def test_what_is_recent_moves_in_steps() -> None:
+    """From one request to the next the older part stays as it was told, but for one request in several: what a server has kept of it is of use."""
     found = Talk()
-    found.says("one")
-    found.answers("1")
-    found.says("two")
-    assert found.window().whole
-    found.fails("model-timeout", "2, a")
-    found.says("continue")
-    assert not found.window().whole
-    found.answers("and more")
-    found.says("three")
-    assert found.window().whole
-    found.sums_up("They counted.", upto=3)
-    assert not found.window().whole
-    found.answers("3")
-    found.says("four")
-    assert found.window().whole
-    assert not found.window(window.Around((), state=(window.Part("plan", "none"),))).whole
-    assert not found.window(max_messages=2).whole
+    found.says("Look at all of it.")
+    before: list[Item] = []
+    kept, recent = 0, 4 * estimates.of_text(PAGE)
+    for _number in range(24):
+        found.answers("", [Asked("read_state", "{}", PAGE)])
+        items = list(found.window(recent_outputs=recent).items)
+        kept += items[: len(before)] == before
+        before = items
+    assert 24 > kept > 12
 
 
 def test_a_summary_stands_for_what_it_was_made_of() -> None:

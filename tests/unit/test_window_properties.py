@@ -37,7 +37,7 @@ def alone(talk: Talk, around: window.Around) -> int:
     """Tokens of what stands before the thread and of the newest word, and of nothing else."""
     word = Message("user", talk.pen.text_of(newest_word(talk)) or "(nothing)")
     built = window.Window(
-        "\n\n".join(each.text for each in around.prefix if each.text), (word,), (), "", False, EMPTY
+        "\n\n".join(each.text for each in around.prefix if each.text), (word,), (), "", EMPTY
     )  # fmt: skip
     return estimates.tokens(request(built))
 
@@ -177,6 +177,28 @@ def test_what_is_not_wanted_is_not_told(talk: Talk, around: window.Around, limit
 
 
 @often
+@given(draws.talks(), draws.arounds(), draws.limits(), st.integers(1, 5_000))
+def test_what_is_recent_is_whole_and_what_is_long_ago_is_not(
+    talk: Talk, around: window.Around, limits: window.Limits, recent: int
+) -> None:
+    """Where there is room for all: no output is a pointer that has fewer than ``recent`` tokens behind its beginning, and none is whole that has twice as many, but the last."""
+    found = built(talk, around, wide(limits).model_copy(update={"recent_outputs": recent}))
+    assert found is not None
+    told = {each.id: each.text for each in found.items if isinstance(each, ToolOutput)}
+    all_of_them = talk.pieces
+    everything = all_of_them.tokens_before(len(all_of_them))
+    for number in range(len(all_of_them)):
+        piece = all_of_them[number]
+        since = everything - all_of_them.tokens_before(number)
+        for whole, short in zip(piece.items(pointers=False), piece.items(pointers=True), strict=True):
+            if isinstance(whole, ToolOutput) and isinstance(short, ToolOutput):
+                if since <= recent or number == len(all_of_them) - 1:
+                    assert told[whole.id] == whole.text
+                elif since > 2 * recent:
+                    assert told[whole.id] == short.text
+
+
+@often
 @given(draws.talks(), draws.arounds(), draws.limits())
 def test_the_same_gives_the_same_and_nothing_is_changed(
     talk: Talk, around: window.Around, limits: window.Limits
@@ -225,13 +247,17 @@ def test_without_a_limit_all_is_told(talk: Talk, around: window.Around, limits: 
     assert [each.outcome for each in found.report.rungs] == ["not needed", "not needed"]
     assert found.report.left == ()
     assert found.tools == around.tools
-    if found.whole:
-        assert found.state == ""
 
 
 def wide(limits: window.Limits) -> window.Limits:
     """The same, with room for everything."""
-    none = {"max_messages": None, "max_chars": None, "hard_limit": None, "compress_at": 10**8}
+    none = {
+        "max_messages": None,
+        "max_chars": None,
+        "hard_limit": None,
+        "compress_at": 10**8,
+        "recent_outputs": None,
+    }
     return limits.model_copy(update={**none, "tool_results": True, "events": True})
 
 
