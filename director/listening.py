@@ -12,6 +12,9 @@ class Listener:
     def asked(self, model: str, report: window.Report) -> None:
         """A request is about to be sent."""
 
+    def fills(self, report: window.Report, overflow: window.Overflow) -> None:
+        """So much was said that the oldest of it soon gives way, by being left out or summed up; told again only after it was less."""
+
     def text(self, piece: str) -> None:
         """A further piece of the answer's text, as it comes."""
 

@@ -50,8 +50,9 @@ class Talk:
         chosen: settings.Settings,
         listener: Listener,
         limits: Callable[[], window.Limits],
+        more: Sequence[tools.Kit] = (),
     ) -> None:
-        """``limits`` are asked for each request. Without ``models`` nothing can be said. Nothing is written or sent yet.
+        """``limits`` are asked for each request; ``more`` are tools beside those of every session. Without ``models`` nothing can be said. Nothing is written or sent yet.
 
         Raises UsageError where the knowledge that the settings name cannot be read.
         """
@@ -64,7 +65,7 @@ class Talk:
         delegate = delegation.Delegation(
             pen, models, lambda: self._tools, listener, limits, sender, clean=chosen.delegate_clean_context
         )
-        self._tools = tools.Toolbox(desk, subject, pen, listener, [delegate])
+        self._tools = tools.Toolbox(desk, subject, pen, listener, [*more, delegate])
         self._exchanges: exchanges.Exchanges | None = None
         self._turns: turn.Turns | None = None
         self._frame = framing.Frame(
@@ -76,6 +77,7 @@ class Talk:
             models=models,
             asks=summing.asks(models, pen, self._left, listener.waiting) if models is not None else None,
             ids=self._names,
+            warn=lambda report: listener.fills(report, limits().overflow),
             joined=lambda thread: run_pieces.Behind(subject.pieces(), thread),
         )
         if models is None:

@@ -117,7 +117,9 @@ class Frame(turn.Frame):
         full = limits.compress_at
         if (known := self._models.context_window(model)) is not None:
             full = min(full, max(1, (known - self._max_output) * FULL // 100))
-        warn = min(limits.warn_at, full * limits.warn_at // limits.compress_at)
+        # A warning that would come behind what it warns of comes where the one of the defaults does: at eight of nine parts.
+        part = (limits.warn_at, limits.compress_at) if limits.warn_at < limits.compress_at else (8, 9)
+        warn = min(limits.warn_at, full * part[0] // part[1])
         ledger = self._pen.history.ledger
         within = {"compress_at": full, "warn_at": warn}
         return limits.model_copy(

@@ -111,4 +111,5 @@ def _as_json(held: conversation.Conversation, code: int) -> dict[str, Json]:
         "words": [each.as_json() for each in held.words],
         "costs": held.session.ledger.totals(),
         "window": report.as_json() if report is not None else None,
+        "warnings": list[Json](held.screen.warnings),
     }

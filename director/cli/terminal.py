@@ -16,6 +16,9 @@ from runtime.display.text import cut, harmless, one_line
 
 DIM, RED, YELLOW = 2, 31, 33
 
+MORE_ROOM = "more room: `--compress-at N`, or `/window compress_at N`; a later warning: `warn_at`"
+"""What a person may do who is told that the window is nearly full."""
+
 WIDE = 100
 """Columns of a line about a tool."""
 
@@ -40,13 +43,23 @@ class Screen(Listener):
         """What was asked for, by the path of the call."""
         self.report: window.Report | None = None
         """Of the last request."""
+        self.warnings: list[str] = []
+        """Of which a person was told, also where nothing is shown."""
 
     @override
     def asked(self, model: str, report: window.Report) -> None:
         self._line_ends()
-        if report.warns and not (self.report is not None and self.report.warns):
-            self.say(self._painted(f"--  the window fills: {filled(report)}; soon the oldest gives way", YELLOW))
         self.report = report
+
+    @override
+    def fills(self, report: window.Report, overflow: window.Overflow) -> None:
+        if self.report is not None and self.report.warns:
+            # A talk about another run, whose first request this is, goes on from one of which it was told.
+            return
+        self._line_ends()
+        told = warning(report, overflow)
+        self.warnings.append(told)
+        self.say(self._painted(f"--  {told}\n    {MORE_ROOM}", YELLOW))
 
     @override
     def text(self, piece: str) -> None:
@@ -124,5 +137,15 @@ class Screen(Listener):
 
 def filled(report: window.Report) -> str:
     """How full a window is: ``1,204 of 180,000 tokens (1 %)``."""
-    share = 100 * report.tokens / report.limit if report.limit else 0
-    return f"{report.tokens:,} of {report.limit:,} tokens ({share:.0f} %)"
+    return _of(report.tokens, report.limit)
+
+
+def warning(report: window.Report, overflow: window.Overflow) -> str:
+    """That a window is nearly full, and what comes then. What is left out of it already counts, too: it is what was said that has outgrown it."""
+    then = "is summed up" if overflow == "summarize" else "is left out"
+    return f"the window is nearly full: {_of(report.wanted, report.limit)}; where there are more, the oldest {then}"
+
+
+def _of(tokens: int, limit: int) -> str:
+    share = 100 * tokens / limit if limit else 0
+    return f"{tokens:,} of {limit:,} tokens ({share:.0f} %)"

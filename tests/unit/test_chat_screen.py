@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
+
+import pytest
 
 from director.cli import terminal
 from nodes.errors import ModelError
@@ -106,6 +109,32 @@ def test_the_meter_tells_the_cost_and_how_full_the_window_is() -> None:
     }
     screen.meter(spent, REPORT)
     assert screen.err.getvalue() == "--  1 request  812 tokens in  40 out  $0.0002  window 750 of 1,500 tokens (50 %)\n"
+
+
+FULL = dataclasses.replace(REPORT, warn_at=700)
+
+
+@pytest.mark.parametrize(("overflow", "then"), [("summarize", "is summed up"), ("prune", "is left out")])
+def test_a_window_that_is_nearly_full_is_told_once(overflow: window.Overflow, then: str) -> None:
+    """With what comes next and what may be done; again only after it was less, also where a further talk tells of it."""
+    screen = Both()
+    for report in (FULL, FULL, REPORT, FULL):
+        if report is FULL:
+            screen.fills(report, overflow)
+        screen.asked("m", report)
+    told, mend = screen.err.getvalue().splitlines()[:2]
+    assert told == f"--  the window is nearly full: 750 of 1,500 tokens (50 %); where there are more, the oldest {then}"
+    assert "--compress-at" in mend
+    assert screen.err.getvalue().count("nearly full") == len(screen.warnings) == 2
+    assert screen.out.getvalue() == ""
+
+
+def test_a_warning_counts_what_is_left_out_too() -> None:
+    """A window of few messages is never full; the conversation may be."""
+    screen = Both(quiet=True)
+    screen.fills(dataclasses.replace(FULL, sections=(*FULL.sections, window.Section("thread", 50)), said=700), "prune")
+    assert "1,450 of 1,500" in screen.warnings[0]
+    assert screen.err.getvalue() == ""
 
 
 def test_a_window_is_told_with_its_shares_and_what_was_left_out() -> None:

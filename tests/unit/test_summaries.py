@@ -439,6 +439,15 @@ async def test_a_window_is_no_larger_than_the_model_takes(monkeypatch: pytest.Mo
     assert desk.frame.report.limit == 850
 
 
+@pytest.mark.parametrize(("warn_at", "warned"), [(160_000, 2_400), (2_699, 2_699), (2_700, 2_400)])
+async def test_the_warning_comes_before_what_it_warns_of(warn_at: int, warned: int) -> None:
+    """Where it would come behind it, it comes a ninth before."""
+    desk = Desk(long_talk(), overflow="prune", compress_at=2_700, warn_at=warn_at)
+    await desk.request()
+    assert desk.frame.report is not None
+    assert desk.frame.report.warn_at == warned
+
+
 async def test_the_report_says_what_the_server_counted() -> None:
     """Of the last request of the thread, and our count of what came since."""
     talk = Talk()

@@ -235,6 +235,24 @@ def test_a_fault_that_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -
     assert "".join(heard.pieces) == "It faIt failed."
 
 
+@pytest.mark.parametrize("warn_at", [2_400, 9_000])
+def test_whoever_listens_is_told_when_the_window_is_nearly_full(warn_at: int) -> None:
+    """Once, before the request with which it comes to be, with what becomes of the oldest; not where there is room."""
+    heard: list[tuple[int, str]] = []
+
+    class Hears(listening.Listener):
+        @override
+        def fills(self, report: window.Report, overflow: window.Overflow) -> None:
+            assert report.wanted >= warn_at
+            heard.append((len(life.requests), overflow))
+
+    limits = window.Limits(compress_at=10_000, warn_at=warn_at, overflow="prune")
+    life = talks.Life(talks.in_turn([]), limits=limits, listener=Hears())
+    assert life.talk.window().wanted < 2_400
+    asyncio.run(life.hear(["Why?", "word " * 800, "And then?"]))
+    assert heard == ([(1, "prune")] if warn_at == 2_400 else [])
+
+
 def test_the_window_is_shown_without_anything_being_written() -> None:
     """What would be sent now is what is sent with the next request, and asking for it leaves the log as it was."""
     heard: list[window.Report] = []
