@@ -59,7 +59,7 @@ class Screen(Listener):
         self._line_ends()
         told = warning(report, overflow)
         self.warnings.append(told)
-        self.say(self._painted(f"--  {told}\n    {MORE_ROOM}", YELLOW))
+        self.say(f"--  {told}\n    {MORE_ROOM}", YELLOW)
 
     @override
     def text(self, piece: str) -> None:
@@ -87,7 +87,7 @@ class Screen(Listener):
         # A delegate's calls have its own call before them.
         depth = "  " * path.count("/")
         line = cut("  ".join(filter(None, map(one_line, (self._asked.pop(path, path), why)))), WIDE)
-        self.say(self._painted(f"{word}  {depth}{line}", RED if failed else DIM))
+        self.say(f"{word}  {depth}{line}", RED if failed else DIM)
 
     @override
     def failed(self, error: RunOpsError) -> None:
@@ -95,7 +95,7 @@ class Screen(Listener):
 
     @override
     def changed(self, of: str, name: str) -> None:
-        self.say(self._painted(f"--  {one_line(f'{of} {name}'.strip())} changed", DIM))
+        self.say(f"--  {one_line(f'{of} {name}'.strip())} changed", DIM)
 
     def answered(self, text: str) -> None:
         """The answer is whole."""
@@ -113,10 +113,11 @@ class Screen(Listener):
         for each in lines:
             self._answers.line(harmless(each))
 
-    def say(self, text: str) -> None:
-        """Tell something that is no answer."""
+    def say(self, text: str, colour: int | None = None, *, painted: bool = False) -> None:
+        """Tell something that is no answer. No name in it, of a workflow or of a file, moves the cursor; what is ``painted`` was made harmless before."""
         if not self.quiet:
-            self.talk.line(text)
+            shown = text if painted else harmless(text)
+            self.talk.line(self._painted(shown, colour) if colour is not None else shown)
 
     def meter(self, spent: dict[str, Json] | None, report: window.Report | None) -> None:
         """What the last word cost, and how full the window is."""
@@ -124,7 +125,7 @@ class Screen(Listener):
         if report is not None:
             parts.append(f"window {filled(report)}")
         if parts:
-            self.say(self._painted(f"--  {'  '.join(parts)}", DIM))
+            self.say(f"--  {'  '.join(parts)}", DIM)
 
     def _line_ends(self) -> None:
         if self._begun and not self._begun.endswith("\n"):

@@ -143,3 +143,11 @@ def test_a_window_is_told_with_its_shares_and_what_was_left_out() -> None:
     assert "750 of 1,500 tokens" in told
     for each in ("650", "43", "delegate", "its share is used up", "there is no room", "110"):
         assert each in told
+
+
+def test_no_name_that_is_told_moves_the_cursor() -> None:
+    """The name of a workflow or of a file may hold what a terminal would obey: it is shown, and nothing else happens."""
+    screen = Both()
+    screen.say("chat  01JD  workflow \x1b]0;mine\x07\x1b[2J\rpassed (\x9b2J.yaml): valid")
+    assert not set("\x1b\x07\r\x9b") & set(screen.err.getvalue())
+    assert "workflow" in screen.err.getvalue()
