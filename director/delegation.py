@@ -122,6 +122,10 @@ class Delegation(Kit):
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        task = str(arguments["task"])
+        if not task.strip():
+            refusal = _no_task().as_json()
+            return turn.Outcome(refusals.told(refusal), error=refusal)
         call = log.Call(
             thread=place.thread,
             path=place.path,
@@ -138,7 +142,7 @@ class Delegation(Kit):
         begun = time.monotonic()
         child = self._child(call, self._before(arguments.get("context"), place.asked))
         try:
-            answer = await child.work(str(arguments["task"]))
+            answer = await child.work(task)
         except asyncio.CancelledError:
             child.close()
             raise
@@ -364,6 +368,14 @@ class _Tools(turn.Tools):
     @override
     def told(self, asked: ToolCall, result: log.Result) -> str:
         return self._every.told(asked, result)
+
+
+def _no_task() -> ModelError:
+    return ModelError(
+        "tool-arguments",
+        f"the arguments do not fit `{NAME}`: task: it says nothing",
+        mend="call it again, with what is to be found out",
+    )
 
 
 def interrupted() -> ModelError:

@@ -359,3 +359,14 @@ def test_money_of_delegates_is_the_sessions() -> None:
     totals = life.pen.history.ledger.totals()
     assert totals is not None
     assert totals["dollars"] == "0.3"
+
+
+@pytest.mark.parametrize("context", ["clean", "inherit"])
+def test_a_delegate_without_a_task_is_not_sent(context: str) -> None:
+    """There is nothing to ask it: the model is told so, nothing is spent, and the talk goes on."""
+    life = talks.lived(by_task({"Why?": [sending(" \n ", context=context)]}), "Why?", mode="agent")
+    assert life.answers == ["done: Why?"]
+    assert len(life.requests) == 2
+    (told,) = talks.outputs(life.requests[-1])
+    assert "(tool-arguments)" in told
+    assert [each.status for each in results(life)] == ["error"]
