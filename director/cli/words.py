@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 import shlex
 from collections.abc import Callable, Sequence
 
@@ -44,12 +45,16 @@ KNOWN = (
 )
 
 
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+"""What can stand in no text: bytes that are no UTF-8 come as halves of characters, and no file has a NUL in its name."""
+
+
 def parse(line: str) -> str | Slash:
-    """What was typed: the text for the model, or a word with a slash. ``//…`` is said with one slash.
+    """What was typed: the text for the model, or a word with a slash. ``//…`` is said with one slash. What is no text is told as ``\N{REPLACEMENT CHARACTER}``.
 
     Raises UsageError ``unknown-word`` with the nearest one, ``usage`` where a quotation mark has no end.
     """
-    text = line.strip()
+    text = _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", line.strip())
     if not text.startswith("/"):
         return text
     if text.startswith("//"):

@@ -124,3 +124,10 @@ def test_the_model_is_told_how_a_run_ended_in_our_words_only() -> None:
         "/run shop.yaml: run 01JD failed at pay/click (not-found)"
     )
     assert slashes.told("/resume 01JD", "01JD", "interrupted", None) == "/resume 01JD: run 01JD interrupted"
+
+
+@pytest.mark.parametrize("typed", ["a\x00b", "a\udcffb"])
+def test_what_is_no_text_is_neither_said_nor_the_name_of_a_file(typed: str) -> None:
+    """Bytes that are no UTF-8, and NULs: no log, no request and no file name could hold them."""
+    assert words.parse(typed) == "a\N{REPLACEMENT CHARACTER}b"
+    assert words.parse(f'/save "{typed}"') == words.Slash("save", ("a\N{REPLACEMENT CHARACTER}b",))
