@@ -256,6 +256,8 @@ def _as_taken(entry: log.AnyEntry, calls: dict[str, str], now: Callable[[int], i
             return entry.model_copy(update={"source": "log", "usage": None, "dollars": None, "seconds": None})
         case log.ModelError():
             return entry.model_copy(update={"usage": None, "dollars": None, "seconds": None})
+        case log.Event():
+            return entry.model_copy(update={"spent": None})
         case log.Result():
             return entry.model_copy(update={"call": calls[entry.call]})
         case log.Summary():

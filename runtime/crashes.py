@@ -68,6 +68,8 @@ class CrashPoint(enum.StrEnum):
     """What stands for a part of the thread from here on is appended."""
     VERSION = "version"
     """What is kept is appended, as it stands from here on."""
+    FOLLOWING = "following"
+    """That a run begins, or goes on, is appended."""
     COPIED = "copied"
     """A fork has taken over a further entry, and is not whole."""
 

@@ -315,12 +315,27 @@ class Summary(Said):
     """The last line that it stands for."""
 
 
+class Ran(Piece):
+    """What a run spent on models while a session followed it. Its own log has each request; here stands what counts against the session's budget."""
+
+    calls: int
+    tokens: int
+    """Of input and output; a request of which nobody knows the outcome counts with the most that it may have had."""
+    dollars: str | None = None
+    """Null where a price is not known."""
+    seconds: float
+    totals: dict[str, Json] | None = None
+    """As the run's own costs are rolled up, for people; null where no model was asked."""
+
+
 class Event(Said):
     """What a person did beside talking, or what happened meanwhile: a model may be told of it in a line."""
 
     kind: Literal["event"] = "event"
     run: str | None = None
     """The run that it was: from here on the session is about that one."""
+    spent: Ran | None = None
+    """What that run spent on models."""
 
 
 class Version(Entry):
@@ -369,6 +384,7 @@ NoteName = Literal[
     "answered",
     "requested",
     "submitted",
+    "following",
     "ended",
 ]
 

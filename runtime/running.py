@@ -18,6 +18,7 @@ from runtime.models import supplies
 
 if TYPE_CHECKING:
     from runtime import engine as engine_module
+    from runtime.models import budgets
 
 
 class Chromium(run.Browsers):
@@ -78,13 +79,16 @@ async def begin(
     part: Part | None = None,
     key: str | None = None,
     parent: str | None = None,
+    purse: budgets.Purse | None = None,
 ) -> events.RunEnded:
     """Run what was prepared, or only a part of it, to its end; with ``key`` under the id that belongs to it. ``parent`` is the session that starts it.
+
+    ``purse`` is what that session leaves it to spend on models.
 
     Raises RunOpsError only where no log could be opened; how it went on from there is in what it returns. LogError ``run-exists``: the key has its run.
     """
     loaded, known = prepared.loaded, prepared.secrets
-    models = supplies.plan(loaded, chosen)
+    models = supplies.plan(loaded, chosen, purse=purse)
     kept = store.FileStore(chosen.home)
     conversation = kept.create(store.new_id()) if key is None else _of_key(kept, key)
     with _given_up_where_it_fails(conversation):
@@ -149,11 +153,12 @@ async def resume_run(
     *,
     allow_changed: bool = False,
     take_over: bool = False,
+    purse: budgets.Purse | None = None,
 ) -> events.RunEnded:
     """Go on with a run. One that passed yields its result again, one that waits for an answer its question; nothing is written to either.
 
     With ``allow_changed`` it goes on with its file as it is now, and then a question is asked again only if it still stands. With ``take_over``
-    a living process that holds it is ended first.
+    a living process that holds it is ended first. ``purse`` is what a session leaves it that goes on with it.
 
     Raises RunHeld, LogError for a damaged log, WorkflowInvalid, UsageError ``node-changed`` where what was done does not fit the file as it is now.
     """
@@ -178,7 +183,7 @@ async def resume_run(
         text.check(now)
 
     text.check(past)
-    models = supplies.plan(text.loaded, chosen, past.budget)
+    models = supplies.plan(text.loaded, chosen, past.budget, purse)
     models.refuse_late_recording(past.ledger.exchanges, kept.private(run_id))
     masker = secrets.Masker({**text.secrets, **models.masked})
     try:
@@ -241,7 +246,11 @@ def _already_over(
 
 
 def _more_is_given(past: history.History, chosen: settings.Settings) -> bool:
-    """Whether somebody gives the run another budget than the one that is used up."""
+    """Whether somebody gives the run another budget than the one that is used up. That of a session is none of the run's: whether there is more of it now, its next request finds out."""
+    error: dict[str, Json] = (past.ending.data.get("error") if past.ending is not None else None) or {}
+    evidence: dict[str, Json] = error.get("evidence") or {}
+    if evidence.get("of") == "session":
+        return True
     assert past.header is not None
     return chosen.budget is not None and str(chosen.budget) != past.budget
 

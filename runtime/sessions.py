@@ -34,6 +34,8 @@ class Session(journal.Fold):
         self.mode: log.Mode = "chat"
         self.about: str | None = None
         """The run that it is about by now."""
+        self.following: log.Note | None = None
+        """That a run began, or went on, of which the session does not know how it ended."""
         self.messages = 0
         """Words of the person and answers of the model, delegates' and summaries' not counted."""
         self.ledger = ledger.Ledger()
@@ -54,8 +56,11 @@ class Session(journal.Fold):
             case log.Scope(session=log.SessionHeader() as header):
                 self.header, self.started, self.budget = header, entry.at, header.budget
                 self.about = header.run
-            case log.Event(run=str(run)):
-                self.about = run
+            case log.Event():
+                self.about, self.following = entry.run or self.about, None
+                self.ledger.add(entry, "")
+            case log.Note(name="following"):
+                self.following = entry
             case log.Call():
                 self.deeds[entry.call] = Deed(entry)
             case log.Result():

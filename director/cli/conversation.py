@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from decimal import Decimal
 
 from director import desk, subject, subjects, talking
 from director.cli import beginning, interrupts, slashes, terminal, words
 from nodes.errors import BudgetReached, ModelError, RunOpsError, UsageError
 from nodes.values import Json
-from runtime import journal, limits, log, sessions, settings, store, window
+from runtime import events, journal, limits, log, outcomes, sessions, settings, store, window
 from runtime.cli import console, signals
 from runtime.display import costs
-from runtime.models import ledger, supply
+from runtime.models import ledger, prices, supply
+from runtime.models.exchange import Usage
 
 FINAL = frozenset({3, 5, 70, 75})
 """Exit codes of errors that a further word would only meet again."""
@@ -25,11 +27,16 @@ class Said:
     said: str
     answer: str | None = None
     error: RunOpsError | None = None
+    run: events.RunEnded | None = None
+    """How the run ended that it began, or went on with."""
 
     def as_json(self) -> dict[str, Json]:
         """For programs."""
         error = self.error.as_json() if self.error is not None else None
-        return {"said": self.said, "answer": self.answer, "error": error}
+        told: dict[str, Json] = {"said": self.said, "answer": self.answer, "error": error}
+        if self.run is not None:
+            told["run"] = outcomes.record(self.run, self.run.run, self.run.status, self.run.exit)
+        return told
 
 
 class Conversation:
@@ -110,9 +117,13 @@ class Conversation:
         """Those of its windows."""
         return limits.of_session(self.session, self.pen, self.chosen)
 
-    def happened(self, text: str, run: str | None = None) -> None:
-        """Write down what a person did beside talking; with ``run`` the session is about that one from here on."""
-        self.pen.said(log.Event(thread=log.SESSION_THREAD, run=run), text, "")
+    def price(self, usage: Usage, model: str) -> Decimal | None:
+        """Dollars that a usage of a model costs; None where nobody knows."""
+        return prices.dollars(usage, model, self.chosen.prices, self._models.server.profile.name)
+
+    def happened(self, text: str, run: str | None = None, spent: log.Ran | None = None) -> None:
+        """Write down what a person did beside talking; with ``run`` the session is about that one from here on, and has paid what it ``spent``."""
+        self.pen.said(log.Event(thread=log.SESSION_THREAD, run=run, spent=spent), text, "")
         self.pen.barrier()
         if run is not None:
             self._talk, self._subject = None, None
@@ -137,7 +148,9 @@ class Loop:
         """``person``: somebody types, and sees what is printed; an error is no reason to end then."""
         self.conversation, self._signalled, self._person = conversation, signalled, person
         self.code = 0
-        """The exit code, so far."""
+        """The exit code, so far: that of the last word."""
+        self.over = False
+        """Whether a further word would only meet the last error again."""
         self._slashes = slashes.Slashes(conversation, signalled)
 
     def take_up(self) -> None:
@@ -156,7 +169,7 @@ class Loop:
     def follow(self, word: Callable[[], str]) -> None:
         """Take words from ``word`` until it raises EOFError. Raises ``signals.Interrupted``."""
         ending = False
-        while self.code not in FINAL or self._person:
+        while not self.over or self._person:
             try:
                 with self._signalled.reading():
                     line = word()
@@ -188,15 +201,24 @@ class Loop:
             self._failed(error)
             return True
         if isinstance(word, words.Slash):
-            self.code = 0
-            try:
-                return self._slashes.take(word)
-            except RunOpsError as error:
-                self._failed(error)
-            return True
+            return self._do(word, line.strip())
         if word:
             self.say(word)
         return True
+
+    def _do(self, word: words.Slash, typed: str) -> bool:
+        """Do what a word with a slash asks for; a run that did not pass gives its own exit code."""
+        self.code = 0
+        try:
+            goes_on = self._slashes.take(word)
+        except RunOpsError as error:
+            self._failed(error)
+            return True
+        ran = self._slashes.ran
+        if ran is not None:
+            self.code = ran.exit
+            self.conversation.words.append(Said(typed, run=ran))
+        return goes_on
 
     def say(self, text: str) -> None:
         """Say something to the model, and show its answer."""
@@ -218,7 +240,7 @@ class Loop:
         screen.meter(ledger.totals(spent) if spent else None, screen.report)
 
     def _failed(self, error: RunOpsError, one: Said | None = None) -> None:
-        self.code = error.exit
+        self.code, self.over = error.exit, error.exit in FINAL
         if one is not None:
             one.error = error
         self.conversation.screen.broken()

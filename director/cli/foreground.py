@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from director.cli import beginning, conversation, interrupts, reading, terminal, words
+from director.cli import beginning, conversation, following, interrupts, reading, terminal, words
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime import log, settings, store
@@ -19,12 +19,13 @@ STATES = {
     1: "failed",
     2: "failed",
     3: "failed",
+    4: "paused",
     5: "out-of-budget",
     75: "replaced",
     130: "interrupted",
     143: "interrupted",
 }
-"""How a session stands, by its exit code."""
+"""How a session stands, by its exit code; with any other it ``failed``."""
 
 
 def converse(
@@ -69,10 +70,11 @@ def _talk(
         if held.pen.conversation.taken_from is not None:
             execution.say_taken(held.pen.conversation)
         if there_before and wish.fork is None:
+            following.settle(held)
             loop.take_up()
         if message is not None:
-            if loop.code not in conversation.FINAL:
-                loop.say(message.strip())
+            if not loop.over:
+                loop.take(message)
         else:
             said = held.session.thread(log.SESSION_THREAD).said
             earlier = [held.pen.text_of(each) for each in said if isinstance(each, log.User) and each.mode is not None]
@@ -110,6 +112,7 @@ def _as_json(held: conversation.Conversation, code: int) -> dict[str, Json]:
         "about": {"run": about.run, "file": str(about.file) if about.file is not None else None},
         "words": [each.as_json() for each in held.words],
         "costs": held.session.ledger.totals(),
+        "runs": {run: dict(totals) for run, totals in held.session.ledger.totals_by_run().items()},
         "window": report.as_json() if report is not None else None,
         "warnings": list[Json](held.screen.warnings),
     }

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from director import opening, saving, variables
-from director.cli import beginning, interrupts, words
+from director.cli import beginning, following, interrupts, words
 from nodes import registry
 from nodes.errors import UsageError
 from runtime import events, log, preparing, running, runs, settings
-from runtime.cli import execution, given
-from runtime.display import base, costs, plain, plans, windows
-from runtime.display.stream import Talk
+from runtime.cli import given
+from runtime.display import costs, plans, windows
 from runtime.language import workflow
+from runtime.models import ledger
 
 if TYPE_CHECKING:
     from director.cli import conversation
-
-Begin = Callable[[events.Listener], Coroutine[Any, Any, events.RunEnded]]
 
 MODES: tuple[log.Mode, ...] = get_args(log.Mode)
 
@@ -42,9 +40,12 @@ class Slashes:
             "vars": self._variables,
             "help": lambda word: self._show(word, words.listed()),
         }
+        self.ran: events.RunEnded | None = None
+        """How the run ended that the last word began, or went on with."""
 
     def take(self, word: words.Slash) -> bool:
         """Do what it says; False where it ends the session. Raises RunOpsError."""
+        self.ran = None
         if word.name == "quit":
             words.at_most(word, 0)
             return False
@@ -96,13 +97,15 @@ class Slashes:
 
     def _cost(self, word: words.Slash) -> None:
         spent = self._held.session.ledger
-        total = spent.totals()
-        if total is None:
+        parts = {
+            **{path or "session": each for path, each in spent.totals_by_step().items()},
+            **{f"run {run}": each for run, each in spent.totals_by_run().items()},
+        }
+        if not parts:
             self._show(word, ["nothing was asked yet"])
             return
-        by = spent.totals_by_step()
-        parts = [(path or "session", costs.told(each)) for path, each in by.items()]
-        rows = [("all", costs.told(total)), *(parts if len(parts) > 1 else ())]
+        every = {"all": ledger.together(list(parts.values())), **(parts if len(parts) > 1 else {})}
+        rows = [(name, costs.told(each)) for name, each in every.items()]
         wide = max(len(name) for name, _told in rows)
         self._show(word, [f"{name:<{wide}}  {told}" for name, told in rows])
 
@@ -145,8 +148,8 @@ class Slashes:
         prepared = preparing.prepare(loaded, values.of(loaded))
         own = settings.load()
         self._follow(
-            lambda listener: running.begin(prepared, own, listener, parent=held.id),
-            f"/run {path}",
+            following.Following(held, f"/run {path}"),
+            lambda listener, purse: running.begin(prepared, own, listener, parent=held.id, purse=purse),
         )
 
     def _resume(self, word: words.Slash) -> None:
@@ -156,57 +159,10 @@ class Slashes:
         if run is None:
             raise UsageError("usage", "this session is about no run", mend=f"name one: {words.shape('resume')}")
         own = settings.load()
-        self._follow(lambda listener: running.resume_run(run, own, listener), f"/resume {run}")
+        self._follow(
+            following.Following(held, f"/resume {run}", following.spent_by(held, run)),
+            lambda listener, purse: running.resume_run(run, own, listener, purse=purse),
+        )
 
-    def _follow(self, begin: Begin, what: str) -> None:
-        """Follow a run to its end, and tell the model of it."""
-        followed = Followed(self._held.screen.talk, quiet=self._held.screen.quiet)
-        interrupted: BaseException | None = None
-        try:
-            self._signalled.run(followed.run(begin))
-        except BaseException as error:
-            if followed.id is None:
-                raise
-            interrupted = error
-        ended = followed.ended
-        assert followed.id is not None
-        status = ended.status if ended is not None else "interrupted"
-        self._held.happened(told(what, followed.id, status, ended), followed.id)
-        if interrupted is not None:
-            raise interrupted
-        if ended is not None:
-            for line in execution.closing(ended).split("\n"):
-                self._held.screen.say(line)
-
-
-class Followed:
-    """A run that goes on in a session, told by plain lines."""
-
-    def __init__(self, talk: Talk, *, quiet: bool) -> None:
-        """``talk`` is where the lines go."""
-        self._display: base.Display = base.Quiet() if quiet else plain.Plain(talk)
-        self.id: str | None = None
-        """Known once the run's log is open."""
-        self.ended: events.RunEnded | None = None
-
-    async def run(self, begin: Begin) -> None:
-        """Carry it out. Raises RunOpsError for what could not start."""
-        with self._display:
-            self.ended = await begin(self._listen)
-            # One that was over before tells its end, and not its beginning.
-            self.id = self.ended.run
-
-    def _listen(self, event: events.Event) -> None:
-        if isinstance(event, events.RunStarted):
-            self.id = event.run
-        elif isinstance(event, events.RunEnded):
-            self.ended = event
-        self._display(event)
-
-
-def told(what: str, run: str, status: str, ended: events.RunEnded | None) -> str:
-    """How a run ended, as the model is told it. What an error says may be a page's words: the model finds it where these are marked as data."""
-    error = (ended.question or ended.error or {}) if ended is not None else {}
-    code = error.get("code") or error.get("reason")
-    where = f" at {ended.path}" if ended is not None and ended.path else ""
-    return f"{what}: run {run} {status}{where}{f' ({code})' if code else ''}"
+    def _follow(self, one: following.Following, begin: following.Begin) -> None:
+        self.ran = one.to_its_end(begin, self._signalled)

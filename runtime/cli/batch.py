@@ -17,7 +17,7 @@ from runtime.display import costs
 from runtime.display.base import choose
 from runtime.display.text import count, duration, one_line
 from runtime.language import diagnostics
-from runtime.models import supplies
+from runtime.models import ledger, supplies
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def summary(ended: Sequence[outcomes.Outcome]) -> list[str]:
         lines.append(f"  {word:<11}  {each.file!s:<{wide}}  {ran}  {why}".rstrip())
     spent = [each.ended.costs for each in ended if each.ended is not None and each.ended.costs is not None]
     if spent:
-        lines.append(f"  cost   {costs.told(costs.together(spent))}")
+        lines.append(f"  cost   {costs.told(ledger.together(spent))}")
     to_go_on = next((each for each in ended if each.run is not None and each.state != "passed"), None)
     if to_go_on is not None and to_go_on.run is not None:
         lines.append(f"  look   runops show {to_go_on.run}")

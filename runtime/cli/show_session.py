@@ -63,6 +63,7 @@ class View:
             "messages": self.past.messages,
             "costs": self.past.ledger.totals(),
             "spent": {path: dict(totals) for path, totals in spent.items()},
+            "runs": {run: dict(totals) for run, totals in self.past.ledger.totals_by_run().items()},
             "plan": self._kept_json("plan"),
             "description": self._kept_json("description"),
             "draft": self._kept_json("draft"),
@@ -223,6 +224,8 @@ class View:
             wide = max(len(path or ITSELF) for path in by_path)
             for path, totals in by_path.items() if len(by_path) > 1 else ():
                 yield f"    {path or ITSELF:<{wide}}  {costs.brief(totals)}"
+        for run, totals in self.past.ledger.totals_by_run().items():
+            yield f"  run {run}  {costs.brief(totals)}  (counts here too: runops show {run})"
         if self.reading.torn:
             yield f"  torn  the last {count(self.reading.torn, 'byte')} are no whole line: whoever goes on cuts them"
         yield self.summary.state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
 
 from nodes.values import Json
@@ -45,25 +45,18 @@ def told(totals: Totals) -> str:
     return "  ".join(filter(None, [count(totals["requests"], "request"), used, price(totals)]))
 
 
-def together(spent: Sequence[Totals]) -> Totals:
-    """The sum of several, of which there is at least one."""
-    money = {name: [each[name] for each in spent] for name in ("dollars", "known_dollars")}
-    return {
-        **{name: sum(each[name] for each in spent) for name in spent[0] if name not in money},
-        **{name: None if None in each else str(sum(map(Decimal, each))) for name, each in money.items()},
-    }
-
-
 def brief(totals: Totals) -> str:
     """As much of it as stands beside a step: ``3 requests  $0.0012``."""
     return f"{count(totals['requests'], 'request')}  {price(totals)}"
 
 
 def resume_command(run: str, error: Mapping[str, Json] | None) -> str:
-    """What goes on with a run that is out of budget; ``error`` says of which, and how much it takes."""
+    """What goes on with a run that is out of budget, or with the session that followed it; ``error`` says of which, and how much it takes."""
     evidence: Mapping[str, Json] = (error or {}).get("evidence") or {}
     if evidence.get("of") == "step":
         # The budget of a step stands in its file.
         return f"runops resume {run} --allow-changed"
     larger = _LARGER.search(str((error or {}).get("mend", "")))
+    if evidence.get("of") == "session":
+        return f"runops chat --resume {evidence['session']} --budget {larger[1] if larger else '…'}"
     return f"runops resume {run} --budget {larger[1] if larger else '…'}"

@@ -20,9 +20,10 @@ from nodes import budgets
 from nodes.budgets import Budget, BudgetPart
 from nodes.errors import BudgetReached
 from nodes.values import Json
+from runtime import log
 from runtime.models import prices
 from runtime.models.exchange import Request, Usage
-from runtime.models.ledger import Ledger, Spent
+from runtime.models.ledger import Ledger, Spent, less, plain
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,6 +57,12 @@ class Amount:
             self.seconds + other.seconds,
         )
 
+    def __sub__(self, other: Amount) -> Amount:
+        known = other.dollars is not None
+        return self + Amount(
+            -other.calls, -other.tokens, -(other.dollars or Decimal(0)) if known else None, -other.seconds
+        )
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Account:
@@ -65,8 +72,8 @@ class Account:
     spent: Amount
     path: str | None = None
     """The step whose budget it is; None for that of the run."""
-    session: bool = False
-    """Whether it is that of a session, or of one who works for it."""
+    session: str | None = None
+    """The session whose budget it is, or of one who works for it, as a command calls it; None for that of a run, or a step."""
 
     @property
     def left_seconds(self) -> float:
@@ -103,12 +110,13 @@ class Account:
     def _reached(
         self, part: BudgetPart, limit: Decimal, spent: Decimal, needed: Decimal, larger: Budget
     ) -> BudgetReached:
-        names = ("the session", "the delegate") if self.session else ("the run", "the step")
+        names = ("the run", "the step") if self.session is None else ("the session", "the delegate")
         whose = names[0] if self.path is None else f"{names[1]} `{self.path}`"
         left = max(Decimal(0), limit - spent)
         wants = f", and the next request may need {_written(part, needed)}" if needed else ""
         evidence: dict[str, Json] = {
-            "of": "run" if self.path is None else "step",
+            "of": "step" if self.path is not None else "run" if self.session is None else "session",
+            **({"session": self.session} if self.session is not None else {}),
             "part": part,
             "limit": _written(part, limit),
             "spent": _written(part, spent),
@@ -124,9 +132,9 @@ class Account:
 
     def _mend(self, larger: Budget) -> str:
         if self.path is None:
-            command = "chat --resume last" if self.session else "resume last"
+            command = "resume last" if self.session is None else f"chat --resume {self.session}"
             return f"go on with more: `runops {command} --budget {larger}`"
-        if self.session:
+        if self.session is not None:
             return "ask for less in one task"
         return f"give the step more in its file (`budget: {larger}`) and go on: `runops resume last --allow-changed`"
 
@@ -181,17 +189,59 @@ def need(request: Request, estimate: int, price: Price) -> Amount:
     return Amount(1, estimate + request.max_output, price(most, request.model))
 
 
-def accounts(ledger: Ledger, run: Budget | None, asked: Asked, price: Price) -> list[Account]:
-    """The budgets that a request of a step falls under, its own first."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Purse:
+    """What a session leaves a run that it follows: the run spends of the session's budget, too."""
+
+    session: str
+    """The session's id."""
+    budget: Budget
+    spent: Amount
+    """What is gone of it already, less what the run had spent before the session followed it: that is none of the session's."""
+
+
+def accounts(
+    ledger: Ledger, run: Budget | None, asked: Asked, price: Price, purse: Purse | None = None
+) -> list[Account]:
+    """The budgets that a request of a step falls under, its own first; ``purse`` is that of the session that follows the run."""
     chain = list(_chain(asked))
     # Only in a session somebody asks who is no step: the session itself.
-    session = not chain[-1].path
+    session = None if chain[-1].path else "last"
     found = [
         Account(each.budget, spent(ledger.within(each.path), price), each.path, session)
         for each in chain
         if each.budget is not None
     ]
-    return found if run is None else [*found, Account(run, spent(ledger.of(), price), session=session)]
+    if run is not None:
+        found.append(Account(run, spent_in_all(ledger, price), session=session))
+    if purse is not None:
+        found.append(Account(purse.budget, purse.spent + spent(ledger.of(), price), session=purse.session))
+    return found
+
+
+def spent_in_all(ledger: Ledger, price: Price) -> Amount:
+    """What a run has spent; or a session, with the runs that it followed."""
+    return sum((amount(each) for _run, each in ledger.runs), spent(ledger.of(), price))
+
+
+def amount(ran: log.Ran) -> Amount:
+    """What a run spent while a session followed it."""
+    return Amount(ran.calls, ran.tokens, Decimal(ran.dollars) if ran.dollars is not None else None, ran.seconds)
+
+
+def ran(ledger: Ledger, price: Price, before: log.Ran | None = None) -> log.Ran:
+    """What a run has spent by now, beyond what it had ``before``."""
+    now, totals = spent(ledger.of(), price), ledger.totals()
+    if before is not None:
+        now -= amount(before)
+        totals = less(totals, before.totals) if totals is not None and before.totals is not None else totals
+    return log.Ran(
+        calls=now.calls,
+        tokens=now.tokens,
+        dollars=plain(now.dollars) if now.dollars is not None else None,
+        seconds=round(now.seconds, 3),
+        totals=totals,
+    )
 
 
 def _chain(asked: Asked | None) -> Iterator[Asked]:
@@ -200,11 +250,10 @@ def _chain(asked: Asked | None) -> Iterator[Asked]:
         asked = asked.within
 
 
-def left_seconds(ledger: Ledger, run: Budget | None, asked: Asked) -> float:
+def left_seconds(ledger: Ledger, run: Budget | None, asked: Asked, purse: Purse | None = None) -> float:
     """Seconds that the budgets of the run and of the step leave to wait for models; infinite without a limit, never below 0."""
-    return min(
-        (each.left_seconds for each in accounts(ledger, run, asked, lambda _usage, _model: None)), default=math.inf
-    )
+    found = accounts(ledger, run, asked, lambda _usage, _model: None, purse)
+    return min((each.left_seconds for each in found), default=math.inf)
 
 
 def afford(
@@ -215,8 +264,9 @@ def afford(
     estimate: int,
     own: prices.Table,
     provider: str,
+    purse: Purse | None = None,
 ) -> float:
-    """Seconds that the budgets of the run and of the step leave for a request; infinite without a limit.
+    """Seconds that the budgets of the run and of the step, and of the session that follows the run, leave for a request; infinite without a limit.
 
     ``estimate`` is that of its input, ``own`` the project's prices, ``provider`` the name of the profile. Raises BudgetReached where
     the request does not fit, and UsageError ``price-unknown`` where money is limited and the price of a model is not known.
@@ -225,7 +275,7 @@ def afford(
     def price(usage: Usage, model: str) -> Decimal | None:
         return prices.dollars(usage, model, own, provider)
 
-    found = accounts(ledger, run, asked, price)
+    found = accounts(ledger, run, asked, price, purse)
     needed = need(request, estimate, price)
     for each in found:
         if each.budget.money is not None and (needed.dollars is None or each.spent.dollars is None):

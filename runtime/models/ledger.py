@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import decimal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from nodes.values import Json
 from runtime import log
+
+MONEY = ("dollars", "known_dollars")
+"""The parts of totals that are sums of money, as texts."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -66,6 +69,8 @@ class Ledger:
         """How many answers the run has had, from models and from its cassette; one that was used again counts once."""
         self.answered = False
         """Whether one of them came to the process that has the run now."""
+        self.runs: list[tuple[str, log.Ran]] = []
+        """What runs spent that a session followed, in order; their requests are no rows of it."""
 
     def add(self, entry: log.AnyEntry, path: str) -> None:
         """Take an entry of the step at ``path``; those that are none of a model's say nothing here."""
@@ -110,6 +115,8 @@ class Ledger:
                     row.error = str(entry.error.get("code"))
                     # What was asked for in the background came to nothing: nobody asks for it again.
                     self._waiting.get(entry.thread, {}).pop(row.key, None)
+            case log.Event(run=str(run), spent=log.Ran() as spent):
+                self.runs.append((run, spent))
             case _:
                 pass
 
@@ -169,6 +176,14 @@ class Ledger:
         """What was spent on all requests, rolled up; None where no model was asked."""
         return totals(self.rows) if self.rows else None
 
+    def totals_by_run(self) -> dict[str, dict[str, Json]]:
+        """What was spent by each run that a session followed, by its id."""
+        runs: dict[str, list[Mapping[str, Json]]] = {}
+        for run, spent in self.runs:
+            if spent.totals is not None:
+                runs.setdefault(run, []).append(spent.totals)
+        return {run: together(each) for run, each in runs.items()}
+
     def totals_by_step(self) -> dict[str, dict[str, Json]]:
         """The same for each step that asked a model, by its path."""
         steps: dict[str, list[Spent]] = {}
@@ -196,6 +211,31 @@ def totals(rows: Sequence[Spent]) -> dict[str, Json]:
         "known_dollars": plain(money),
         "seconds": round(sum(row.seconds for row in rows), 3),
     }
+
+
+def together(spent: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+    """The sum of several totals, of which there is at least one."""
+    return {name: _sum(name, [each[name] for each in spent]) for name in spent[0]}
+
+
+def less(spent: Mapping[str, Json], before: Mapping[str, Json]) -> dict[str, Json]:
+    """What came to the totals ``before`` until they were ``spent``."""
+    return {name: _sum(name, [spent[name]], [before[name]]) for name in spent}
+
+
+def _sum(name: str, values: Sequence[Json], minus: Sequence[Json] = ()) -> Json:
+    """One part of totals; null where it is so in any of them."""
+    if None in (*values, *minus):
+        return None
+    zero = decimal.Decimal(0)
+    exact = sum(map(_number, values), zero) - sum(map(_number, minus), zero)
+    if name in MONEY:
+        return plain(exact)
+    return round(float(exact), 3) if name == "seconds" else int(exact)
+
+
+def _number(value: Json) -> decimal.Decimal:
+    return decimal.Decimal(str(value))
 
 
 def plain(dollars: decimal.Decimal) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodes import budgets
+from nodes import budgets as node_budgets
 from runtime import settings
 from runtime.models import choosing
 
 if TYPE_CHECKING:
     from runtime.language import workflow
-    from runtime.models import supply
+    from runtime.models import budgets, supply
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,12 +23,14 @@ class Plan:
     chosen: settings.Settings
     asks: bool
     """Whether any node does."""
-    budget: budgets.Budget | None
+    budget: node_budgets.Budget | None
     """What they may spend together."""
     server: choosing.Server | None
     """None where nobody is asked, or only a cassette."""
     file: Path
     """The workflow's."""
+    purse: budgets.Purse | None = None
+    """What the session leaves it that follows the run."""
 
     @property
     def budget_text(self) -> str | None:
@@ -57,16 +59,25 @@ class Plan:
             return None
         from runtime.models import supply  # most runs ask none
 
-        return supply.Supply(self.chosen, self.server, self.budget, self.file, private, secrets, self.masked, origins)
+        return supply.Supply(
+            self.chosen, self.server, self.budget, self.file, private, secrets, self.masked, origins, self.purse
+        )
 
 
-def plan(loaded: workflow.Loaded, chosen: settings.Settings, begun_with: str | None = None) -> Plan:
+def plan(
+    loaded: workflow.Loaded,
+    chosen: settings.Settings,
+    begun_with: str | None = None,
+    purse: budgets.Purse | None = None,
+) -> Plan:
     """How a run of ``loaded`` asks models; ``begun_with`` is the budget of a run that goes on, where nobody gives it another one.
+
+    ``purse`` is what a session leaves it that follows the run.
 
     Raises UsageError ``model-node-frozen``, ``price-unknown``, ``cassette-missing``, ``cassette-damaged``; SetupError ``model-unset``, ``model-key-missing``.
     """
     choosing.refuse_frozen(loaded, chosen)
-    budget = chosen.budget or (budgets.parse(begun_with) if begun_with is not None else None)
+    budget = chosen.budget or (node_budgets.parse(begun_with) if begun_with is not None else None)
     nodes = list(choosing.asking(loaded))
     server = None
     if nodes and chosen.model_calls == "replay":
@@ -76,17 +87,21 @@ def plan(loaded: workflow.Loaded, chosen: settings.Settings, begun_with: str | N
     elif nodes:
         models = choosing.models_of(nodes, chosen)
         server = choosing.server(chosen)
-        _refuse_unknown_prices(models, budget, chosen, server.profile.name)
-    return Plan(chosen, bool(nodes), budget, server, loaded.path)
+        limits = [budget, purse.budget if purse is not None else None]
+        _refuse_unknown_prices(models, limits, chosen, server.profile.name)
+    return Plan(chosen, bool(nodes), budget, server, loaded.path, purse)
 
 
 def _refuse_unknown_prices(
-    models: Mapping[str, choosing.Asking], budget: budgets.Budget | None, chosen: settings.Settings, provider: str
+    models: Mapping[str, choosing.Asking],
+    budgets_of_all: Sequence[node_budgets.Budget | None],
+    chosen: settings.Settings,
+    provider: str,
 ) -> None:
     """Whoever bounds the money must be able to count it."""
     from runtime.models import prices
 
     for model, asking in models.items():
-        limits = [each for each in (budget, asking.node.allowance) if each is not None]
+        limits = [each for each in (*budgets_of_all, asking.node.allowance) if each is not None]
         if any(each.money is not None for each in limits):
             prices.require([model], chosen.prices, provider)

@@ -33,10 +33,12 @@ class Supply:
         secrets: Mapping[str, str],
         masked: Mapping[str, str],
         origins: Sequence[str] = (),
+        purse: budgets.Purse | None = None,
     ) -> None:
         """``server`` is None where only a cassette answers; ``budget`` is the run's; ``file`` is the workflow's, ``private`` the run's folder.
 
-        ``secrets`` are the run's by name, ``masked`` is what nothing may show besides; ``origins`` are those that it may load.
+        ``secrets`` are the run's by name, ``masked`` is what nothing may show besides; ``origins`` are those that it may load; ``purse`` is
+        that of the session that follows the run.
 
         Raises UsageError ``cassette-missing``, ``cassette-damaged``.
         """
@@ -53,7 +55,7 @@ class Supply:
             else:
                 self.recorder = cassettes.Recorder(file, private, secrets, masked, origins)
         self.seconds = chosen.model_timeout
-        self._budget = budget
+        self._budget, self._purse = budget, purse
         self._chosen = chosen
         self._server = server
         self._provider = server.profile.name if server is not None else ""
@@ -115,19 +117,21 @@ class Supply:
 
     def afford(self, ledger: Ledger, asked: budgets.Asked, request: Request, estimate: int) -> float:
         """Seconds that the budgets of the run and of the step leave for a request. Raises BudgetReached, UsageError ``price-unknown``."""
-        return budgets.afford(ledger, self._budget, asked, request, estimate, self._chosen.prices, self._provider)
+        own = self._chosen.prices
+        return budgets.afford(ledger, self._budget, asked, request, estimate, own, self._provider, self._purse)
 
     def left_seconds(self, ledger: Ledger, asked: budgets.Asked) -> float:
         """Seconds that the budgets of the run and of the step leave to wait for an answer; infinite without a limit."""
-        return budgets.left_seconds(ledger, self._budget, asked)
+        return budgets.left_seconds(ledger, self._budget, asked, self._purse)
 
     def share_left(self, ledger: Ledger, asked: budgets.Asked) -> float:
         """What is left of the budgets of the run and of the step, from 0 to 1, by the part of which the least is left."""
+        found = budgets.accounts(ledger, self._budget, asked, self.price, self._purse)
+        return min((each.share_left for each in found), default=1.0)
 
-        def price(usage: Usage, model: str) -> decimal.Decimal | None:
-            return prices.dollars(usage, model, self._chosen.prices, self._provider)
-
-        return min((each.share_left for each in budgets.accounts(ledger, self._budget, asked, price)), default=1.0)
+    def price(self, usage: Usage, model: str) -> decimal.Decimal | None:
+        """Dollars that a usage of a model costs; None where nobody knows."""
+        return prices.dollars(usage, model, self._chosen.prices, self._provider)
 
     def dollars(self, usage: Usage | None, *names: str) -> str | None:
         """What it cost, as the log holds it, by the first of the model's names that has a price; None where nobody knows.

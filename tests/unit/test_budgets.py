@@ -17,7 +17,7 @@ from nodes.errors import BudgetReached, UsageError, can_be_passed
 from nodes.part import Part
 from runtime import log, settings
 from runtime.models import budgets, prices
-from runtime.models.exchange import Message, Request
+from runtime.models.exchange import Message, Request, Usage
 from runtime.models.ledger import Ledger, Spent
 
 BUDGETS = st.builds(
@@ -295,6 +295,74 @@ def test_money_without_a_price_is_refused() -> None:
     with pytest.raises(UsageError, match="nobody knows what"):
         afford(ledger(row(usage=(10, 10), model="other")), None, "money=1usd")
     assert afford(ledger(row(usage=(10, 10), model="other")), "calls=7", "tokens=1k", own={}) == math.inf
+
+
+# A session and its runs.
+
+
+def followed(*spent: tuple[int, int], session: Ledger | None = None) -> Ledger:
+    """The ledger of a session that has followed runs which had so many requests and tokens."""
+    made = session if session is not None else Ledger()
+    for number, (calls, tokens) in enumerate(spent):
+        ran_ = log.Ran(calls=calls, tokens=tokens, dollars="0.001", seconds=2.5)
+        made.add(log.Event(run=f"R{number}", spent=ran_), "")
+    return made
+
+
+def test_what_runs_spent_is_gone_for_their_session() -> None:
+    """Requests, tokens, money and time of every run that it followed, beside its own; they are no rows of its ledger."""
+    made = followed((3, 500), (1, 40), session=ledger(row("", usage=(60, 0))))
+    assert len(made.rows) == 1
+    for fits, over in (("calls=6", "calls=5"), ("tokens=710", "tokens=709"), ("time=6", "time=5")):
+        assert afford(made, fits, "calls=9", path="") > 0
+        assert reached(made, over, "calls=9", path="").evidence["of"] == "session"
+    # 0.001 each, 0.00012 for what it asked, 0.00102 for what it may.
+    assert afford(made, "money=0.00314usd", "calls=9", path="") == math.inf
+    assert reached(made, "money=0.00313usd", "calls=9", path="").evidence["part"] == "money"
+
+
+def test_a_run_spends_of_what_its_session_leaves_it() -> None:
+    """The run's own requests and all that the session had spent before; what the run had spent before the session followed it is not the session's."""
+    run = ledger(row(usage=(100, 0)), row(usage=(100, 0)))
+    price = prices_of_m
+    before = budgets.ran(ledger(run.rows[0]), price)
+    spent = budgets.spent_in_all(followed((2, 300)), price) - budgets.amount(before)
+    asked = budgets.Asked("a", None)
+
+    def left(budget: str, own: str | None = None) -> float:
+        purse = budgets.Purse("S1", written.parse(budget), spent)
+        return budgets.afford(run, written.parse(own) if own else None, asked, request(), 10, OWN, "compatible", purse)
+
+    assert left("calls=4,tokens=510") == math.inf
+    for over in ("calls=3", "tokens=509"):
+        with pytest.raises(BudgetReached) as caught:
+            left(over)
+        assert (caught.value.evidence["of"], caught.value.evidence["session"]) == ("session", "S1")
+        assert "runops chat --resume S1 --budget " in str(caught.value.mend)
+    with pytest.raises(BudgetReached, match="the run has 0 left"):
+        left("calls=4", own="calls=2")
+
+
+def test_what_a_run_spent_since_is_the_difference() -> None:
+    """For budgets and for people; a price that was not known makes the difference unknown, and the rest is told."""
+    known, more, free = row(usage=(100, 10)), row(usage=(20, 5), seconds=1.5), row(model="free", usage=(1, 1))
+    for each in (known, more):
+        each.dollars = Decimal("0.001")
+    before = budgets.ran(ledger(known), prices_of_m)
+    since = budgets.ran(ledger(known, more), prices_of_m, before)
+    assert (since.calls, since.tokens, since.dollars, since.seconds) == (1, 25, "0.001", 1.5)
+    assert since.totals is not None
+    assert (since.totals["requests"], since.totals["input_tokens"], since.totals["dollars"]) == (1, 20, "0.001")
+    unknown = budgets.ran(ledger(known, free), prices_of_m, before)
+    assert (unknown.calls, unknown.dollars) == (1, None)
+    assert unknown.totals is not None
+    assert (unknown.totals["dollars"], unknown.totals["known_dollars"]) == (None, "0")
+    assert budgets.ran(ledger(), prices_of_m).totals is None
+
+
+def prices_of_m(usage: Usage, model: str) -> Decimal | None:
+    """What the model `m` costs; of others nobody knows it."""
+    return prices.dollars(usage, model, OWN, "compatible")
 
 
 # What holds.

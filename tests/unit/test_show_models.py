@@ -9,6 +9,7 @@ import pytest
 from nodes.values import Json
 from runtime.cli import app
 from runtime.display import costs
+from runtime.models import ledger
 from tests import exchanges
 
 REACHED: dict[str, Json] = {
@@ -174,11 +175,11 @@ def test_the_costs_of_several_runs_are_one_sum() -> None:
         "known_dollars": "0.1",
     }
     partly = {**known, "paid": 1, "dollars": None, "known_dollars": "0.2"}
-    both = costs.together([known, known])
+    both = ledger.together([known, known])
     assert both == {**known, "requests": 4, "paid": 4, "input_tokens": 2000, "output_tokens": 10} | dict.fromkeys(
         ("dollars", "known_dollars"), "0.2"
     )
-    assert costs.told(costs.together([known, partly])) == "4 requests  2,000 tokens in  10 out  $0.30 at least"
+    assert costs.told(ledger.together([known, partly])) == "4 requests  2,000 tokens in  10 out  $0.30 at least"
 
 
 @pytest.mark.parametrize(

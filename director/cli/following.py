@@ -1,0 +1,143 @@
+"""Runs that a session begins, or goes on with: followed to their end, told to the model, and counted against the session's budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from nodes import budgets as node_budgets
+from nodes.errors import LogError, UsageError
+from nodes.values import Json
+from runtime import events, history, log, runs, settings
+from runtime.cli import execution
+from runtime.display import base, plain
+from runtime.models import budgets
+
+if TYPE_CHECKING:
+    from director.cli import conversation, interrupts
+
+Begin = Callable[[events.Listener, budgets.Purse | None], Coroutine[Any, Any, events.RunEnded]]
+"""Begins a run or goes on with one, told who listens, and what the session leaves it to spend."""
+
+NOTHING = log.Ran(calls=0, tokens=0, dollars="0", seconds=0)
+"""What a run has spent that has not begun."""
+
+
+class Following:
+    """A run that goes on in a session, told by plain lines.
+
+    That it begins is on the disk, in the session, before it does anything. So the session of a process that died has what it spent all the same: ``settle``
+    reads it from the run's log.
+    """
+
+    def __init__(self, held: conversation.Conversation, what: str, before: log.Ran = NOTHING) -> None:
+        """``what`` is the word that began it; ``before`` is what the run had spent then."""
+        self._held, self._what, self._before = held, what, before
+        screen = held.screen
+        self._display: base.Display = base.Quiet() if screen.quiet else plain.Plain(screen.talk)
+        self._id: str | None = None
+        self._begun = False
+        self._ended: events.RunEnded | None = None
+
+    def to_its_end(self, begin: Begin, signalled: interrupts.Interrupts) -> events.RunEnded | None:
+        """How it ended; None where it was interrupted before it could say so. Raises RunOpsError for what could not start, ``signals.Interrupted``."""
+        interrupted: BaseException | None = None
+        try:
+            signalled.run(self._run(begin))
+        except BaseException as error:
+            if self._id is None:
+                raise
+            interrupted = error
+        assert self._id is not None
+        self._tell(self._id)
+        if interrupted is not None:
+            raise interrupted
+        return self._ended
+
+    async def _run(self, begin: Begin) -> None:
+        with self._display:
+            self._ended = await begin(self._listen, self._purse())
+            # One that was over before tells its end, and not its beginning.
+            self._id = self._ended.run
+
+    def _purse(self) -> budgets.Purse | None:
+        """What is left for the run; None where the session has no budget."""
+        held = self._held
+        if held.session.budget is None:
+            return None
+        spent = budgets.spent_in_all(held.session.ledger, held.price) - budgets.amount(self._before)
+        return budgets.Purse(held.id, node_budgets.parse(held.session.budget), spent)
+
+    def _listen(self, event: events.Event) -> None:
+        if isinstance(event, events.RunStarted):
+            self._id, self._begun = event.run, True
+            follow(self._held, self._what, event.run, self._before)
+        elif isinstance(event, events.RunEnded):
+            self._ended = event
+        self._display(event)
+
+    def _tell(self, run: str) -> None:
+        ended = self._ended
+        status = ended.status if ended is not None else "interrupted"
+        error = (ended.question or ended.error) if ended is not None else None
+        text = told(self._what, run, status, ended.path if ended is not None else None, error)
+        spent = _spent(self._held, _past(self._held.chosen, run), self._before) if self._begun else None
+        self._held.happened(text, run, spent)
+        if ended is not None:
+            for line in execution.closing(ended).split("\n"):
+                self._held.screen.say(line, painted=True)
+
+
+def spent_by(held: conversation.Conversation, run: str) -> log.Ran:
+    """What a run has spent by now. Raises UsageError ``unknown-run``, LogError."""
+    return budgets.ran(runs.load_history(held.chosen, run)[0].ledger, held.price)
+
+
+def follow(held: conversation.Conversation, what: str, run: str, before: log.Ran) -> None:
+    """Write that a run begins, or goes on."""
+    data: dict[str, Json] = {"run": run, "what": what, "spent": before.model_dump(mode="json")}
+    held.pen.noted("following", data, log.SESSION_THREAD)
+    held.pen.barrier()
+
+
+def settle(held: conversation.Conversation) -> None:
+    """Tell of the run that the session followed when its process died, and count what it spent."""
+    note = held.session.following
+    if note is None:
+        return
+    run, what = str(note.data["run"]), str(note.data["what"])
+    before = log.Ran.model_validate(note.data["spent"])
+    past = _past(held.chosen, run)
+    if past is None:
+        # It was begun, and its log is gone or damaged: nobody knows what it spent.
+        text = f"{what}: of run {run} nothing is known any more"
+        held.happened(text)
+    else:
+        ending = past.ending.data if past.ending is not None else {}
+        state = runs.state_of(past, held=held.kept.read(run).held)
+        text = told(what, run, state, ending.get("path"), ending.get("error"))
+        held.happened(text, run, _spent(held, past, before))
+    held.screen.say(f"--  {text}")
+
+
+def _past(chosen: settings.Settings, run: str) -> history.History | None:
+    """What a run has done; None where nobody can read it any more."""
+    try:
+        return runs.load_history(chosen, run)[0]
+    except (UsageError, LogError):
+        return None
+
+
+def _spent(held: conversation.Conversation, past: history.History | None, before: log.Ran) -> log.Ran | None:
+    """What a run has spent since ``before``; None where it asked no model since, or nobody can read it."""
+    if past is None:
+        return None
+    spent = budgets.ran(past.ledger, held.price, before)
+    return spent if spent.calls else None
+
+
+def told(what: str, run: str, status: str, path: str | None, error: dict[str, Json] | None) -> str:
+    """How a run ended, as the model is told it. What an error says may be a page's words: the model finds it where these are marked as data."""
+    code = (error or {}).get("code") or (error or {}).get("reason")
+    where = f" at {path}" if path else ""
+    return f"{what}: run {run} {status}{where}{f' ({code})' if code else ''}"

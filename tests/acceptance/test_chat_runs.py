@@ -1,0 +1,198 @@
+"""Runs that a conversation begins and goes on with: whose budget they spend, what the session knows of them, and how the command ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.testing import scripted
+from runtime.testing.scripted import text
+from tests.chats import Chats, session_of, typed, words_of
+from tests.command import Project
+
+SORT = """\
+version: 1
+name: Sort
+nodes:
+  - {id: one, type: cognition, instruction: Sort it., input: tea, output: [a, b], max_output: 200}
+  - {id: two, type: cognition, instruction: Sort it., input: rice, output: [a, b], max_output: 200}
+output: "{{ one }}{{ two }}"
+"""
+"""A workflow that asks a model twice."""
+
+ASKS = """\
+version: 1
+name: Ask
+nodes:
+  - {id: colour, type: context, ask: {shade: Which colour?}}
+output: "{{ vars.shade }}"
+"""
+"""A workflow that asks a person."""
+
+A = text({"value": "a"})
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Iterator[Chats]:
+    """Conversations in a project."""
+    made = Chats(tmp_path)
+    yield made
+    made.close()
+
+
+def sorting(chats: Chats, *said: scripted.Scripted, **settings: str) -> Project:
+    """A project with a workflow that asks a model twice."""
+    project = chats.answers(*said, **settings)
+    project.write("sort.yaml", SORT)
+    return project
+
+
+def asked_of(project: Project, sql: str) -> list[dict[str, Any]]:
+    """What `runops query` has."""
+    return json.loads(project.runops("query", sql, "--json").stdout)["rows"]
+
+
+# One budget.
+
+
+def test_a_run_spends_of_the_budget_of_its_session(chats: Chats) -> None:
+    """What the session spent before is gone for the run, the run stops where the session would, with 5; what goes on is named, and goes on in the same run."""
+    project = sorting(chats, text("It sorts."), A, A, text("Both are a."))
+    done = typed(project, "What does it do?\n/run\n", "chat", "sort.yaml", "--budget", "calls=2")
+    assert (done.returncode, len(chats.asked)) == (5, 2), done.stderr
+    session = session_of(done)
+    assert "the session has 0 left of its budget of 2 (calls)" in done.stderr
+    again = f"runops chat --resume {session} --budget calls=6"
+    assert again in done.stderr
+    (run,) = project.runs()
+    assert run["state"] == "out-of-budget"
+    # Nothing of it was given to the run as a budget of its own.
+    assert project.show()["budget"] is None
+    done = project.runops(*again.split()[1:], "-m", "/resume")
+    assert (done.returncode, len(chats.asked)) == (0, 3), done.stderr
+    assert [(each["id"], each["state"]) for each in project.runs()] == [(run["id"], "passed")]
+
+
+def test_a_run_is_no_way_around_the_budget(chats: Chats) -> None:
+    """What runs spent is gone for the next word, and for the next run; also in a further process."""
+    project = sorting(chats, A, A, text("Hello."))
+    done = typed(project, "/run\nHello?\n", "chat", "sort.yaml", "--budget", "calls=2")
+    assert (done.returncode, len(chats.asked)) == (5, 2), done.stderr
+    assert "error[budget-reached]" in done.stderr
+    done = project.runops("chat", "--resume", "last", "-m", "/run")
+    assert (done.returncode, len(chats.asked)) == (5, 2), done.stderr
+    # Nor is a budget of its own one: what was said before has its answer, and then nothing is left.
+    done = typed(project, "/run\n", "chat", "--resume", "last", "--budget", "calls=3", RUNOPS_BUDGET="calls=9")
+    assert (done.returncode, done.stdout, len(chats.asked)) == (5, "Hello.\n", 3), done.stderr
+    assert "the session has 0 left of its budget of 3 (calls)" in done.stderr
+
+
+def test_a_run_that_was_there_before_costs_the_session_what_it_spends_from_then_on(chats: Chats) -> None:
+    """Not what it had spent before; and a smaller budget of the run itself holds, too."""
+    project = sorting(chats, A, A, text("Yes."))
+    assert project.runops("run", "sort.yaml", "--budget", "calls=1").returncode == 5
+    done = typed(project, "/resume\n/cost\n", "chat", "last", "--budget", "calls=1")
+    assert (done.returncode, done.stdout, len(chats.asked)) == (0, "nothing was asked yet\n", 1), done.stderr
+    assert "the run has 0 left of its budget of 1 (calls)" in done.stderr
+    done = typed(
+        project, "/resume\n/cost\n", "chat", "--resume", "last", "--budget", "calls=1", RUNOPS_BUDGET="calls=5"
+    )
+    assert (done.returncode, len(chats.asked)) == (0, 2), done.stderr
+    assert done.stdout.splitlines()[0].startswith("all")
+    assert " 1 request " in done.stdout.splitlines()[0]
+
+
+def test_what_a_run_cost_stands_beside_what_was_said_and_is_counted_once(chats: Chats) -> None:
+    """`/cost` and `runops show` name the run with its sum; the requests themselves are the run's alone."""
+    project = sorting(chats, text("It sorts."), A, A)
+    done = typed(project, "What does it do?\n/run\n/cost\n", "chat", "sort.yaml")
+    session, (run,) = session_of(done), project.runs()
+    all_, own, its = done.stdout.splitlines()[-3:]
+    assert (all_.split()[:3], own.split()[:3]) == (["all", "3", "requests"], ["session", "1", "request"])
+    assert its.split()[:4] == ["run", run["id"], "2", "requests"]
+    shown = project.show(session)
+    assert shown["costs"]["requests"] == 1
+    assert {each: totals["requests"] for each, totals in shown["runs"].items()} == {run["id"]: 2}
+    assert f"run {run['id']}  2 requests" in project.runops("show", session).stdout
+    rows = asked_of(project, "SELECT run, count(*) AS n FROM costs GROUP BY run ORDER BY n")
+    assert [(each["run"], each["n"]) for each in rows] == [(session, 1), (run["id"], 2)]
+    assert asked_of(project, "SELECT requests FROM sessions") == [{"requests": 1}]
+
+
+def test_money_is_only_limited_where_the_prices_of_the_run_are_known(chats: Chats) -> None:
+    """A run with a model of no known price does not begin; nothing is sent."""
+    project = chats.answers()
+    project.write("sort.yaml", SORT.replace("max_output: 200", "max_output: 200, model: other"))
+    done = typed(project, "/run\n", "chat", "sort.yaml", "--budget", "money=1usd")
+    assert (done.returncode, project.runs(), chats.asked) == (2, [], []), done.stderr
+    assert "error[price-unknown]" in done.stderr
+
+
+def test_a_run_that_its_process_took_along_is_told_and_counts(chats: Chats) -> None:
+    """After kill -9 in the middle of `/run` the session knows of the run: the model is told that it died, and its request counts as one that was paid."""
+    gate = threading.Event()
+    project = sorting(chats, A.held(gate), text("It died."))
+    process = project.start("chat", "sort.yaml", "--budget", "calls=2", "-m", "/run")
+    try:
+        while not chats.asked:
+            assert process.poll() is None
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        gate.set()
+    (run,) = project.runs()
+    assert run["state"] == "died"
+    done = typed(project, "What happened?\nAnd now?\n", "chat", "--resume", "last")
+    assert (done.returncode, done.stdout) == (5, "It died.\n"), done.stderr
+    event = next(each for each in words_of(chats.bodies()[-1]) if "/run" in each)
+    assert f"run {run['id']} died" in event
+    assert f"run {run['id']} died" in done.stderr
+    assert list(project.show(session_of(done))["runs"]) == [run["id"]]
+
+
+# The exit code.
+
+
+@pytest.mark.parametrize(
+    ("file", "inputs", "code", "status"),
+    [("prices.yaml", "", 1, "failed"), ("prices.yaml", " -i 'prices=1 2'", 0, "ended"), ("ask.yaml", "", 4, "paused")],
+)
+def test_a_run_that_is_the_last_word_gives_the_exit_code(
+    file: str, inputs: str, code: int, status: str, chats: Chats
+) -> None:
+    """Said with `-m` as well as typed; `--json` has how it ended beside the word."""
+    project = chats.answers()
+    project.write("ask.yaml", ASKS)
+    word = f"/run {file}{inputs}"
+    assert typed(project, f"{word}\n", "chat").returncode == code
+    done = project.runops("chat", "-m", word, "--json")
+    assert done.returncode == code, done.stderr
+    said = json.loads(done.stdout)
+    assert (said["exit"], said["status"]) == (code, status)
+    ((first,), run) = said["words"], project.runs()[-1]
+    assert (first["said"], first["answer"], first["error"]) == (word, None, None)
+    assert (first["run"]["run"], first["run"]["status"], first["run"]["exit"]) == (run["id"], run["state"], code)
+
+
+def test_what_comes_behind_a_failed_run_gives_the_exit_code_itself(chats: Chats) -> None:
+    """An answer about it is what was wanted; a word that is no run, too."""
+    project = chats.answers(text("`n/a` is no number."), text("Yes."))
+    assert typed(project, "/run\nWhy?\n", "chat", "prices.yaml").returncode == 0
+    assert typed(project, "/run\n/cost\n", "chat", "prices.yaml").returncode == 0
+    assert typed(project, "/run\n/plam\n", "chat", "prices.yaml").returncode == 2
+
+
+def test_two_slashes_of_a_message_are_one_for_the_model(chats: Chats) -> None:
+    """`-m` takes a word as it is typed."""
+    project = chats.answers(text("A path."))
+    assert project.runops("chat", "-m", "//etc is what?").stdout == "A path.\n"
+    assert words_of(chats.bodies()[0])[0] == "user: /etc is what?"
+    done = project.runops("chat", "-m", "/plam")
+    assert done.returncode == 2
+    assert "error[unknown-word]" in done.stderr
