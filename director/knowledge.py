@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -62,7 +63,7 @@ class Knowledge:
                 f"the knowledge has {len(files)} files, and may have {MOST_FILES}",
                 mend="name the folder that is meant",
             )
-        return cls(section for file in files for section in split(file.name, _content(file)))
+        return cls(section for file in files for section in split(_name(file), _content(file)))
 
     def best(self, question: str, top_k: int) -> list[Section]:
         """The sections that have most to do with the question, at most ``top_k``, the best first; of equals the first one first. None that has nothing to do with it."""
@@ -117,19 +118,22 @@ def _files(path: Path) -> list[Path]:
     return [path]
 
 
+def _name(file: Path) -> str:
+    """What a file is called where it is told: what of its name is no UTF-8 can stand in no request."""
+    return os.fsencode(file.name).decode(errors="replace")
+
+
 def _content(file: Path) -> str:
-    if file.suffix != ".md":
-        # What is known is told to a model: no other file gets there by a slip of the hand.
+    if not file.exists():
+        raise UsageError("file-not-found", f"there is no file {file}", mend="name a Markdown file, or a folder")
+    if not {file.suffix, file.resolve().suffix} == {".md"} or not file.is_file():
+        # What is known is told to a model: no other file gets there by a slip of the hand, or by a link to it. And a pipe may never end.
         raise UsageError(
             "file-not-read", f"{file} is no Markdown file", mend="knowledge stands in files that end with .md"
         )
     try:
         with file.open("rb") as opened:
             data = opened.read(LARGEST_FILE + 1)
-    except FileNotFoundError:
-        raise UsageError(
-            "file-not-found", f"there is no file {file}", mend="name a Markdown file, or a folder"
-        ) from None
     except OSError as error:
         raise UsageError("file-not-read", f"{file} cannot be read: {error.strerror}") from None
     if len(data) > LARGEST_FILE:

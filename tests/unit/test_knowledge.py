@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -99,15 +100,21 @@ def test_files_and_folders_are_read_in_order(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_known_is_refused(tmp_path: Path) -> None:
-    """A file that is missing, one that is no Markdown, one that is too large or no text, and too many."""
+    """What is missing, one that is no Markdown, also by a link, one that is too large or no text, and too many. Nobody waits for a pipe."""
     large, binary, other = tmp_path / "l.md", tmp_path / "b.md", tmp_path / "x.txt"
+    linked, pipe = tmp_path / "linked.md", tmp_path / "pipe.md"
+    linked.symlink_to(other)
+    os.mkfifo(pipe)
     large.write_bytes(b"x" * (knowledge.LARGEST_FILE + 1))
     binary.write_bytes(b"\xff\xfe\xff")
     other.write_text("x")
     many = [tmp_path / "l.md"] * (knowledge.MOST_FILES + 1)
     for paths, code in (
         ([tmp_path / "none.md"], "file-not-found"),
+        ([tmp_path / "none"], "file-not-found"),
         ([other], "file-not-read"),
+        ([linked], "file-not-read"),
+        ([pipe], "file-not-read"),
         ([binary], "file-not-read"),
         ([large], "knowledge-too-large"),
         (many, "knowledge-too-large"),
@@ -116,6 +123,13 @@ def test_what_cannot_be_known_is_refused(tmp_path: Path) -> None:
             knowledge.Knowledge.read(paths)
         assert caught.value.code == code
         assert caught.value.mend
+
+
+def test_a_file_whose_name_is_no_text_can_be_told(tmp_path: Path) -> None:
+    """A request holds UTF-8 only: what of the name is none is replaced."""
+    (tmp_path / os.fsdecode(b"n\xff.md")).write_text("tea")
+    (part,) = knowledge.Knowledge.read([tmp_path]).parts("tea", 1)
+    assert part.name.encode() == "n\N{REPLACEMENT CHARACTER}.md: n\N{REPLACEMENT CHARACTER}".encode()
 
 
 def test_a_section_has_an_end() -> None:
