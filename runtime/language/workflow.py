@@ -189,6 +189,13 @@ def load(path: pathlib.Path | str) -> Loaded:
         # What is wrong in a file is shown with its lines.
         raise UsageError("file-not-read", f"{path} holds secrets, and is no workflow", mend="name a workflow file")
     try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError:
+        # A log is a text, and names the file.
+        raise UsageError(
+            "file-not-read", f"the path {str(path)!r} is not in UTF-8", mend="rename the file, or its folder"
+        ) from None
+    try:
         with path.open("rb") as file:
             content = file.read(yaml_text.LARGEST_FILE + 1)
     except FileNotFoundError:

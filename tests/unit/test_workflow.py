@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -257,6 +258,16 @@ class TestLoaded:
         with pytest.raises(UsageError, match="there is no file") as caught:
             workflow.load(tmp_path / "pay_order.yaml")
         assert "pay_orders.yaml" in (caught.value.mend or "")
+
+    def test_a_file_whose_name_is_no_text_is_refused(self, tmp_path: Path) -> None:
+        """No log could name it; also where it is the folder's name."""
+        for name in (b"p\xff.yaml", b"\xff/p.yaml"):
+            file = tmp_path / os.fsdecode(name)
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(FILE)
+            with pytest.raises(UsageError, match="not in UTF-8") as caught:
+                workflow.load(file)
+            assert caught.value.message.encode()
 
 
 class TestInputs:
