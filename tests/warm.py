@@ -258,6 +258,7 @@ def _import_all() -> None:
     for command in table.OWN:
         command.load()
     for module in (
+        "director.cli.foreground",
         "runtime.browser.launching",
         "runtime.language.workflow",
         "runtime.running",

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests import warm
-from tests.kills import agents, asked, plan, trial
+from tests.kills import agents, asked, plan, said, talked, trial
 from tests.shop_process import Shop
 
 TELL_EVERY = 20.0
@@ -76,7 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 missed = plan.left(missed, reports)
             controls = carry_out(bench, plan.CONTROLS, chosen.jobs)
             whole = chosen.only is None and chosen.mode is None and chosen.point is None
-            models_fine = not whole or all((let_work(bench, chosen.seed, chosen.jobs), ask(chosen.seed)))
+            models_fine = not whole or all((
+                let_work(bench, chosen.seed, chosen.jobs), ask(chosen.seed), talk(bench, chosen.seed, chosen.jobs)
+            ))  # fmt: skip
         finally:
             server.close()
     if chosen.only is None and any(missed.values()):
@@ -115,6 +117,30 @@ def let_work(bench: Bench, seed: int, jobs: int) -> bool:
             f"agent {way:<7} {browser:<9} {kills} kill points, {paused} times a person was asked, {wrong} not as they should be"
         )
         fine = fine and not wrong
+    return fine
+
+
+def talk(bench: Bench, seed: int, jobs: int) -> bool:
+    """Kill sessions, at every entry that they write and at every crash point; a line for each way and each control, and whether all was well."""
+    place = talked.Bench(bench.folder, bench.shop, bench.server)
+    talks = [talked.Case(way) for way in said.WAYS]
+    runs = [talked.Case("streamed", shop=True, survives=survives) for survives in (True, False)]
+    fine = True
+    for case in (*talks, *runs):
+        kills = wrong = 0
+        for done in talked.examine(place, case, None, random.Random(seed), jobs):
+            kills += len(done.kills)
+            if done.wrong:
+                wrong += 1
+                say(f"{done.case}, killed at {done.kills}: {done.wrong}")
+        what = ("run, " + ("surviving" if case.survives else "gone")) if case.shop else case.way
+        print(f"chat {what:<15} {kills} kill points, {wrong} not as they should be")
+        fine = fine and not wrong
+    alone = place.run(talks[0])
+    for control in talked.CONTROLS:
+        caught = talked.found_out(place, control, alone)
+        print(f"control {control:<13} {f'caught: {caught[0]}' if caught else 'NOT CAUGHT'}")
+        fine = fine and bool(caught)
     return fine
 
 

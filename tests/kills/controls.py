@@ -1,4 +1,4 @@
-"""Four ways of being wrong, so that the harness is seen to find each. They are put into a command as it begins."""
+"""Ways of being wrong, so that the harness is seen to find each. They are put into a command as it begins."""
 
 from __future__ import annotations
 
@@ -48,12 +48,34 @@ def _unjudged() -> None:
     history.Attempt.may_have_happened = property(lambda self: not self.behind and may_have_happened(self))  # type: ignore[method-assign,assignment]
 
 
-Control = Literal["no-sync", "result-first", "deaf", "unjudged"]
+def _forgotten() -> None:
+    """An answer that is in the log of a session is not looked up there: its tools are not done."""
+    from runtime import turn
+
+    take_up = turn.Turns._take_up
+
+    def forget(self: turn.Turns) -> None:
+        take_up(self)
+        self._last = None
+
+    turn.Turns._take_up = forget
+
+
+def _unheard() -> None:
+    """Nor is the answer of a delegate."""
+    from director import delegation
+
+    delegation.Delegation.find_out = lambda *_given: None  # type: ignore[method-assign]
+
+
+Control = Literal["no-sync", "result-first", "deaf", "unjudged", "forgotten", "unheard"]
 
 BREAK: dict[str, Callable[[], None]] = {
     "no-sync": _no_sync,
     "result-first": _result_first,
     "deaf": _deaf,
     "unjudged": _unjudged,
+    "forgotten": _forgotten,
+    "unheard": _unheard,
 }
 """What each does."""

@@ -13,11 +13,14 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime import crashes, journal
+from runtime import crashes, journal, log, store
 from tests.kills import controls, disk, flow
 
 VARIABLE = "RUNOPS_TEST_MORTAL"
 """The environment variable that makes a forked command mortal."""
+
+WRITTEN = "written"
+"""What the moment is called at which an entry stands in a log, and nothing has been made of it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +33,8 @@ class Fate:
     """The part of the checkout, the name of a crash point, and at which passing of it in that part, from 1."""
     any: int = 0
     """At which crash point, whatever it is, from 1; 0 for none."""
+    writes: bool = False
+    """Whether each entry that is written is a moment, too, as a crash point is: ``WRITTEN``."""
     begins: bool = True
     """Whether it begins the checkout, and does not go on with it."""
     control: str = ""
@@ -50,7 +55,7 @@ def install(fate: Fate) -> None:
     def tell(what: dict[str, Any]) -> None:
         os.write(record, json.dumps(what).encode() + b"\n")
 
-    def hook(point: crashes.CrashPoint) -> None:
+    def hook(point: str) -> None:
         moment = part(), str(point)
         passed[moment] += 1
         tell({"point": [*moment, passed[moment]]})
@@ -58,6 +63,8 @@ def install(fate: Fate) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     crashes.hook = hook
+    if fate.writes:
+        _watch_writes(lambda: hook(WRITTEN))
     disk.watch(tell)
     if fate.control:
         controls.BREAK[fate.control]()
@@ -74,6 +81,18 @@ def _watch_parts(now: str) -> Callable[[], str]:
 
     journal.Journal.scope = watched
     return lambda: now
+
+
+def _watch_writes(written: Callable[[], None]) -> None:
+    """Tell of every entry that this process writes into a log."""
+    append = store._OpenFile.append
+
+    def watched(self: store._OpenFile, entry: log.AnyEntry) -> log.AnyEntry:
+        there = append(self, entry)
+        written()
+        return there
+
+    store._OpenFile.append = watched
 
 
 def install_from(environment: dict[str, str]) -> None:

@@ -1,0 +1,65 @@
+"""`runops chat`, killed at moments that a seed draws among all entries that it writes and all crash points: ``make crash`` kills it at each of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import breadth, warm
+from tests.command import warm_server
+from tests.kills import controls, said, talked
+from tests.shop_process import Shop
+
+EACH = breadth.of(1, 3)
+"""So many times a session is killed in each way."""
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """A shop for all sessions."""
+    with Shop.start(tmp_path_factory.mktemp("shop")) as started:
+        yield started
+
+
+def server() -> warm.Warm:
+    """What forks the commands."""
+    found = warm_server()
+    if found is None:
+        pytest.skip("this system cannot fork commands")
+    return found
+
+
+@pytest.mark.parametrize("way", said.WAYS)
+def test_a_killed_session_ends_as_one_that_was_left_alone(
+    way: said.Way, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """The model is asked the same, no answer that the log has is asked for again, and the session shows the same: words, tools, plan, summary, delegates, run, fork."""
+    seed: int = pytestconfig.option.randomly_seed
+    chance = random.Random(f"{seed} {way}")
+    bench = talked.Bench(tmp_path, None, server())
+    draws = [chance.randrange(10**6) for _ in range(EACH)]
+    for done in talked.examine(bench, talked.Case(way), draws, chance):
+        assert done.wrong == [], f"seed {seed}: {done.case}, killed at {done.kills}"
+
+
+def test_a_run_of_a_killed_session_orders_once(shop: Shop, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """Whether its browser lives on or not, the run is gone on with, and the model is told how it ended, once."""
+    seed: int = pytestconfig.option.randomly_seed
+    chance = random.Random(seed)
+    bench = talked.Bench(tmp_path, shop, server())
+    draws = [chance.randrange(10**6) for _ in range(EACH)]
+    case = talked.Case("streamed", shop=True, survives=chance.random() < 0.5)
+    for done in talked.examine(bench, case, draws, chance):
+        assert done.wrong == [], f"seed {seed}: {done.case}, killed at {done.kills}"
+
+
+@pytest.mark.parametrize("control", talked.CONTROLS)
+def test_a_session_that_does_not_look_into_its_log_is_found_out(control: controls.Control, tmp_path: Path) -> None:
+    """One that forgets an answer asks for it again, or does not do its tools; one that does not hear a delegate sends it again."""
+    bench = talked.Bench(tmp_path, None, server())
+    alone = bench.run(talked.Case("streamed"))
+    assert alone.wrong == []
+    assert talked.found_out(bench, control, alone)

@@ -1,0 +1,358 @@
+"""A session that is killed and gone on with: `runops chat` as a process, a model behind the real client, the shop's ledger as a judge.
+
+It dies at every entry that it writes, and at every crash point besides. The person who goes on looks into the log for what was heard of what they
+said, and says the rest. It ends as the one that nobody kills: with the same requests, none paid twice, the same things kept and said, each deed done once.
+"""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import dataclasses
+import itertools
+import json
+import random
+import signal
+import subprocess
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from nodes.errors import UsageError
+from runtime import conversations, history, log, sessions, store
+from runtime.crashes import CrashPoint
+from runtime.models.threads import Exchange
+from runtime.testing import responses
+from tests import warm
+from tests.command import Project
+from tests.kills import controls, disk, mortal, said
+from tests.shop_process import Shop
+
+SECONDS = 180.0
+"""How long a command may take. None does; one that hangs is to be seen."""
+
+KILLED = 128 + signal.SIGKILL
+
+CONTROLS: dict[controls.Control, CrashPoint] = {
+    "forgotten": CrashPoint.EXCHANGE_SYNCED,
+    "unheard": CrashPoint.DEED_OVER,
+}
+"""For each way of being wrong the crash point of which the first passing shows it."""
+
+OF_A_MODEL = frozenset({
+    CrashPoint.USER, CrashPoint.REQUESTED, CrashPoint.REQUEST_SYNCED, CrashPoint.SUBMITTED, CrashPoint.SUBMISSION_SYNCED, CrashPoint.ANSWER_CAME,
+    CrashPoint.ASSISTANT, CrashPoint.EXCHANGE_SYNCED, CrashPoint.TOLD, CrashPoint.MODEL_ERROR, CrashPoint.SUMMARY,
+})  # fmt: skip
+"""Those at which it matters how a model is asked."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """How a session is led, and where it dies."""
+
+    way: said.Way
+    shop: bool = False
+    """Whether its run orders something."""
+    survives: bool = True
+    """Whether the browser of its run outlives the process."""
+    deaths: tuple[int, ...] = ()
+    """For each life the moment of its death, from 1."""
+    control: controls.Control | None = None
+
+
+@dataclasses.dataclass
+class Bench:
+    """Where trials take place."""
+
+    folder: Path
+    shop: Shop | None
+    server: warm.Warm
+    names: Iterator[int] = dataclasses.field(default_factory=itertools.count)
+
+    def run(self, case: Case) -> Trial:
+        """One session to its end."""
+        return Trial(self, case, f"s{next(self.names)}").run()
+
+
+class Trial:
+    """One session, in a folder of its own."""
+
+    def __init__(self, bench: Bench, case: Case, name: str) -> None:
+        self.case, self._bench = case, bench
+        self.kills: list[str] = []
+        """The moments at which it died."""
+        self.wrong: list[str] = []
+        self.shown: list[dict[str, Any]] = []
+        """What ``runops show`` says of each session at the end, but for ids and times."""
+        self._ref = f"ref-{name}"
+        self._folder = bench.folder / name
+        self._folder.mkdir()
+        self._record = bench.folder / f"{name}.record"
+        self.voice = said.Voice(case.way)
+        self.lost = 0
+        """Requests of which the answer was on its way as it died."""
+        self.interrupted = self.again = 0
+        """Delegates that a death has ended, and requests that are made once more for them."""
+        self.claims = 0
+        """How many processes had the run."""
+        environment = {"RUNOPS_LINGER": "120" if case.survives else "0", **said.WAYS[case.way]}
+        self._plot = said.TALK
+        if case.shop:
+            assert bench.shop is not None
+            environment["SHOP_PASSWORD"] = bench.shop.password
+            self._plot = said.order(bench.shop.url, self._ref)
+        self._project = Project(self._folder, **environment)
+        self._project.write("flow.yaml", self._plot.file)
+
+    @property
+    def moments(self) -> list[str]:
+        """What was passed so far, in order: entries that were written, and crash points."""
+        return [each["point"][1] for each in disk.read(self._record) if "point" in each]
+
+    def run(self) -> Trial:
+        """To its end."""
+        with responses.serve(self.voice) as model:
+            self._project.environment |= {
+                "RUNOPS_MODEL": "test-model",
+                "RUNOPS_MODEL_BASE_URL": model.url,
+                "RUNOPS_MODEL_KEY": model.key,
+                "RUNOPS_MODEL_PROFILE": "openai",
+                "RUNOPS_PRICES": json.dumps({"test-model": {"input": 0.5, "output": 2.0}}),
+            }
+            for deadly in (*self.case.deaths, 0):
+                if not self._life(deadly):
+                    break
+            self.wrong += model.problems
+        self._judge()
+        return self
+
+    # Its lives.
+
+    def _life(self, deadly: int) -> bool:
+        """Begin, or go on; whether it died."""
+        left = self._left()
+        begins = not self._sessions()
+        arguments = ["flow.yaml"] if begins else ["--resume", "last"]
+        fate = mortal.Fate(str(self._record), any=deadly, begins=begins, writes=True, control=self.case.control or "")
+        ended = subprocess.run(
+            [str(self._bench.server.script), "chat", *arguments, *self._plot.flags],
+            input="".join(f"{each}\n" for each in left),
+            capture_output=True,
+            cwd=self._folder,
+            env={**self._project.environment, **fate.environment()},
+            encoding="utf-8",
+            timeout=SECONDS,
+            check=False,
+        )
+        if ended.returncode == KILLED:
+            self.kills.append(self.moments[-1])
+            self.lost += self._on_the_way()
+            return True
+        if ended.returncode != 0 or "Traceback" in ended.stderr:
+            self.wrong.append(f"exit {ended.returncode}: {ended.stderr[-1500:]}")
+        return False
+
+    def _left(self) -> list[str]:
+        """What is left to be said, as a person finds it who looks into the log."""
+        heard = [number for number, word in enumerate(self._plot.words) if self._heard(word)]
+        left = list(self._plot.words[max(heard, default=-1) + 1 :])
+        runs = self._runs()
+        return [f"/resume {runs[-1].id}" if word.startswith("/run") and runs else word for word in left]
+
+    def _heard(self, word: str) -> bool:
+        """Whether the word stands in the log, or what it does."""
+        every = self._sessions()
+        if not every:
+            return False
+        if word == said.FORK:
+            return len(every) > 1
+        entries = every[-1].entries
+        if word == said.AGENT:
+            return any(isinstance(each, log.Version) and each.of == "mode" for each in entries)
+        if word.startswith("/run"):
+            followed = sessions.Session(entries).following is not None
+            # That the run has passed is told by the session that follows it, once somebody goes on with it.
+            return any(isinstance(each, log.Event) and each.text and " passed" in each.text for each in entries) or (
+                followed and self._passed()
+            )
+        return any(
+            isinstance(each, log.User) and each.mode is not None and self._text(each) == word for each in entries
+        )
+
+    def _passed(self) -> bool:
+        """Whether the run has."""
+        return any(history.History(each.entries).status == "passed" for each in self._runs())
+
+    def _text(self, entry: log.Said) -> str:
+        if entry.blob is not None:
+            return json.loads(self._kept.blob(entry.blob.sha256))
+        return entry.text or ""
+
+    @property
+    def _kept(self) -> store.FileStore:
+        return store.FileStore(self._folder / ".runops")
+
+    def _readings(self) -> list[store.Reading]:
+        kept = self._kept
+        return [kept.read(each) for each in kept.ids()]
+
+    def _sessions(self) -> list[store.Reading]:
+        """Those that are whole, oldest first."""
+        return [each for each in self._readings() if _is_session(each)]
+
+    def _runs(self) -> list[store.Reading]:
+        """The runs that the session began, and that have begun."""
+        return [
+            each
+            for each in self._readings()
+            if isinstance(first := next(iter(each.entries), None), log.Scope) and first.run
+        ]
+
+    def _on_the_way(self) -> int:
+        """Requests of this life that were sent, and of which nothing has come; in the background none is lost whose response has its id in the log.
+
+        Those of delegates are not among them: who sends one again is known by the delegate that was interrupted.
+        """
+        every = self._sessions()
+        if not every:
+            return 0
+        entries = every[-1].entries
+        begun = max((each.seq for each in entries if isinstance(each, log.Note) and each.name == "claimed"), default=0)
+        rows = sessions.Session(entries).ledger.rows
+        waiting = [
+            row
+            for row in rows
+            if row.line > begun
+            and row.status == "open"
+            and not row.response
+            and not row.thread.startswith(log.DELEGATE)
+        ]
+        last = entries[-1]
+        announced = isinstance(last, log.Note) and last.name == "requested" and not last.thread.startswith(log.DELEGATE)
+        unsent = announced and self.kills[-1] != CrashPoint.ANSWER_CAME
+        return len(waiting) - int(unsent)
+
+    # Its judge.
+
+    def _judge(self) -> None:
+        readings = self._sessions()
+        folds = [sessions.Session(each.entries) for each in readings]
+        rows = [row for fold in folds for row in fold.ledger.rows]
+        paid = collections.Counter(row.response for row in rows if row.status == "ok" and row.source == "model")
+        self.wrong += [f"{each} was paid {times} times" for each, times in paid.items() if times > 1]
+        if not len(self.voice.requests) <= len(rows) <= len(self.voice.requests) + len(self.kills):
+            self.wrong.append(f"{len(self.voice.requests)} requests were sent, and {len(rows)} are in the ledger")
+        if len(readings) != 1 + (said.FORK in self._plot.words):
+            self.wrong.append(f"there are {len(readings)} sessions")
+        self.wrong += [f"the call {each.call.call} is open" for fold in folds for each in fold.open_calls()]
+        if self.case.shop and (times := len(self._orders())) != 1:
+            self.wrong.append(f"{times} pieces were ordered")
+        threads = collections.Counter(row.thread for row in rows)
+        for fold in folds:
+            for deed in fold.deeds.values():
+                ended = deed.result is not None and deed.result.status == "interrupted"
+                if not ended or deed.call.action != "delegate":
+                    continue
+                thread = log.delegate_thread(deed.call.call)
+                self.interrupted += 1
+                self.again += 1 + threads[thread]
+                # Why it broke off stands last in its thread; before that no answer.
+                if any(isinstance(each, Exchange) and not each.answer.calls for each in fold.thread(thread).said):
+                    self.wrong.append(f"{deed.call.path} had answered, and is called interrupted")
+        self.claims = sum(
+            isinstance(each, log.Note) and each.name == "claimed" for run in self._runs() for each in run.entries
+        )
+        self.shown = [self._project.show(each.id) for each in readings]
+
+    def _orders(self) -> list[dict[str, Any]]:
+        assert self._bench.shop is not None
+        return self._bench.shop.ledger("cart", self._ref)
+
+    def differs(self, alone: Trial) -> Iterator[str]:
+        """In what it did not end as the session that nobody killed."""
+        asides: set[said.Aside] = {"delegates"} if self.interrupted else set()
+        if self.claims != alone.claims:
+            asides.add("run")
+        requests, wanted = (_counted(each.voice.requests, asides) for each in (self, alone))
+        more = requests - wanted
+        yield from (f"was never asked: {_apart(each, more)}" for each in wanted - requests)
+        if more.total() > self.lost + self.again:
+            yield f"{more.total()} requests too many, {self.lost} answers were lost, {self.again} were for delegates: {[_apart(each, wanted) for each in more]}"
+        for mine, its in zip(self.shown, alone.shown, strict=False):
+            one, other = (said.shown(each, asides) for each in (mine, its))
+            for name in sorted({*one, *other}):
+                if one.get(name) != other.get(name):
+                    yield f"{name} is {_first_difference(one.get(name), other.get(name))}"
+
+
+def _counted(requests: Sequence[dict[str, Any]], asides: Collection[said.Aside]) -> collections.Counter[str]:
+    told = (said.without(each, asides) for each in requests)
+    return collections.Counter(json.dumps(each, sort_keys=True, ensure_ascii=False) for each in told)
+
+
+def _apart(request: str, others: Iterable[str]) -> str:
+    """Where the request is another one than the most alike of the others."""
+    same = max((_same(request, each) for each in others), default=0)
+    return f"…{request[max(0, same - 100) : same + 200]}…"
+
+
+def _same(one: str, other: str) -> int:
+    """So many characters they have in common at their beginnings."""
+    differ = (number for number, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its)
+    return next(differ, min(len(one), len(other)))
+
+
+def _first_difference(one: Any, other: Any) -> str:
+    if isinstance(one, list) and isinstance(other, list):
+        for mine, its in itertools.zip_longest(one, other):
+            if mine != its:
+                return f"{mine}, and should be {its}"
+    return f"{one}, and should be {other}"
+
+
+def _is_session(reading: store.Reading) -> bool:
+    try:
+        conversations.fold(reading)
+    except UsageError:
+        return False
+    return True
+
+
+def moments(alone: Trial) -> list[int]:
+    """The moments at which a session is killed, by their numbers.
+
+    Each that something was done before: a crash point right behind an entry is none. Where another way is examined than the first, those of requests.
+    """
+    passed = alone.moments
+    if alone.case.way != next(iter(said.WAYS)):
+        return [number for number, moment in enumerate(passed, 1) if moment in OF_A_MODEL]
+    return [
+        number
+        for number, (before, moment) in enumerate(itertools.pairwise(["", *passed]), 1)
+        if moment == mortal.WRITTEN or before != mortal.WRITTEN
+    ]
+
+
+def examine(
+    bench: Bench, case: Case, draws: Sequence[int] | None, chance: random.Random, jobs: int = 1
+) -> Iterator[Trial]:
+    """Kill a session at each of its moments, or at those that are drawn; who goes on dies once too, in some. The first is not killed."""
+    alone = bench.run(case)
+    yield alone
+    numbers = moments(alone)
+    chosen = numbers if draws is None else [numbers[each % len(numbers)] for each in draws]
+    cases = [
+        dataclasses.replace(case, deaths=(each, *([chance.randint(1, 30)] if chance.random() < 0.5 else [])))
+        for each in chosen
+    ]
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for done in pool.map(bench.run, cases):
+            done.wrong += done.differs(alone)
+            yield done
+
+
+def found_out(bench: Bench, control: controls.Control, alone: Trial) -> list[str]:
+    """What is not as it should be in a session that is wrong in this way, and dies where it shows."""
+    dies = alone.moments.index(CONTROLS[control]) + 1
+    done = bench.run(dataclasses.replace(alone.case, deaths=(dies,), control=control))
+    return [*done.wrong, *done.differs(alone)]
