@@ -54,11 +54,19 @@ def reopen(
     return pen
 
 
-def fork(kept: store.Store, conversation: str, masker: secrets.Masker, line: int | None = None) -> Pen:
+def fork(
+    kept: store.Store,
+    conversation: str,
+    masker: secrets.Masker,
+    line: int | None = None,
+    *,
+    budget: str | None = None,
+) -> Pen:
     """A new session that goes on from what another one held up to ``line``, or up to now, and which this process owns.
 
     It has taken over what was said between the person and the model, and what was kept; not what was spent, nor the threads of delegates. The other
     one is only read, and may be at work: an answer whose calls are not all done is left out, with what follows it.
+    ``budget``: what it may spend, where that is another one than the other's.
     Raises UsageError ``not-a-session``, ``unknown-run``, and ``usage`` for a line that it does not have; LogError.
     """
     reading = kept.read(conversation)
@@ -72,7 +80,7 @@ def fork(kept: store.Store, conversation: str, masker: secrets.Masker, line: int
     update = {
         "forked": log.Forked(conversation=conversation, line=taken[-1].seq if taken else 1),
         "versions": version.versions(),
-        "budget": past.budget,
+        "budget": budget if budget is not None else past.budget,
     }
     pen = journal.Journal(kept.create(store.new_id()), sessions.Session(), masker, kept)
     with _given_up_where_it_fails(pen.conversation):

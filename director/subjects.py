@@ -40,6 +40,16 @@ def of_draft(desk: desks.Desk) -> Subject:
     return DraftSubject(desk)
 
 
+def gone(what: str, why: UsageError) -> Subject:
+    """What a session was about and nobody can read any more: ``what`` it was, and ``why`` it cannot be read."""
+    return GoneSubject(what, why)
+
+
+def secrets_of(path: Path) -> list[str]:
+    """The secrets that a workflow file declares, also one with mistakes in it, as far as it can be read."""
+    return _File(path).secrets
+
+
 class FileSubject(Subject):
     """A workflow file. Its secrets are masked, should one stand in it."""
 
@@ -205,6 +215,55 @@ class DraftSubject(Subject):
     @override
     def description(self) -> str:
         return self._desk.description
+
+    @override
+    def browser_state(self) -> str:
+        return NO_BROWSER
+
+    @override
+    def directive(self) -> str | None:
+        return None
+
+    @override
+    def state(self, path: str) -> str | None:
+        return None
+
+    @override
+    def pieces(self) -> Sequence[window.Piece]:
+        return ()
+
+
+class GoneSubject(Subject):
+    """A file that was renamed, a run that was pruned: the session goes on without it."""
+
+    def __init__(self, what: str, why: UsageError) -> None:
+        """See ``gone``."""
+        self._what, self._why = what, why
+
+    @property
+    @override
+    def title(self) -> str:
+        return f"{self._what}: cannot be read any more"
+
+    @override
+    def summary(self) -> str:
+        return f"{self.title}: {self._why.message} ({self._why.code}). {self._why.mend or ''}".rstrip()
+
+    @override
+    def outline(self) -> str:
+        return ""
+
+    @override
+    def nodes(self, which: str, kind: str | None) -> str:
+        return self.summary()
+
+    @override
+    def variables(self) -> dict[str, object]:
+        return {}
+
+    @override
+    def description(self) -> str:
+        return ""
 
     @override
     def browser_state(self) -> str:

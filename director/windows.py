@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from director import desk, listening, opening, subjects, talking
+from director import desk, listening, opening, talking
 from director.cli import beginning
 from runtime import conversations, limits, log, reports, secrets, sessions, settings, store
 
@@ -20,18 +20,11 @@ def report(chosen: settings.Settings, conversation: str) -> reports.Report:
         header = log.SessionHeader(purpose="chat", run=conversation, versions={})
         opened = log.Scope(thread=log.SESSION_THREAD, path="", event="opened", node="session", session=header)
         past = sessions.Session([opened])
-    about = beginning.About.of(past)
-    pen = opening.look(kept, reading, past, secrets.Masker(about.secrets(chosen)))
+    pen = opening.look(kept, reading, past, secrets.Masker(beginning.secrets_of(past, chosen)))
     kept_things = desk.Desk(pen)
-    if about.run is not None:
-        subject = subjects.of_run(kept, about.run)
-    elif about.file is not None:
-        subject = subjects.of_file(about.file, chosen)
-    else:
-        subject = subjects.of_draft(kept_things)
     talk = talking.Talk(
         pen,
-        subject,
+        beginning.About.of(past).subject(kept, chosen, kept_things),
         kept_things,
         None,
         chosen,

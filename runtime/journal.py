@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol
 
 import pydantic_core
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, override
 
 from nodes.errors import RunOpsError
 from nodes.values import Json
@@ -89,6 +89,11 @@ class Journal(Texts, Generic[Folded_co]):
         """Hashes of the blobs that were written."""
         self.synced = 0
         """The last line that is known to be on the disk."""
+
+    @override
+    def _text(self, text: str | None, blob: log.Blob | None) -> str:
+        # Of a secret that was said before anybody knew that it is one, nothing is told either.
+        return self.masker.text(super()._text(text, blob))
 
     @property
     def history(self) -> Folded_co:

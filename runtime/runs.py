@@ -84,7 +84,7 @@ def find(chosen: settings.Settings, name: str) -> str:
         ids = []
     wanted = name.upper()
     found = [run for run in ids if run == wanted] or [
-        run for run in ids if run.startswith(wanted) or run.endswith(wanted)
+        run for run in ids if wanted and (run.startswith(wanted) or run.endswith(wanted))
     ]
     if len(found) == 1:
         return found[0]

@@ -7,13 +7,12 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-from director import desk, opening, subjects
+from director import desk, knowledge, opening, subject, subjects
 from nodes import budgets
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime import journal, limits, log, runs, secrets, sessions, settings, store, version
-from runtime.language import workflow
-from runtime.models import choosing, prices, supply
+from runtime.models import choosing, prices, supply, threads
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -48,15 +47,37 @@ class About:
         """The workflow that it is, or was run."""
         return runs.workflow_file(runs.load_history(chosen, self.run)[0]) if self.run is not None else self.file
 
+    def subject(self, kept: store.Store, chosen: settings.Settings, own: desk.Desk) -> subject.Subject:
+        """It, to be read; ``own`` has the draft of a session that is about nothing else. Raises LogError where the run's log is damaged."""
+        try:
+            if self.run is not None:
+                return subjects.of_run(kept, self.run)
+            if self.file is not None:
+                return subjects.of_file(self.file, chosen)
+        except UsageError as error:
+            # What was said about it is there still, and can be gone on from.
+            return subjects.gone(f"run {self.run}" if self.run is not None else f"workflow {self.file}", error)
+        return subjects.of_draft(own)
+
     def secrets(self, chosen: settings.Settings) -> Mapping[str, str]:
-        """Those secrets of the workflow that are set: they are masked in what is said, too."""
-        if self.run is not None:
-            header = runs.load_history(chosen, self.run)[0].header
-            return settings.known_secrets(header.secrets, Path(header.file).parent) if header is not None else {}
-        if self.file is not None:
-            with contextlib.suppress(RunOpsError):  # a file with mistakes names none that are known
-                return settings.known_secrets(workflow.load(self.file).workflow.secrets, self.file.parent)
+        """Those secrets of the workflow that are set: they are masked in what is said, too. None where it cannot be read."""
+        with contextlib.suppress(RunOpsError):
+            if self.run is not None:
+                header = runs.load_history(chosen, self.run)[0].header
+                return settings.known_secrets(header.secrets, Path(header.file).parent) if header is not None else {}
+            if self.file is not None:
+                return settings.known_secrets(subjects.secrets_of(self.file), self.file.parent)
         return {}
+
+
+def secrets_of(session: sessions.Session, chosen: settings.Settings) -> Mapping[str, str]:
+    """The secrets, as far as they are set, of everything that a session was ever about."""
+    header = session.header
+    every = [About(header.run), About(file=Path(header.file) if header.file else None)] if header is not None else []
+    for each in session.thread(log.SESSION_THREAD).said:
+        if isinstance(each, threads.Happened):
+            every += [About(event.run) for event in each.events if event.run is not None]
+    return {name: value for about in dict.fromkeys(every) for name, value in about.secrets(chosen).items()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -113,7 +134,7 @@ class Wish:
         """Raise UsageError ``usage`` for what does not go together."""
         if self.resume is not None and self.fork is not None:
             raise UsageError("usage", "`--resume` and `--fork` contradict each other", mend="leave one of them out")
-        if self.about is not None and (self.resume or self.fork):
+        if self.about is not None and (self.resume is not None or self.fork is not None):
             raise UsageError(
                 "usage",
                 f"a session that goes on is about what it was about, and not about {self.about!r}",
@@ -128,13 +149,17 @@ def open_session(
     wish.check()
     budget = str(chosen.budget) if chosen.budget is not None else None
     masked = models.masked()
-    named = wish.resume or wish.fork
+    if chosen.chat_knowledge is not None:
+        # What cannot be read is said before anything is begun.
+        knowledge.Knowledge.read([chosen.chat_knowledge])
+    named = wish.resume if wish.resume is not None else wish.fork
     if named is not None:
         conversation = opening.find(chosen, named)
-        about = About.of(sessions.Session(kept.read(conversation).entries))
-        masker = secrets.Masker({**about.secrets(chosen), **masked})
+        past = sessions.Session(kept.read(conversation).entries)
+        masker = secrets.Masker({**secrets_of(past, chosen), **masked})
         if wish.fork is not None:
-            pen = opening.fork(kept, conversation, masker)
+            models.check(chosen.budget)
+            pen = opening.fork(kept, conversation, masker, budget=budget)
         else:
             pen = opening.reopen(kept, conversation, masker, take_over=wish.take_over, budget=budget)
     else:

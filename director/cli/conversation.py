@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Callable
 from decimal import Decimal
 
-from director import desk, subject, subjects, talking
+from director import desk, subject, talking
 from director.cli import beginning, interrupts, slashes, terminal, words
 from nodes.errors import BudgetReached, ModelError, RunOpsError, UsageError
 from nodes.values import Json
-from runtime import events, journal, limits, log, outcomes, sessions, settings, store, window
+from runtime import events, journal, limits, log, outcomes, secrets, sessions, settings, store, window
 from runtime.cli import console, signals
 from runtime.display import costs
 from runtime.models import ledger, prices, supply
@@ -104,13 +104,7 @@ class Conversation:
     def subject(self) -> subject.Subject:
         """What it is about, to be read."""
         if self._subject is None:
-            about = self.about
-            if about.run is not None:
-                self._subject = subjects.of_run(self.kept, about.run)
-            elif about.file is not None:
-                self._subject = subjects.of_file(about.file, self.chosen)
-            else:
-                self._subject = subjects.of_draft(self.desk)
+            self._subject = self.about.subject(self.kept, self.chosen, self.desk)
         return self._subject
 
     def limits(self) -> window.Limits:
@@ -127,6 +121,8 @@ class Conversation:
         self.pen.barrier()
         if run is not None:
             self._talk, self._subject = None, None
+            known = beginning.secrets_of(self.session, self.chosen)
+            self.pen.masker = secrets.Masker({**known, **self._models.masked()})
 
     async def move(self, pen: journal.Journal[sessions.Session]) -> None:
         """Go on in another session."""

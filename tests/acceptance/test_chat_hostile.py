@@ -1,0 +1,115 @@
+"""`runops chat` with what it was not made for: names that are empty, files that are gone, secrets that come late, bytes that are no text."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.testing.scripted import text
+from tests.chats import PRICES, Chats, session_of, text_of, typed
+from tests.command import Project
+
+SECRET = "correct-horse"
+PAY = """\
+version: 1
+name: Pay
+secrets: [SHOP_PASSWORD]
+nodes:
+  - {id: sum, type: transform, expr: "{{ 1 + 1 }}"}
+"""
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Iterator[Chats]:
+    """Conversations in a project."""
+    made = Chats(tmp_path)
+    yield made
+    made.close()
+
+
+def log_of(project: Project, session: str) -> list[str]:
+    """The lines of a session's log."""
+    return (project.folder / ".runops" / "conversations" / f"{session}.jsonl").read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--resume", ""), "unknown-session"),
+        (("--fork", ""), "unknown-session"),
+        (("",), "unknown-run"),
+        (("--knowledge", "none"), "file-not-found"),
+        ((os.fsdecode(b"pr\xffces.yaml"),), "file-not-read"),
+    ],
+)
+def test_what_names_nothing_begins_nothing(arguments: tuple[str, ...], code: str, chats: Chats) -> None:
+    """An empty name, as of a variable of a shell that is not set, is not that of the only conversation, and no session is left behind."""
+    project = chats.answers(text("One."))
+    assert project.runops("run", "prices.yaml", "--quiet").returncode == 1
+    before = sorted(project.folder.rglob("*.jsonl"))
+    done = project.runops("chat", *arguments, "-m", "x")
+    assert done.returncode == 2, done.stderr
+    assert f"error[{code}]" in done.stderr
+    assert sorted(project.folder.rglob("*.jsonl")) == before
+    assert chats.asked == []
+
+
+def test_bytes_that_are_no_text_can_be_said(chats: Chats) -> None:
+    """A word that is no UTF-8, or has a NUL, has its answer; a file with such a name is none."""
+    project = chats.answers(text("One."), text("Two."))
+    assert project.runops("chat", "-m", os.fsdecode(b"a\xffb")).stdout == "One.\n"
+    done = typed(project, 'a\0b\n/save "a\0b.md"\n', "chat")
+    assert (done.returncode, done.stdout) == (0, "Two.\n"), done.stderr
+    assert (project.folder / "a\N{REPLACEMENT CHARACTER}b.md").exists()
+
+
+def test_a_secret_is_masked_once_the_session_knows_it(chats: Chats) -> None:
+    """A run that the session begins has secrets of its own: what is said from there on holds none, and no request holds one that was said before."""
+    project = chats.answers(text("One."), text("Two."), SHOP_PASSWORD=SECRET)
+    project.write("pay.yaml", PAY)
+    done = typed(project, f"It is {SECRET}?\n/run pay.yaml\nAnd {SECRET}!\n", "chat")
+    assert (done.returncode, done.stdout) == (0, "One.\nTwo.\n"), done.stderr
+    lines = log_of(project, session_of(done))
+    assert [line for line in lines if SECRET in line] == [line for line in lines if f"It is {SECRET}?" in line]
+    assert SECRET not in text_of(chats.bodies()[1])
+    assert "And [hidden]!" in text_of(chats.bodies()[1])
+
+
+def test_the_secrets_of_a_file_with_mistakes_are_masked(chats: Chats) -> None:
+    """It declares them all the same."""
+    project = chats.answers(text("One."), SHOP_PASSWORD=SECRET)
+    project.write("pay.yaml", PAY.replace("transform", "transfrom"))
+    assert project.runops("chat", "pay.yaml", "-m", f"Is it {SECRET}?").returncode == 0
+    assert SECRET not in text_of(chats.bodies()[0])
+    assert not [file for file in project.folder.rglob("*.jsonl") if SECRET in file.read_text()]
+
+
+def test_a_session_outlives_what_it_is_about(chats: Chats) -> None:
+    """The file is renamed, the run is pruned: the session goes on, and its model is told that nobody can read it any more."""
+    project = chats.answers(text("One."), text("Two."), text("Three."), text("Four."))
+    project.write("sum.yaml", PRICES)
+    about_file = session_of(project.runops("chat", "sum.yaml", "-m", "x"))
+    (project.folder / "sum.yaml").rename(project.folder / "total.yaml")
+    done = project.runops("chat", "--resume", about_file, "-m", "y")
+    assert (done.returncode, done.stdout) == (0, "Two.\n"), done.stderr
+    assert "cannot be read any more" in text_of(chats.bodies()[1])
+    assert project.runops("run", "prices.yaml", "--quiet").returncode == 1
+    run = project.runs()[-1]["id"]
+    about_run = session_of(project.runops("chat", run, "-m", "x"))
+    (project.folder / ".runops" / "conversations" / f"{run}.jsonl").unlink()
+    done = project.runops("chat", "--resume", about_run, "-m", "y")
+    assert (done.returncode, done.stdout) == (0, "Four.\n"), done.stderr
+    assert project.runops("show", about_run, "--window").returncode == 0
+
+
+def test_a_fork_has_the_budget_that_it_is_given(chats: Chats) -> None:
+    """Else that of its parent."""
+    project = chats.answers(text("One."), text("Two."))
+    assert project.runops("chat", "--budget", "calls=9", "-m", "x").returncode == 0
+    done = typed(project, "y\nz\n", "chat", "--fork", "last", "--budget", "calls=1")
+    assert (done.returncode, done.stdout) == (5, "Two.\n"), done.stderr
+    assert json.loads(project.runops("show", session_of(done), "--json").stdout)["budget"] == "calls=1"
