@@ -25,16 +25,16 @@ BY_STRATEGY: dict[window.Strategy, dict[str, int | None]] = {
     "hybrid": {
         "max_messages": 80,
         "max_chars": 120_000,
-        "recent_outputs": 3_000,
+        "recent_outputs": 2_500,
         "checkpoint_at": None,
         "compress_to": 20_000,
     },
     "clean": {
         "max_messages": None,
         "max_chars": None,
-        "recent_outputs": 2_000,
-        "checkpoint_at": 20_000,
-        "compress_to": 2_000,
+        "recent_outputs": 1_500,
+        "checkpoint_at": 8_000,
+        "compress_to": 1_500,
     },
 }
 """What holds where nothing is said. Who is told everything has the whole conversation; who has a tool for each part has what is recent, and a way back."""

@@ -27,6 +27,8 @@ def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
             "1",
             "--entries",
             "3000",
+            "--words",
+            "9",
             "--warm",
             "0",
         ],
@@ -45,6 +47,7 @@ def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
     assert 200 < numbers["observation_chars"] <= 5000
     assert numbers["observation_over_aria_snapshot"] > 0
     assert numbers["context_300k_over_1k"] > 0
+    assert 0 < numbers["context_clean_over_injected"] <= numbers["context_hybrid_over_injected"] < 1
 
 
 def test_the_raw_script_is_short() -> None:

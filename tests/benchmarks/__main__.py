@@ -1,6 +1,6 @@
 """`make bench`: what RunOps costs. The last line is one JSON object; docs/benchmarks.md says what its numbers mean.
 
-python -m tests.benchmarks [--pairs N] [--rounds N] [--restarts N] [--looks N] [--entries N] [--warm N]
+python -m tests.benchmarks [--pairs N] [--rounds N] [--restarts N] [--looks N] [--entries N] [--words N] [--warm N]
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.benchmarks import attach, engine_form, log_form, looks, node_overhead, windows
+from tests.benchmarks import attach, building, engine_form, log_form, looks, node_overhead, strategies, windows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,6 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--looks", type=int, default=11, help="pairs of looks at a page (default 11)")
     parser.add_argument(
         "--entries", type=int, default=windows.LONG, help="entries of the long session (default 300,000)"
+    )
+    parser.add_argument(
+        "--words", type=int, default=building.WORDS, help="words of the session of each strategy (default 40)"
     )
     parser.add_argument("--warm", type=int, default=2, help="pairs before them that do not count (default 2)")
     chosen = parser.parse_args(arguments)
@@ -62,6 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(
             f"  long {context.first * 1000:.0f} ms, short {context.second * 1000:.0f} ms, ratios {min(context.ratios):.3f} to {max(context.ratios):.3f}"
         )
+        say(f"a session of {chosen.words} words on the shop, by each strategy …")
+        read = asyncio.run(strategies.measure(Path(folder) / "strategies", chosen.words))
+        for strategy, cost in read.items():
+            say(
+                f"  {strategy}: {cost.tokens:,} tokens in {cost.requests} requests, {cost.summaries} of them for a summary; "
+                f"needed and told {cost.told}, needed and fetched {cost.fetched}"
+            )
     numbers = {
         "form_engine_over_raw_same_flags": round(form.ratio, 3),
         "node_overhead_ms": round(statistics.median(overhead), 3),
@@ -70,6 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "observation_chars": characters,
         "observation_over_aria_snapshot": round(looked.ratio, 3),
         "context_300k_over_1k": round(context.ratio, 3),
+        "context_clean_over_injected": round(read["clean"].tokens / read["injected"].tokens, 3),
+        "context_hybrid_over_injected": round(read["hybrid"].tokens / read["injected"].tokens, 3),
         "pairs": chosen.pairs,
         "rounds": chosen.rounds,
         "restarts": chosen.restarts,

@@ -23,7 +23,7 @@ def pen(folder: Path) -> journal.Journal[sessions.Session]:
 def test_without_a_word_the_limits_are_those_of_the_strategy(tmp_path: Path) -> None:
     """Who is told everything has the whole conversation; who has a tool for each part has what is recent. It changes with the strategy, but for what was said."""
     hybrid = limits.of_settings(settings.Settings())
-    assert (hybrid.strategy, hybrid.max_messages, hybrid.recent_outputs) == ("hybrid", 80, 3_000)
+    assert (hybrid.strategy, hybrid.max_messages, hybrid.recent_outputs) == ("hybrid", 80, 2_500)
     one, chosen = pen(tmp_path), settings.Settings(window_compress_to=700, window_strategy="injected")
     found = limits.of_session(one.history, one, chosen)
     assert (found.max_messages, found.max_chars, found.recent_outputs, found.checkpoint_at) == (None,) * 4
@@ -31,7 +31,7 @@ def test_without_a_word_the_limits_are_those_of_the_strategy(tmp_path: Path) -> 
     beginning.set_limit(Desk(one), one, chosen, "max_messages", 9, "/window max_messages 9")
     beginning.set_limit(Desk(one), one, chosen, "strategy", "clean", "/window strategy clean")
     found = limits.of_session(one.history, one, chosen)
-    assert (found.recent_outputs, found.checkpoint_at, found.compress_to, found.max_messages) == (2_000, 20_000, 700, 9)
+    assert (found.recent_outputs, found.checkpoint_at, found.compress_to, found.max_messages) == (1_500, 8_000, 700, 9)
 
 
 @pytest.mark.parametrize("name", sorted(limits.UNLIMITED))

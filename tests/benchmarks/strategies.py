@@ -1,0 +1,252 @@
+"""What a model reads in a session of 40 words on the shop, by strategy: all tokens of all requests, by a real tokenizer.
+
+A workflow of 15 nodes is built meanwhile. At 20 of the words the model needs something that was agreed on, built or seen before: it answers from the
+request where that tells it, and asks the tool for it where not. Where neither tells it, the session is worth nothing, and the measurement fails.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import warnings
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import override
+
+from director import desk as desks
+from director import draft as drafts
+from director import listening, subjects, talking, tools
+from nodes.errors import RunOpsError
+from nodes.values import Json
+from runtime import journal, limits, log, secrets, sessions, settings, summaries, turn, version, window
+from runtime.agents import telling
+from runtime.browser import launching, page, session
+from runtime.models.exchange import Answer, Message, Request, Tool, ToolCall, ToolOutput, Usage
+from runtime.testing import memory
+from tests import browsers, shop_process, talks
+from tests.benchmarks import building
+
+SHOWN = 5_000
+"""Characters of an observation: as many as an agent is shown."""
+
+
+PATIENCE = 60
+"""Seconds that one look may take."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cost:
+    """What one session has cost."""
+
+    tokens: int
+    """Of all requests: instructions, schemas of tools, the conversation, what is told beside it."""
+    requests: int
+    told: int
+    """Times at which the request told what was needed."""
+    fetched: int
+    """Times at which a tool did."""
+    summaries: int
+
+
+async def measure(folder: Path, words: int = building.WORDS) -> Mapping[window.Strategy, Cost]:
+    """The same session with each strategy, as its settings are without a word; the first ``words`` of it."""
+    folder.mkdir()
+    found: dict[window.Strategy, Cost] = {}
+    with shop_process.Shop.start(folder) as shop:
+        browser = await launching.open_browser(None, origins=[shop.url], private=folder, chosen=browsers.Chosen())
+        try:
+            browser.bound(PATIENCE)
+            await _sign_in(browser.page, shop)
+            for strategy in ("injected", "clean", "hybrid"):
+                found[strategy] = await _Session(folder / strategy, strategy, browser, shop.url).held(words)
+        finally:
+            await browser.close()
+    return found
+
+
+async def _sign_in(driven: page.Tab, shop: shop_process.Shop) -> None:
+    await driven.goto(f"{shop.url}/login")
+    await driven.page.get_by_label("Username").fill("admin")
+    await driven.page.get_by_label("Password").fill(shop.password)
+    await driven.page.get_by_role("button", name="Sign in").click()
+    await driven.page.wait_for_url("**/orders")
+
+
+class _Session:
+    """A session that is held by a model of ours."""
+
+    def __init__(self, folder: Path, strategy: window.Strategy, browser: session.Session, shop: str) -> None:
+        kept = memory.MemoryStore(folder)
+        header = log.SessionHeader(purpose="chat", versions=version.versions())
+        self._pen = journal.Journal(kept.create("s"), sessions.Session(), secrets.Masker({}), kept)
+        self._pen.scope("", "opened", "session", session=header)
+        self._desk = desks.Desk(self._pen)
+        self._browser, self._shop = browser, shop
+        self._requests: list[Request] = []
+        self._steps: Iterator[building.Step] = iter(())
+        self._needs: str | None = None
+        self._told = self._fetched = self._calls = 0
+        chosen = settings.Settings(model="m", model_base_url="http://127.0.0.1:9", window_strategy=strategy)
+        self._talk = talking.Talk(
+            self._pen,
+            _Building(self._desk, browser.page),
+            self._desk,
+            talks.Supply(self._answer, self._requests),
+            chosen,
+            listening.Listener(),
+            lambda: limits.of_session(self._pen.history, self._pen, chosen),
+            more=[_Kit(_LOOK, self._look), _Kit(_ADD, self._add)],
+        )
+        self._talk.mode = "agent"
+
+    async def held(self, words: int) -> Cost:
+        """Hold it, word by word. Fails where something was needed that neither a request nor its tool told."""
+        for number in range(1, words + 1):
+            word, steps = building.word(number)
+            self._steps = iter(steps)
+            await self._talk.say(word)
+        draft = self._desk.draft
+        assert draft is not None
+        assert len(draft.loaded.workflow.nodes) == sum(number <= words for number in building.BUILT_AT)
+        assert self._told + self._fetched == sum(number <= words for number in building.NEEDS)
+        sums = sum(each.instructions.startswith(summaries.PROMPT[:30]) for each in self._requests)
+        return Cost(sum(map(_tokens, self._requests)), len(self._requests), self._told, self._fetched, sums)
+
+    async def _look(self, arguments: dict[str, Json]) -> str:
+        self._browser.bound(PATIENCE)
+        try:
+            await self._browser.page.goto(f"{self._shop}{arguments['path']}")
+            return telling.fenced((await self._browser.page.look()).render(SHOWN))
+        except RunOpsError as error:
+            # Not for the model of this session: with other pages other tokens are measured.
+            raise AssertionError(f"{arguments['path']} could not be looked at: {error}") from None
+
+    async def _add(self, arguments: dict[str, Json]) -> str:
+        node, before = str(arguments["yaml"]), self._desk.draft
+        draft = before.with_nodes(node) if before is not None else drafts.Draft.begun(building.HEAD, node)
+        self._desk.write_draft(draft, reason=str(arguments["reason"]), by="model")
+        return f"Added as {len(draft.loaded.workflow.nodes)}."
+
+    def _answer(self, request: Request) -> Answer:
+        """What the model says: the next of its steps."""
+        if request.instructions.startswith(summaries.PROMPT[:30]):
+            return talks.said(building.summary(each.text for each in request.items if isinstance(each, Message)))
+        if self._needs is not None:
+            output = request.items[-1]
+            assert isinstance(output, ToolOutput)
+            assert self._needs in output.text, f"{self._needs!r} is not told by the tool for it: {output.text}"
+            self._needs = None
+            self._fetched += 1
+        for step in self._steps:
+            match step:
+                case building.Need(fact) if fact in _text(request):
+                    self._told += 1
+                case building.Need(fact, name, arguments):
+                    self._needs = fact
+                    return self._asks(name, arguments)
+                case building.Do(name, arguments):
+                    return self._asks(name, arguments)
+                case building.Say(text):
+                    return talks.said(text)
+        raise AssertionError("each word ends with an answer")
+
+    def _asks(self, name: str, arguments: dict[str, Json]) -> Answer:
+        self._calls += 1
+        call = ToolCall(f"call_{self._calls:024}", name, json.dumps(arguments))
+        return Answer("", Usage(0, 0, 0, 0), "m", calls=(call,))
+
+
+class _Building(subjects.DraftSubject):
+    """The draft, and the browser in which one looks around meanwhile."""
+
+    def __init__(self, desk: desks.Desk, driven: page.Tab) -> None:
+        super().__init__(desk)
+        self._page = driven
+
+    @override
+    def browser_state(self) -> str:
+        return f"- main {self._page.page.url}"
+
+
+def _object(*names: str) -> dict[str, Json]:
+    return {
+        "type": "object",
+        "properties": {name: {"type": ["string", "null"]} for name in names},
+        "required": list[Json](names),
+        "additionalProperties": False,
+    }
+
+
+_LOOK = Tool("look", "Opens a page of the shop, and says what stands on it.", _object("path"))
+_ADD = Tool("add_node", "Adds a node at the end of the workflow.", _object("yaml", "reason"))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Kit(tools.Kit):
+    """A tool that a session has beside those of every session."""
+
+    offered: Tool
+    do: Callable[[dict[str, Json]], Awaitable[str]]
+
+    @property
+    @override
+    def tool(self) -> Tool:
+        return self.offered
+
+    @property
+    @override
+    def modes(self) -> frozenset[log.Mode]:
+        return tools.CHANGED
+
+    @property
+    @override
+    def side_by_side(self) -> bool:
+        return False
+
+    @override
+    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        text = await self.do(arguments)
+        return turn.Outcome(text, text)
+
+
+# What a request says, and how much that is.
+
+
+def _text(request: Request) -> str:
+    """All that it tells."""
+    return "\n".join([request.instructions, *map(_said, request.items), request.state])
+
+
+def _said(item: object) -> str:
+    match item:
+        case ToolCall(_, name, arguments):
+            return f"{name} {' '.join(str(each) for each in json.loads(arguments).values())}"
+        case Message() | ToolOutput():
+            return item.text
+        case _:
+            raise AssertionError("a request has words, calls and outputs")
+
+
+def _tokens(request: Request) -> int:
+    texts = [request.instructions, request.state]
+    for item in request.items:
+        texts += [item.id, item.name, item.arguments] if isinstance(item, ToolCall) else [item.text]
+    texts += [json.dumps([each.name, each.description, each.parameters]) for each in request.tools]
+    return sum(map(_real, texts))
+
+
+@functools.cache
+def _encoding() -> Any:
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        import bpe_openai  # it opens its tables in a way that Python means to take away
+
+        return bpe_openai.get_encoding("o200k_base")
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _real(text: str) -> int:
+    """Tokens of a text, as OpenAI's models read it."""
+    return len(_encoding().encode_ordinary(text))
