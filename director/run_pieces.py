@@ -12,7 +12,7 @@ from typing import Any, overload
 from typing_extensions import override
 
 from nodes.values import Json
-from runtime import history, journal, log, window
+from runtime import briefs, history, journal, log, window
 from runtime.agents import telling
 from runtime.models import estimates
 from runtime.models.exchange import Item, ToolCall, ToolOutput
@@ -85,7 +85,10 @@ class Step(window.Piece):
     def _arguments(self) -> dict[str, Json]:
         """What the step was given; of much only how it begins, and where the rest is."""
         call = self.attempt.call
-        head: dict[str, Json] = {"path": call.path}
+        head: dict[str, Json] = {"path": briefs.ours(call.path)}
+        if head["path"] != call.path:
+            # The key of an item may have been read from a page.
+            head["at"] = telling.fenced(call.path)
         if call.attempt > 1:
             head["attempt"] = call.attempt
         if call.action is not None:
@@ -94,8 +97,10 @@ class Step(window.Piece):
         if call.blob is None and len(begins) <= ARGUMENTS:
             given: Any = call.args
             more: dict[str, Json] = given if isinstance(given, dict) else {}
-            return {**head, **{name: value for name, value in more.items() if name not in head and value is not None}}
-        return {**head, "begins": begins[:PREVIEW], "kept_at": line_path(call.seq)}
+            more = {name: value for name, value in more.items() if name not in ("path", "action") and value is not None}
+            # What a step was given, another one may have read from a page.
+            return {**head, "given": telling.fenced(json.dumps(more, ensure_ascii=False))} if more else head
+        return {**head, "begins": telling.fenced(begins[:PREVIEW]), "kept_at": line_path(call.seq)}
 
     def _output(self, *, pointers: bool) -> str:
         result, verdict = self.attempt.result, self.attempt.verdict
@@ -121,11 +126,18 @@ class Step(window.Piece):
 def _failed(head: str, error: dict[str, Json], *, pointers: bool) -> str:
     """An error: our own words outside of what the page may have said."""
     told = f"{head}: {error.get('code')} ({error.get('who')}, {error.get('phase')} the deed)"
+    mend, theirs = mend_of(error)
     if not pointers:
         evidence = json.dumps(error.get("evidence"), ensure_ascii=False) if error.get("evidence") else ""
-        seen = "\n".join(filter(None, [str(error.get("message", ""))[:EVIDENCE], evidence[:EVIDENCE]]))
-        told = f"{told}\n{telling.fenced(seen)}"
-    return f"{told}\nmend: {error['mend']}" if error.get("mend") else told
+        seen = filter(None, [str(error.get("message", ""))[:EVIDENCE], evidence[:EVIDENCE], theirs])
+        told = f"{told}\n{telling.fenced(chr(10).join(seen))}"
+    return f"{told}\nmend: {mend}" if mend else told
+
+
+def mend_of(error: dict[str, Json]) -> tuple[str, str]:
+    """What mends an error in our own words, and in words that may be a page's: a near miss on it."""
+    mend = str(error.get("mend") or "")
+    return ("", f"mend: {mend}") if mend and error.get("who") == "site" else (mend, "")
 
 
 class Steps(Sequence[window.Piece]):

@@ -156,7 +156,9 @@ class View:
         yield f"Steps: {', '.join(f'{number} {status}' for status, number in steps.items()) or 'none yet'}"
         yield from self._in_the_way()
         if open_ones := [each.call.path for each in self.past.open_calls()][:5]:
-            yield f"Open, no outcome recorded: {', '.join(open_ones)}"
+            yield f"Open, no outcome recorded: {', '.join(map(briefs.ours, open_ones))}"
+            if theirs := [each for path in open_ones for each in _theirs(path)]:
+                yield telling.fenced("\n".join(theirs))
         totals = self.past.ledger.totals()
         yield f"Cost: {costs.told(totals) if totals is not None else 'no model was asked'}"
         if self.past.budget is not None:
@@ -166,18 +168,22 @@ class View:
         ending = self.past.ending.data if self.past.ending is not None else {}
         error: dict[str, Json] = ending.get("error") or {}
         if error:
-            place = self.loaded.place(ending.get("path"))
-            where = f" at {ending['path']}" if ending.get("path") else ""
+            path = str(ending.get("path") or "")
+            place = self.loaded.place(path or None)
+            where = f" at {briefs.ours(path)}" if path else ""
             line = f" ({Path(place).name.rpartition(':')[0]})" if place is not None else ""
             yield f"Ended{where}{line}: {error.get('code')} (who must act: {error.get('who')}, {error.get('phase')} the deed)"
             evidence = value_text(error.get("evidence") or {})
-            yield telling.fenced("\n".join(filter(None, [str(error.get("message", "")), evidence]))[:EVIDENCE])
-            if error.get("mend"):
-                yield f"Mend: {error['mend']}"
+            mend, theirs = run_pieces.mend_of(error)
+            at = _theirs(path)
+            seen = "\n".join(filter(None, [*at, str(error.get("message", "")), evidence]))[:EVIDENCE]
+            yield telling.fenced("\n".join(filter(None, [seen, theirs])))
+            if mend:
+                yield f"Mend: {mend}"
         question = runs.question_of(self.past, self.run)
         if question is not None:
-            yield f"Waits at {question.path}: {question.code}"
-            yield telling.fenced(question.message)
+            yield f"Waits at {briefs.ours(question.path or '')}: {question.code}"
+            yield telling.fenced("\n".join([*_theirs(question.path or ""), question.message]))
         if self.state not in ("running", "passed"):
             yield f"To go on: {runs.again(self.past, self.run)}"
 
@@ -331,6 +337,11 @@ class View:
 @functools.lru_cache(64)
 def _of_blob(kept: store.Store, sha256: str) -> Json:
     return json.loads(kept.blob(sha256))
+
+
+def _theirs(path: str) -> list[str]:
+    """The path, where it holds what may be text of a page: a line of what is told as data."""
+    return [path] if briefs.ours(path) != path else []
 
 
 def _status(attempts: list[history.Attempt]) -> str:

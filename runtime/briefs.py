@@ -338,10 +338,15 @@ class _Teller:
 
     def _shown_path(self, path: str) -> str:
         """A step path without keys that may be text of a page; of a long one its end."""
-        path = KEY.sub(lambda key: key[0] if DIGITS.fullmatch(key[1]) else "[#…]", path)
+        path = ours(path)
         while len(path) > A_TEXT:
             path = f"…/{path.removeprefix('…/').partition('/')[2]}"
         return path
+
+
+def ours(path: str) -> str:
+    """A step path without keys that may be text of a page."""
+    return KEY.sub(lambda key: key[0] if DIGITS.fullmatch(key[1]) else "[#…]", path)
 
 
 def shown(value: Json) -> str:

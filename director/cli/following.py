@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nodes import budgets as node_budgets
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import events, history, log, runs, settings
+from runtime import briefs, events, history, log, runs, settings
 from runtime.cli import execution
 from runtime.display import base, plain
 from runtime.models import budgets
@@ -137,7 +137,7 @@ def _spent(held: conversation.Conversation, past: history.History | None, before
 
 
 def told(what: str, run: str, status: str, path: str | None, error: dict[str, Json] | None) -> str:
-    """How a run ended, as the model is told it. What an error says may be a page's words: the model finds it where these are marked as data."""
+    """How a run ended, as the model is told it. What an error says may be a page's words, and so may a key in a path: the model finds them where these are marked as data."""
     code = (error or {}).get("code") or (error or {}).get("reason")
-    where = f" at {path}" if path else ""
+    where = f" at {briefs.ours(path)}" if path else ""
     return f"{what}: run {run} {status}{where}{f' ({code})' if code else ''}"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from director import run_pieces, subjects
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import history, journal, log, model, pieces, run, secrets, store, window
+from runtime import briefs, history, journal, log, model, pieces, run, secrets, store, window
 from runtime.language import workflow
 from runtime.models.exchange import Item, ToolCall, ToolOutput
 from runtime.testing import memory
@@ -47,7 +47,7 @@ def check(pieces: list[window.Piece], entries: list[log.AnyEntry]) -> None:
         asked = [each for each in items if isinstance(each, ToolCall)]
         assert len({each.id for each in asked}) == len(begun)
         assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", each.name) for each in asked)
-        assert [json.loads(each.arguments)["path"] for each in asked] == [each.path for each in begun]
+        assert [json.loads(each.arguments)["path"] for each in asked] == [briefs.ours(each.path) for each in begun]
         told = [each.text for each in items if isinstance(each, ToolOutput)]
         still = [text.startswith(run_pieces.OPEN) for text in told]
         assert still == [each.call not in over for each in begun]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -15,7 +16,7 @@ from director.listening import Listener
 from nodes.errors import ModelError, SiteError, UsageError
 from runtime import settings, store, window
 from runtime.agents import telling
-from runtime.models.exchange import Message, Request, ToolOutput
+from runtime.models.exchange import Message, Request, ToolCall, ToolOutput
 from runtime.testing import memory
 from tests import talks
 from tests.fakes import FakePage
@@ -181,11 +182,12 @@ async def test_run_directive_is_that_of_the_run(tmp_path: Path) -> None:
 
 
 async def test_no_secret_and_nothing_of_a_page_is_told_as_our_own_words(tmp_path: Path) -> None:
-    """What a page said stands between the marks of data, wherever it is told as text: in a value, in an error."""
-    rig = rig_of(tmp_path, missing="")
+    """What a page said stands between the marks of data, wherever it is told: in a value and what a step was given, in an error and its mend, in the key of an item."""
+    rig = rig_of(tmp_path, RUN.replace("'n': 1", "'n': word").replace("shop: Hats", "shop: '{{ word }}'"), missing="")
 
     async def fail(_target: str, _page: FakePage) -> None:
-        raise SiteError("click-failed", f"the page says {MARK}", phase="after", evidence={"seen": MARK})
+        mend = f"did you mean `{MARK}`?"
+        raise SiteError("click-failed", f"the page says {MARK}", phase="before", mend=mend, evidence={"seen": MARK})
 
     rig.site.on_click = fail
     assert (await rig.start()).status != "passed"
@@ -200,6 +202,11 @@ async def test_no_secret_and_nothing_of_a_page_is_told_as_our_own_words(tmp_path
         subject.directive() or "",
     ]
     told += outputs(subject, pointers=False)
+    items = [item for piece in subject.pieces() for item in piece.items(pointers=False)]
+    given = [json.loads(each.arguments) for each in items if isinstance(each, ToolCall)]
+    told += [str(each) for arguments in given for each in arguments.values()]
+    assert {"path": "each_order[#…]/pay", "at": telling.fenced(f"each_order[#{MARK}]/pay")}.items() <= given[-1].items()
+    assert f"each_order[#{MARK}]/pay" in subject.summary()
     assert SECRET not in str(told) + str(subject.variables())
     assert MARK in str(told)
     assert MARK not in without_fenced("\n".join(told))
