@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from director import desk, listening, opening, talking
+from director import desk, listening, opening, session_settings, talking
 from director.cli import beginning
 from runtime import conversations, limits, log, reports, secrets, sessions, settings, store
 
@@ -22,6 +22,7 @@ def report(chosen: settings.Settings, conversation: str) -> reports.Report:
         past = sessions.Session([opened])
     pen = opening.look(kept, reading, past, secrets.Masker(beginning.secrets_of(past, chosen)))
     kept_things = desk.Desk(pen)
+    chosen = session_settings.of_session(past, pen, chosen)
     talk = talking.Talk(
         pen,
         beginning.About.of(past).subject(kept, chosen, kept_things),

@@ -342,9 +342,9 @@ class Version(Entry):
     """What a session keeps beside what is said, as it stands from here on. What it was before is in the entries before."""
 
     kind: Literal["version"] = "version"
-    of: Literal["plan", "description", "draft", "variable", "mode", "window"]
+    of: Literal["plan", "description", "draft", "variable", "mode", "window", "setting"]
     name: str = ""
-    """The variable's."""
+    """The variable's, or the setting's."""
     number: int
     """From 1, for each thing that is kept and each name."""
     value: Json = None

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-from director import desk, knowledge, opening, subject, subjects
+from director import desk, knowledge, opening, session_settings, subject, subjects
 from nodes import budgets
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
@@ -128,6 +128,8 @@ class Wish:
     mode: log.Mode | None = None
     window: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Settings of the window that were given, by name."""
+    settings: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """Other settings of the session that were given, by name."""
     take_over: bool = False
 
     def check(self) -> None:
@@ -142,10 +144,20 @@ class Wish:
             )
 
 
+def as_kept(wish: Wish, chosen: settings.Settings, kept: store.Store) -> settings.Settings:
+    """The settings of the session that is wanted: one that is there has its own. Raises UsageError ``unknown-session``, ``not-a-session``; LogError."""
+    wish.check()
+    named = wish.resume if wish.resume is not None else wish.fork
+    if named is None:
+        return chosen
+    past = sessions.Session(kept.read(opening.find(chosen, named)).entries)
+    return session_settings.of_session(past, journal.Texts(kept), chosen, wish.settings)
+
+
 def open_session(
     wish: Wish, chosen: settings.Settings, models: Models, kept: store.Store
 ) -> tuple[journal.Journal[sessions.Session], bool]:
-    """The session's pen, and whether it was there before. What the wish says of mode and window is written down."""
+    """The session's pen, and whether it was there before. What the wish says of mode, window and settings is written down."""
     wish.check()
     budget = str(chosen.budget) if chosen.budget is not None else None
     masked = models.masked()
@@ -186,6 +198,7 @@ def _write_wish(pen: journal.Journal[sessions.Session], wish: Wish, chosen: sett
     mode = wish.mode or (chosen.chat_mode if begun else None)
     if mode is not None and mode != pen.history.mode:
         one.keep(log.Version(of="mode", number=0, reason=f"--mode {mode}", by="person"), mode)
+    session_settings.keep(one, wish.settings)
     for name, value in wish.window.items():
         set_limit(one, pen, chosen, name, value, f"--{name.replace('_', '-')}")
 

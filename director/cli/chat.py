@@ -180,7 +180,7 @@ def chat(
 
     On a terminal you type; elsewhere each line of standard input is a word. `/help` lists the words that are for RunOps and not for the model.
 
-    What is said is kept, and `--resume` goes on with it. A flag about the window holds for the session from then on.
+    What is said is kept, and `--resume` goes on with it. What a flag says of the window, of knowledge, delegates, model and budget holds for the session from then on.
     """
     given: dict[str, Json] = {
         "strategy": strategy,
@@ -198,14 +198,14 @@ def chat(
         "compress_to": compress_to,
         "checkpoint_at": checkpoint_at,
     }
-    from director.cli import beginning, foreground  # a help needs none of it
+    from director import session_settings  # a help needs none of it
+    from director.cli import beginning, foreground
     from runtime import settings
 
-    chosen = settings.load(
-        model_director=model, budget=budget, delegate_clean_context=delegate_clean, chat_knowledge=knowledge
-    )
+    its = {"model_director": model, "delegate_clean_context": delegate_clean, "chat_knowledge": knowledge}
+    chosen = settings.load(budget=budget, **its)
     window = {name: value for name, value in given.items() if value is not None}
-    wish = beginning.Wish(about, resume, fork, mode, window, take_over)
+    wish = beginning.Wish(about, resume, fork, mode, window, session_settings.given(chosen, its), take_over)
     foreground.converse(wish, chosen, message, as_json=as_json, quiet=quiet)
 
 

@@ -36,8 +36,9 @@ def converse(
         raise UsageError("usage", "`--message` says nothing", mend="give it a text, or leave it out and type")
     execution.hush()
     person = message is None and reading.interactive()
-    models = beginning.Models.of(chosen)
     kept = store.FileStore(chosen.home)
+    chosen = beginning.as_kept(wish, chosen, kept)
+    models = beginning.Models.of(chosen)
     pen, there_before = beginning.open_session(wish, chosen, models, kept)
     answers = Talk(sys.stderr) if as_json else None
     screen = terminal.Screen(as_it_comes=person, quiet=quiet, answers=answers)
