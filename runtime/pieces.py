@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import abc
 import bisect
 import dataclasses
 import functools
 from collections.abc import Sequence
+from typing import ClassVar, Literal
 
 from typing_extensions import override
 
@@ -53,8 +55,28 @@ class Word(window.Piece):
         return journal.items_of(self.entry, self.texts.text_of(self.entry))
 
 
+class Telling(window.Piece):
+    """What is told in one message, in words that are made for it: no entry holds just them."""
+
+    ROLE: ClassVar[Literal["user", "assistant"]] = "user"
+    """Who says it."""
+
+    @property
+    @abc.abstractmethod
+    def told(self) -> str:
+        """The words."""
+
+    @override
+    def size(self, *, pointers: bool) -> Size:
+        return size_of(self.told)
+
+    @override
+    def items(self, *, pointers: bool) -> tuple[Item, ...]:
+        return (Message(self.ROLE, self.told),)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
-class SummedUp(window.Piece):
+class SummedUp(Telling):
     """The summary that stands for what was said before."""
 
     entry: log.Summary
@@ -70,23 +92,17 @@ class SummedUp(window.Piece):
     def line(self) -> int:
         return self.entry.seq
 
-    @override
-    def size(self, *, pointers: bool) -> Size:
-        return size_of(self._told)
-
-    @override
-    def items(self, *, pointers: bool) -> tuple[Item, ...]:
-        return (Message("user", self._told),)
-
     @property
-    def _told(self) -> str:
+    @override
+    def told(self) -> str:
         return SUMMED_UP + self.texts.text_of(self.entry)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Broken(window.Piece):
+class Broken(Telling):
     """What had come of an answer that broke off, with the reason: whoever is told to continue can go on from there."""
 
+    ROLE: ClassVar[Literal["user", "assistant"]] = "assistant"
     entry: log.ModelError
     texts: journal.Texts
 
@@ -100,18 +116,34 @@ class Broken(window.Piece):
     def line(self) -> int:
         return self.entry.seq
 
-    @override
-    def size(self, *, pointers: bool) -> Size:
-        return size_of(self._told)
-
-    @override
-    def items(self, *, pointers: bool) -> tuple[Item, ...]:
-        return (Message("assistant", self._told),)
-
     @property
-    def _told(self) -> str:
+    @override
+    def told(self) -> str:
         partial = self.texts.text_of(self.entry)
         return f"{partial}\n{broke_off(self.entry)}" if partial else broke_off(self.entry)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Happened(Telling):
+    """What a person did beside talking, or what happened meanwhile: one after the other in one message."""
+
+    entries: Sequence[log.Event]
+    texts: journal.Texts
+
+    @property
+    @override
+    def what(self) -> str:
+        return "events"
+
+    @property
+    @override
+    def line(self) -> int:
+        return self.entries[0].seq
+
+    @property
+    @override
+    def told(self) -> str:
+        return HAPPENED + "\n".join(map(self.texts.text_of, self.entries))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -164,36 +196,6 @@ class Exchanged(window.Piece):
         if pointers and is_shorter(output_size(asked, pointer(told)), Size(told.tokens, told.chars, 1)):
             return pointer(told)
         return self.texts.text_of(told) or journal.NOTHING
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Happened(window.Piece):
-    """What a person did beside talking, or what happened meanwhile: one after the other in one message."""
-
-    entries: Sequence[log.Event]
-    texts: journal.Texts
-
-    @property
-    @override
-    def what(self) -> str:
-        return "events"
-
-    @property
-    @override
-    def line(self) -> int:
-        return self.entries[0].seq
-
-    @override
-    def size(self, *, pointers: bool) -> Size:
-        return size_of(self._told)
-
-    @override
-    def items(self, *, pointers: bool) -> tuple[Item, ...]:
-        return (Message("user", self._told),)
-
-    @property
-    def _told(self) -> str:
-        return HAPPENED + "\n".join(map(self.texts.text_of, self.entries))
 
 
 class Thread(window.Pieces):

@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from nodes.errors import ModelError, RunOpsError
+from nodes.errors import RunOpsError
 from nodes.values import Json, normalise
-from runtime import journal, log, refusals
+from runtime import journal, log, refusals, stuck
 from runtime.models import exchanges, threads
 from runtime.models.exchange import Answer, Request, Tool, ToolCall, Usage, is_models
 
 _HAVE_A_TURN = (log.User, threads.Exchange, log.ModelError)
 """What is said that gives the next word to somebody."""
-
-EQUAL_FAILURES = 3
-"""How often one call may fail in a row, before the conversation is given up."""
 
 INTERRUPTED = (
     "This was interrupted: it may have happened, and it is not done again. Look first, then go on from what you find."
@@ -160,7 +155,7 @@ class Turns:
         self._exchanges, self._frame, self._tools, self._pen, self._seat = thread, frame, tools, pen, seat
         self._say = ""
         self._mode: log.Mode | None = None
-        self._failures = Counter[str]()
+        self._failures = stuck.Failures()
         self._calls = 0
         """How many calls the model has asked for, before the answer that is being done."""
         self._last: threads.Exchange | None = None
@@ -204,12 +199,12 @@ class Turns:
         exchange = self._last or await self._ask()
         answer = self._answer(exchange.answer)
         self._last = exchange
-        done, stuck = await self._do_all(answer, exchange)
+        done, given_up = await self._do_all(answer, exchange)
         self._last = None
         self._calls += len(answer.calls)
         self._counted()
-        if stuck is not None:
-            raise _stuck(stuck)
+        if given_up is not None:
+            raise stuck.stuck(given_up.asked, given_up.error or {})
         return Turn(answer, done)
 
     def break_off(self) -> None:
@@ -255,7 +250,7 @@ class Turns:
             return
         calls = self._pen.calls_of(exchange.answer)
         for asked in calls:
-            self._is_stuck(asked, _error_of(exchange.done[asked.id].result))
+            self._failures.too_many(asked, _error_of(exchange.done[asked.id].result))
         self._calls += len(calls)
         self._counted()
         self._last = None
@@ -266,7 +261,7 @@ class Turns:
 
     def _heard(self, mode: log.Mode | None) -> None:
         if mode is not None:
-            self._failures.clear()
+            self._failures.forget()
             self.since_word = 0
 
     async def _ask(self) -> threads.Exchange:
@@ -291,7 +286,7 @@ class Turns:
         """Each call with what came of it, and the one that has failed too often."""
         hidden = {each.id for each in exchange.answer.calls or () if each.masked}
         done: list[Done] = []
-        stuck: Done | None = None
+        given_up: Done | None = None
         why = ""
         """Why no more of the calls is done: what follows was asked for by a model that counted on what went before."""
         begun = await self._side_by_side(answer, exchange, hidden)
@@ -307,15 +302,15 @@ class Turns:
                 refusal = refusals.over(why) if why else self._refusal(asked, hidden)
                 one = self._tell(asked, await self._do(asked, place, state, refusal), place, state)
             done.append(one)
-            if not why and self._is_stuck(one.asked, one.error):
-                stuck = one
+            if not why and self._failures.too_many(one.asked, one.error):
+                given_up = one
             if asked.name in self._tools.side_by_side:
                 pass
             elif one.error is not None:
                 why = why or "failed"
             elif asked.name in self._tools.final:
                 why = why or "ended the work"
-        return tuple(done), stuck
+        return tuple(done), given_up
 
     def _place(self, number: int, asked: ToolCall) -> Place:
         path = f"{self._seat.path}/{number}_{asked.name}".removeprefix("/")
@@ -430,25 +425,6 @@ class Turns:
 
     def _refusal(self, asked: ToolCall, hidden: Collection[str]) -> RunOpsError | None:
         return refusals.of(asked, self._tools.offered, holds_secret=asked.id in hidden)
-
-    def _is_stuck(self, asked: ToolCall, error: dict[str, Json] | None) -> bool:
-        """Whether the call has failed too often; it counts from the last time that it went right."""
-        key = f"{asked.name} {json.dumps(refusals.read(asked.arguments), sort_keys=True)}"
-        if error is None:
-            del self._failures[key]
-            return False
-        self._failures[key] += error.get("code") != refusals.OVER
-        return self._failures[key] >= EQUAL_FAILURES
-
-
-def _stuck(done: Done) -> ModelError:
-    error = done.error or {}
-    return ModelError(
-        "agent-stuck",
-        f"the model asked {EQUAL_FAILURES} times for the same `{done.asked.name}`, and each time it failed: {error.get('message')}",
-        mend="say in the goal how it is done, or do this step with a node of its own",
-        evidence={"tool": done.asked.name, "arguments": done.asked.arguments[:1000], "error": error},
-    )
 
 
 def _error_of(result: log.Result | None) -> dict[str, Json] | None:

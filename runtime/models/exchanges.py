@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import tenacity
 
-from nodes.errors import AuthorError, ModelError, RunOpsError
+from nodes.errors import AuthorError, RunOpsError
 from runtime import journal, log, secrets
 from runtime.crashes import CrashPoint, crash_point
-from runtime.models import budgets, choosing, estimates, reading, supply, threads
+from runtime.models import budgets, chains, choosing, estimates, polling, reading, supply
 from runtime.models.exchange import Answer, Request, ToolCall, Usage
 from runtime.models.failures import Failed
 
@@ -33,9 +33,6 @@ TRIES = 5
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """Seconds before a request is sent again, where the server does not say how long: doubled each time, and drawn at random below that."""
-
-POLL_SECONDS, SLOWEST_POLL = 0.5, 5.0
-"""How often a response in the background is asked for: half as often again each time."""
 
 AT_ONCE = 20_000
 """Characters of a request or an answer up to which it is counted and read in no time."""
@@ -248,21 +245,10 @@ class Exchanges:
         return answer
 
     def _goes_on(self, request: Request) -> tuple[str | None, int]:
-        """The response from which a server that keeps responses goes on, and how many items of the request it stands for.
-
-        That is the last answer of the thread, where it was given to a request with just the items that stand before it in this one, of the same
-        system prompt. So it is a new chain where the window has changed: where something was left out, summed up, or told in other words.
-        """
-        said = self._pen.history.thread(self._thread).said
-        last = next((each.answer for each in reversed(said) if isinstance(each, threads.Exchange)), None)
-        if last is None or last.response in (None, self._lost) or request.state or not self._models.chains:
+        """The response from which a server that keeps responses goes on, and how many items of the request it stands for."""
+        if not self._models.chains:
             return None, 0
-        its = journal.items_of(last, self._pen.text_of(last), self._pen.calls_of(last))
-        for begins in range(len(request.items) - len(its), 0, -1):
-            if request.items[begins : begins + len(its)] == its:
-                before = dataclasses.replace(request, items=request.items[:begins])
-                return (last.response, begins + len(its)) if before.key == last.key else (None, 0)
-        return None, 0
+        return chains.goes_on(self._pen.history.thread(self._thread).said, request, self._pen, self._lost)
 
     async def _waited_for(self, response: str | None, key: str, number: int, request: Request) -> Answer | None:
         """The answer that an earlier process asked for in the background and never had; None where it cannot be had any more."""
@@ -281,36 +267,14 @@ class Exchanges:
         return self._told_whole(self._take(answer, key, number, request))
 
     async def _polled(self, client: model.Client, response: str, affordable: float) -> Answer:
-        """Ask for a background response until it is there, for as many seconds as the budgets leave; it is asked for once at least.
-
-        It is cancelled where nobody will want it any more: not where we are killed, and not where it may be there all the same. Raises Failed.
-        """
-        delay = POLL_SECONDS
-        try:
-            while True:
-                try:
-                    answer = await client.fetch(response, self._models.seconds)
-                    if answer is not None:
-                        return answer
-                except Failed as failed:
-                    # What cannot be fetched this time is not lost: to ask anew would be to pay twice.
-                    if failed.over or failed.error.code == "model-unknown":
-                        raise
-                    if not failed.again or self._asker.left() <= delay:
-                        failed.pending, failed.again = True, False
-                        raise
-                if self._asker.left() <= delay:
-                    raise Failed(_too_late())
-                left = affordable - (self._seconds() or 0.0)
-                if left <= 0:
-                    # Another try is refused, by the budget and in its words.
-                    raise Failed(_too_late(), again=True)
-                await asyncio.sleep(min(delay, left))
-                delay = min(delay * 1.5, SLOWEST_POLL)
-        except (Failed, asyncio.CancelledError) as ended:
-            if not (isinstance(ended, Failed) and (ended.over or ended.pending)):
-                await client.cancel(response)
-            raise
+        """The background response once it is there, waited for as long as the attempt and the budgets allow. Raises Failed."""
+        return await polling.polled(
+            client,
+            response,
+            self._models.seconds,
+            self._asker.left,
+            lambda: affordable - (self._seconds() or 0.0),
+        )
 
     def _afford(self, estimate: int, request: Request) -> float:
         """Seconds that the budgets leave for it. Raises BudgetReached."""
@@ -431,14 +395,6 @@ def told_apart(answer: Answer, request: Request, masker: secrets.Masker) -> Answ
 async def aside(size: int, work: Callable[[], _Result]) -> _Result:
     """What ``work`` over so many characters gives; where they are many, the lease, the time-out and Ctrl-C do not wait for it."""
     return work() if size <= AT_ONCE else await asyncio.to_thread(work)
-
-
-def _too_late() -> ModelError:
-    return ModelError(
-        "model-timeout",
-        "the answer in the background is not there, and the attempt's time is over",
-        mend="give the node a longer `timeout`",
-    )
 
 
 def _wait(state: tenacity.RetryCallState) -> float:

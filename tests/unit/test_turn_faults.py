@@ -11,7 +11,7 @@ import pytest
 from nodes import budgets
 from nodes.errors import RunOpsError
 from runtime import history, journal, log, secrets
-from runtime.models import choosing, exchanges, supply
+from runtime.models import choosing, exchanges, polling, supply
 from runtime.testing import memory, responses, scripted
 from tests import models
 from tests.unit.test_cognition_faults import BACKGROUND, PLAIN
@@ -82,7 +82,7 @@ async def test_a_fault_after_a_deed_does_not_repeat_it(
     """The deed was done; then the model fails. What may go right is tried again and ends the work, everything else is raised; the deed was done once."""
     answers, codes, passes = fault
     monkeypatch.setattr(exchanges, "FIRST_WAIT", 0.01)
-    monkeypatch.setattr(exchanges, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(polling, "POLL_SECONDS", 0.01)
     with responses.serve([CLICK, *answers], strict=True) as server:
         more = {"model_timeout": 0.5} if codes == ["model-timeout"] else {}
         chosen = models.asked_at(server, monkeypatch, **settings, **more)
