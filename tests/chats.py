@@ -43,15 +43,14 @@ class Chats:
         first = said[0] if said else None
         script = first if callable(first) else [each for each in said if not callable(each)]
         self.server = responses.Server(scripted.Model(script))
-        project = Project(
-            self.folder,
-            RUNOPS_MODEL="test-model",
-            RUNOPS_MODEL_BASE_URL=self.server.url,
-            RUNOPS_MODEL_KEY=self.server.key,
-            RUNOPS_MODEL_PROFILE="openai",
-            RUNOPS_PRICES=COST,
-            **settings,
-        )
+        served = {
+            "RUNOPS_MODEL": "test-model",
+            "RUNOPS_MODEL_BASE_URL": self.server.url,
+            "RUNOPS_MODEL_KEY": self.server.key,
+            "RUNOPS_MODEL_PROFILE": "openai",
+            "RUNOPS_PRICES": COST,
+        }
+        project = Project(self.folder, **{**served, **settings})
         project.write("prices.yaml", PRICES)
         return project
 

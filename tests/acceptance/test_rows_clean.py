@@ -1,0 +1,102 @@
+"""Row 3 of the five ways of managing a window: nothing of the state is told, each part has its tool, and a server that keeps what it is sent is sent only what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime import pieces
+from runtime.testing.scripted import Answer, Asked, call, text
+from tests.chats import Chats, typed, words_of
+from tests.rows import agrees, begun, is_for_summary, said, told
+
+GETS: list[tuple[str, dict[str, Any], str]] = [
+    ("get_workflow_summary", {}, "expression-failed"),
+    ("get_workflow_nodes", {"which": "1-2", "type": "transform"}, "id: total"),
+    ("get_workflow_nodes", {"which": "recent", "type": None}, "id: parts"),
+    ("get_workflow_nodes", {"which": "all", "type": None}, "id: notes"),
+    ("get_workflow_variables", {"key": None}, "parts"),
+    ("get_workflow_variables", {"key": "parts"}, "8.00"),
+    ("get_current_plan", {}, "no plan"),
+    ("get_workflow_description", {}, ""),
+    ("get_browser_state", {}, ""),
+]
+"""Each tool with what it is asked, and something that its answer says."""
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Iterator[Chats]:
+    """Conversations in a project."""
+    made = Chats(tmp_path)
+    yield made
+    made.close()
+
+
+def clean(asked: Asked) -> Answer:
+    """What the model says: it asks for everything at once, and sums up."""
+    if asked.instructions.startswith("Sum up"):
+        return text("Everything about the run was asked, and answered.")
+    if "Look at all" in asked.newest:
+        calls = [call(name, arguments) for name, arguments, _holds in GETS]
+        return sum(calls[1:], calls[0])
+    return text(f"Answer {sum(item.get('role') == 'assistant' for item in asked.items) + 1}.")
+
+
+SUMMED_UP = pieces.SUMMED_UP.strip()
+
+STORE = {"RUNOPS_MODEL_STORE": "true"}
+CLEAN = ("--strategy", "clean")
+SETTINGS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "clean": (CLEAN, {}),
+    "injected": (("--strategy", "injected"), {}),
+    "chained": (CLEAN, STORE),
+    "not_proved": (CLEAN, {**STORE, "RUNOPS_MODEL_PROFILE": "openrouter"}),
+    "not_clean": (("--strategy", "injected"), STORE),
+    "checkpoint_at_1000": ((*CLEAN, "--checkpoint-at", "1000"), STORE),
+}
+"""Each setting of the row at a value beside its default: flags, and what the environment says."""
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_clean_with_retrieval_tools(name: str, chats: Chats) -> None:
+    """Nothing of the state is told, each part has its tool; where the server keeps what it is sent only what is new is sent, until a summary begins a new chain; and where it has lost it, the whole."""
+    flags, more = SETTINGS[name]
+    project = chats.answers(clean, **more)
+    run = begun(project)
+    done = typed(project, "Look at all.\nSecond?\nThird?\n", "chat", run, *flags)
+    assert done.returncode == 0, done.stderr
+    assert chats.server is not None
+    chats.server.forget()
+    done = typed(project, "Fourth?\n", "chat", "--resume", "last")
+    assert done.returncode == 0, done.stderr
+    agrees(chats, f"clean_with_retrieval_tools-{name}")
+    bodies = [body for body in chats.bodies() if not is_for_summary(body)]
+    assert any(told(words_of(body)) for body in bodies) == ("injected" in flags)
+    read = words_of(bodies[1])
+    if SUMMED_UP not in str(read):
+        # What stands before the word are the steps of the run itself.
+        answers = [each for each in read if each.startswith("output: ")][-len(GETS) :]
+        assert [holds in each for each, (_name, _arguments, holds) in zip(answers, GETS, strict=True)] == [True] * 9
+    follows = [body.get("previous_response_id") is not None for body in bodies]
+    assert chats.bodies()[0]["store"] == bool(more)
+    summed = any(is_for_summary(body) for body in chats.bodies())
+    assert summed == (name == "checkpoint_at_1000")
+    match name:
+        case "chained":
+            # The fourth is sent twice: the server has lost what it follows.
+            assert follows == [False, True, True, True, True, False]
+            assert words_of(bodies[3]) == ["user: Third?"]
+            assert words_of(bodies[4]) == ["user: Fourth?"]
+            assert "user: Look at all." in words_of(bodies[-1])
+        case "checkpoint_at_1000":
+            begins = next(number for number, body in enumerate(bodies) if SUMMED_UP in str(words_of(body)))
+            assert follows[begins] is False
+            assert "Everything about the run was asked" in str(words_of(bodies[begins]))
+            assert follows[-2:] == [True, False]
+            assert "Everything about the run was asked" in str(words_of(bodies[-1]))
+        case _:
+            assert not any(follows)
+            assert "user: Look at all." in said(words_of(bodies[3]))

@@ -1,0 +1,142 @@
+"""Row 4 of the five ways of managing a window: a hard limit on all that a request holds."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime import pieces, window
+from runtime.models import estimates
+from runtime.testing import scripted
+from runtime.testing.scripted import Answer, Asked, text
+from tests.chats import Chats, text_of, typed, words_of
+from tests.rows import SUM_UP, agrees, is_for_summary, last, parts_of, said, summaries, talked, told
+
+KNOWLEDGE = """\
+# Notes
+Of prices, of returns: this is the first section.
+LONG
+# Opening hours
+No returns from nine to five.
+# Returns
+They take 14 days; the price is paid back.
+# Prices
+In euro; `n/a` stands for none.
+# Shipping
+Shipping is free from 50 euro.
+""".replace("LONG", "It goes on for long.\n" * 150)
+"""Four sections have to do with prices and returns: two by their titles, one by two words of its text, one by one."""
+
+THINGS, LAST = 14, "prices, returns?"
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Iterator[Chats]:
+    """Conversations in a project."""
+    made = Chats(tmp_path)
+    yield made
+    made.close()
+
+
+def strict(asked: Asked) -> Answer:
+    """What the model says: some sentences, and more in a summary than there is room for."""
+    if asked.instructions.startswith(SUM_UP):
+        return text("The colour was asked for: it is blue (decided). " + "It is so, and it was so before. " * 60)
+    return text("It is so, and it was so before. " * 6)
+
+
+STRICT = ("--strategy", "clean", "--knowledge", "known", "--strict")
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "1500": STRICT,
+    "hard_limit_900": (*STRICT[:-1], "--hard-limit", "900"),
+    "hard_limit_20000": (*STRICT[:-1], "--hard-limit", "20000"),
+    "prune": (*STRICT, "--overflow", "prune"),
+    "min_recent_9": (*STRICT, "--min-recent", "9"),
+    "top_k_1": (*STRICT, "--top-k", "1"),
+}
+"""Each setting of the row at a value beside its default."""
+
+
+def known(chats: Chats) -> None:
+    """The folder with what is known beforehand."""
+    (folder := chats.folder / "known").mkdir()
+    (folder / "shop.md").write_text(KNOWLEDGE, encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_strict_budget(name: str, chats: Chats) -> None:
+    """A hard limit on the whole request, knowledge by keyword, and what does not fit summed up or left out; too large a word is not sent, and all of it is saved."""
+    project = chats.answers(strict)
+    known(chats)
+    limit = int(name.removeprefix("hard_limit_")) if name.startswith("hard_limit_") else window.STRICT
+    words = "".join(f"What about thing {number}, its price, its returns?\n" for number in range(1, THINGS + 1))
+    too_large = limit < 20_000
+    words += "word " * limit * 2 * too_large + f"\n{LAST}\n/save all.md\n"
+    done = typed(project, words, "chat", *SETTINGS[name])
+    assert done.returncode == 0, done.stderr
+    agrees(chats, f"strict_budget-{name}")
+    bodies = chats.bodies()
+    # Never over, and what alone is too much is not sent.
+    assert ("error[window-too-large]" in done.stderr) == too_large
+    assert not any("word word" in text_of(body) for body in bodies)
+    sizes = [int(found.replace(",", "")) for found in re.findall(r"window ([\d,]+) of", done.stderr)]
+    assert len(sizes) == len(talked(chats)) == THINGS + 1
+    assert max(sizes) <= limit
+    # Tools, as far as their share goes.
+    offered = {len(body.get("tools") or ()) for body in bodies if not is_for_summary(body)}
+    assert offered == ({15} if limit == 20_000 else {0})
+    # Knowledge: a title counts three times, and what is told has its share.
+    assert last(chats).count(f"user: {LAST}") == 1
+    found = list(parts_of(last(chats)))
+    three = ["shop.md: Returns", "shop.md: Prices", "shop.md: Notes"]
+    assert found == (three[:1] if name == "top_k_1" else three)
+    assert estimates.of_text(told(last(chats))) <= limit * window.KNOWLEDGE // 100
+    assert ("(cut)" in told(last(chats))) == (name != "top_k_1" and too_large)
+    if too_large:
+        demand_narrow(chats, limit, prunes=name == "prune", least=9 if name == "min_recent_9" else 4)
+    else:
+        assert (said(last(chats))[0], summaries(chats)) == ("user: What about thing 1, its price, its returns?", [])
+    saved = (project.folder / "all.md").read_text()
+    assert all(f"What about thing {number}," in saved for number in range(1, THINGS + 1))
+
+
+def demand_narrow(chats: Chats, limit: int, *, prunes: bool, least: int) -> None:
+    """The oldest is left out, or a summary of a third of the conversation's share at the most stands for it; it takes in none of the newest messages."""
+    words = said(last(chats))
+    assert not any("thing 1," in each for each in words)
+    assert bool(summaries(chats)) == (not prunes)
+    found = [each.removeprefix("user: ") for each in words if pieces.SUMMED_UP in each]
+    assert bool(found) == (not prunes)
+    if prunes:
+        return
+    assert limit // 20 < pieces.size_of(found[0]).tokens <= limit * window.CONVERSATION * 33 // 10_000
+    # How many messages stand behind a summary that was made for that request: the newest ones, as they were said.
+    after = [words_of(then) for body, then in itertools.pairwise(chats.bodies()) if is_for_summary(body)]
+    kept = [len(said(each)) - 1 for each in after if f"user: {LAST}" not in each]
+    assert min(kept, default=least) >= least
+    assert max(kept, default=0) < 9 or least == 9
+
+
+def test_where_no_summary_comes_the_oldest_is_left_out(chats: Chats) -> None:
+    """Each word has its answer within the limit; after three failures none is asked for until a later word was answered."""
+
+    def refuses(asked: Asked) -> Answer:
+        return scripted.refusal() if asked.instructions.startswith(SUM_UP) else strict(asked)
+
+    project = chats.answers(refuses)
+    known(chats)
+    words = "".join(f"What about thing {number}, its price, its returns?\n" for number in range(1, THINGS + 1))
+    done = typed(project, words, "chat", *STRICT)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == THINGS
+    sizes = [int(found.replace(",", "")) for found in re.findall(r"window ([\d,]+) of", done.stderr)]
+    assert max(sizes) <= window.STRICT
+    assert not any("thing 1," in each for each in last(chats))
+    order = "".join("s" if is_for_summary(body) else "." for body in chats.bodies())
+    assert re.fullmatch(r"\.+(s\.){3}(\.s\.|\.)*", order), order
+    assert order.endswith("."), order
+    assert len(summaries(chats)) > 3, order
