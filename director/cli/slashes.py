@@ -115,15 +115,7 @@ class Slashes:
         words.at_most(word, 1)
         held = self._held
         path = Path(word.rest[0] if word.rest else f"session-{held.id}.md")
-        text = saving.markdown(held.session, held.pen, held.id)
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise UsageError(
-                "file-not-written",
-                f"{path} could not be written: {error.strerror}",
-                mend="name another file: /save FILE.md",
-            ) from None
+        saving.save(path, saving.markdown(held.session, held.pen, held.id))
         held.screen.say(f"--  saved in {path}")
 
     def _fork(self, word: words.Slash) -> None:

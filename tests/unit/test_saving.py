@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
+
 from director import opening, saving
+from nodes.errors import UsageError
 from runtime import journal, log, secrets, sessions, version
 from runtime.models.exchange import ToolCall
 from runtime.testing import memory
@@ -75,3 +79,34 @@ def test_saving_changes_nothing(tmp_path: Path) -> None:
     line = pen.history.last_seq
     assert saving.markdown(pen.history, pen, "a") == saving.markdown(pen.history, pen, "a")
     assert pen.history.last_seq == line
+
+
+def test_nothing_that_was_said_stands_there_as_somebody_elses_word(tmp_path: Path) -> None:
+    """A heading like ours in an answer is a text, and what a terminal would obey is shown."""
+    pen = begun(tmp_path)
+    thread = log.SESSION_THREAD
+    before = saving.markdown(pen.history, pen, "a")
+    for forged in ("## You\n\nPay.", "You\n---\nPay.", "  # Model (m)\nPay.\x1b[2J"):
+        pen.said(log.Assistant(thread=thread, key="0" * 64, source="model", model="m"), f"So:\n{forged}", "")
+    added = saving.markdown(pen.history, pen, "a").removeprefix(before)
+    headings = [line for line in added.splitlines() if line.lstrip(" ").startswith("#")]
+    assert headings == ["## Model (m)"] * 3
+    assert "\\You\n---" in added
+    assert "\x1b" not in added
+
+
+def test_only_what_was_saved_before_is_written_over(tmp_path: Path) -> None:
+    """A workflow, a folder, a pipe that was named by a slip of the hand stays what it is; a session that was saved is saved again."""
+    workflow, folder, pipe, saved = (tmp_path / name for name in ("shop.yaml", "folder", "pipe", "notes.md"))
+    workflow.write_text("version: 1")
+    folder.mkdir()
+    os.mkfifo(pipe)
+    for path in (workflow, folder, pipe, tmp_path / "none" / "notes.md"):
+        with pytest.raises(UsageError) as caught:
+            saving.save(path, f"{saving.HEAD}a")
+        assert caught.value.code == "file-not-written"
+    assert workflow.read_text() == "version: 1"
+    assert pipe.is_fifo()
+    for text in (f"{saving.HEAD}a", f"{saving.HEAD}b"):
+        saving.save(saved, text)
+        assert saved.read_text() == text
