@@ -35,6 +35,9 @@ SHARE = 33
 LEAST = 40
 """Tokens below which no summary says anything."""
 
+SPARE = 15
+"""Percent of what a model takes that a full window leaves free: a summary may be so much longer than another answer."""
+
 TAIL = 3
 """What is not summed up takes one part in so many of the thread's room, unless the newest messages alone take more."""
 
@@ -95,7 +98,7 @@ class Summaries:
         max_output: int,
         ids: Callable[[], Collection[str]] = tuple,
     ) -> None:
-        """``max_output``: tokens that the model may have for its answer, reasoning included; ``ids``: words that are names, though they look like any other."""
+        """``max_output``: tokens that the model may have for an answer, reasoning included; a summary may have as many more as it is to have itself; ``ids``: words that are names, though they look like any other."""
         self._pen, self._thread, self._asks, self._max_output = pen, thread, asks, max_output
         self._ids = ids
         self._tried = 0
@@ -110,7 +113,7 @@ class Summaries:
             return _failed(f"the last {FAILURES} have failed: it is tried again once a later word has its answer")
         part = self._part(standing, limits, room)
         older = part.tokens_before(len(part)) + (part.summary.size(pointers=False).tokens if part.summary else 0)
-        bound = min(limits.compress_to, room // 2, older // 2, _share(limits))
+        bound = min(limits.compress_to, room // 2, older // 2, _share(limits), self._longest(most))
         if bound < LEAST:
             return reports.Rung("summary", "no effect", why="what is not recent is too little to be summed up")
         try:
@@ -186,6 +189,10 @@ class Summaries:
         # What is told of a call stands behind its answer: the line is that before the next piece.
         return Older(thread, number, thread[number].line - 1 if number < len(thread) else 0)
 
+    def _longest(self, most: int) -> int:
+        """Tokens that the model may have for a summary, where a request has ``most``; reasoning included."""
+        return self._max_output + most * SPARE // (100 - SPARE)
+
     async def _text(self, standing: _Standing, part: Older, bound: int, most: int) -> str:
         """What the model says; what it said already, where it did."""
         if standing.answer is not None:
@@ -206,7 +213,8 @@ class Summaries:
         if begun is None:
             self._pen.said(log.User(thread=name, upto=part.upto), question, "summary")
         items = (*built.items, Message("user", question))
-        answer = await thread.exchange(Request(model, built.instructions, items, None, self._max_output))
+        longest = min(self._max_output + bound, self._longest(most))
+        answer = await thread.exchange(Request(model, built.instructions, items, None, longest))
         return answer.text.strip()
 
 

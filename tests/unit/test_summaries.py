@@ -116,6 +116,16 @@ async def test_what_is_not_recent_is_summed_up() -> None:
     assert asked.tools == ()
 
 
+@pytest.mark.parametrize(("compress_to", "words", "longest"), [(100, 60, 600), (20_000, 617, 1_029)])
+async def test_the_model_may_say_as_much_as_it_is_asked_for(compress_to: int, words: int, longest: int) -> None:
+    """A summary may be as long beside what every answer may have, as far as a model takes it that a full window fits into: so it is not cut off where it is as long as it was to be."""
+    desk = Desk(long_talk(), "They asked ten questions.", compress_to=compress_to)
+    await desk.request()
+    [asked] = desk.requests
+    assert f"{words} words at the most" in asked.instructions
+    assert asked.max_output == longest
+
+
 async def test_it_is_not_asked_again_before_the_thread_has_grown() -> None:
     """A summary holds until what came since has outgrown the room again; the next one is made of it and of what came since."""
     desk = Desk(long_talk(), "First.", "Second.")
