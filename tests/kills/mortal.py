@@ -33,12 +33,12 @@ class Fate:
     """The part of the checkout, the name of a crash point, and at which passing of it in that part, from 1."""
     any: int = 0
     """At which crash point, whatever it is, from 1; 0 for none."""
-    writes: bool = False
-    """Whether each entry that is written is a moment, too, as a crash point is: ``WRITTEN``."""
     begins: bool = True
     """Whether it begins the checkout, and does not go on with it."""
     control: str = ""
     """The control that is in force."""
+    writes: bool = False
+    """Whether each entry that is written is a moment, too, as a crash point is: ``WRITTEN``."""
 
     def environment(self) -> dict[str, str]:
         """What makes a command take it."""

@@ -25,7 +25,7 @@ WAYS: dict[Way, dict[str, str]] = {
 }
 """How the model is asked: each by its settings."""
 
-KEEP, PLAN, NOTES, SEND = "Keep the currency.", "Plan it.", f"My notes: {'all is well, ' * 600}", "Send two."
+KEEP, PLAN, NOTES, SEND = "Keep the currency.", "Plan it.", f"My notes: {'all is well, ' * 600}and so on.", "Send two."
 BREAK, CONTINUE, WHAT, THANKS = "Tell me all of it.", "continue", "What came of it?", "Thank you."
 AGENT, FORK = "/mode agent", "/fork"
 
