@@ -342,6 +342,7 @@ class Version(Entry):
     """What a session keeps beside what is said, as it stands from here on. What it was before is in the entries before."""
 
     kind: Literal["version"] = "version"
+    thread: str = SESSION_THREAD
     of: Literal["plan", "description", "draft", "variable", "mode", "window", "setting"]
     name: str = ""
     """The variable's, or the setting's."""
