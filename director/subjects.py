@@ -40,9 +40,9 @@ def of_draft(desk: desks.Desk) -> Subject:
     return DraftSubject(desk)
 
 
-def gone(what: str, why: UsageError) -> Subject:
-    """What a session was about and nobody can read any more: ``what`` it was, and ``why`` it cannot be read."""
-    return GoneSubject(what, why)
+def gone(what: str, why: UsageError, desk: desks.Desk) -> Subject:
+    """What a session was about and nobody can read any more: ``what`` it was, and ``why`` it cannot be read. It has its draft still."""
+    return GoneSubject(what, why, desk)
 
 
 def secrets_of(path: Path) -> list[str]:
@@ -50,7 +50,27 @@ def secrets_of(path: Path) -> list[str]:
     return _File(path).secrets
 
 
-class FileSubject(Subject):
+class NoRun(Subject):
+    """What does not run: it has no browser, no steps, and nothing that a log keeps."""
+
+    @override
+    def browser_state(self) -> str:
+        return NO_BROWSER
+
+    @override
+    def directive(self) -> str | None:
+        return None
+
+    @override
+    def state(self, path: str) -> str | None:
+        return None
+
+    @override
+    def pieces(self) -> Sequence[window.Piece]:
+        return ()
+
+
+class FileSubject(NoRun):
     """A workflow file. Its secrets are masked, should one stand in it."""
 
     def __init__(self, path: Path, chosen: settings.Settings) -> None:
@@ -120,22 +140,6 @@ class FileSubject(Subject):
         loaded = self._now.loaded
         return self._masker.text((loaded.workflow.description if loaded is not None else None) or "")
 
-    @override
-    def browser_state(self) -> str:
-        return NO_BROWSER
-
-    @override
-    def directive(self) -> str | None:
-        return None
-
-    @override
-    def state(self, path: str) -> str | None:
-        return None
-
-    @override
-    def pieces(self) -> Sequence[window.Piece]:
-        return ()
-
 
 class _File:
     """A file at one moment."""
@@ -174,7 +178,7 @@ class _File:
         return [f"Not valid, {len(every)} mistake{'s' if len(every) != 1 else ''}:", *told, *more]
 
 
-class DraftSubject(Subject):
+class DraftSubject(NoRun):
     """The draft on a desk."""
 
     def __init__(self, desk: desks.Desk) -> None:
@@ -216,70 +220,29 @@ class DraftSubject(Subject):
     def description(self) -> str:
         return self._desk.description
 
-    @override
-    def browser_state(self) -> str:
-        return NO_BROWSER
 
-    @override
-    def directive(self) -> str | None:
-        return None
+class GoneSubject(DraftSubject):
+    """A file that was renamed, a run that was pruned: the session goes on without it, about its draft if it has one."""
 
-    @override
-    def state(self, path: str) -> str | None:
-        return None
-
-    @override
-    def pieces(self) -> Sequence[window.Piece]:
-        return ()
-
-
-class GoneSubject(Subject):
-    """A file that was renamed, a run that was pruned: the session goes on without it."""
-
-    def __init__(self, what: str, why: UsageError) -> None:
+    def __init__(self, what: str, why: UsageError, desk: desks.Desk) -> None:
         """See ``gone``."""
+        super().__init__(desk)
         self._what, self._why = what, why
 
     @property
     @override
     def title(self) -> str:
-        return f"{self._what}: cannot be read any more"
+        lost = f"{self._what}: cannot be read any more"
+        return lost if self._desk.draft is None else f"{lost}; {super().title}"
 
     @override
     def summary(self) -> str:
-        return f"{self.title}: {self._why.message} ({self._why.code}). {self._why.mend or ''}".rstrip()
-
-    @override
-    def outline(self) -> str:
-        return ""
+        lost = f"{self._what}: cannot be read any more: {self._why.message} ({self._why.code}). {self._why.mend or ''}".rstrip()
+        return lost if self._desk.draft is None else f"{lost}\n{super().summary()}"
 
     @override
     def nodes(self, which: str, kind: str | None) -> str:
-        return self.summary()
-
-    @override
-    def variables(self) -> dict[str, object]:
-        return {}
-
-    @override
-    def description(self) -> str:
-        return ""
-
-    @override
-    def browser_state(self) -> str:
-        return NO_BROWSER
-
-    @override
-    def directive(self) -> str | None:
-        return None
-
-    @override
-    def state(self, path: str) -> str | None:
-        return None
-
-    @override
-    def pieces(self) -> Sequence[window.Piece]:
-        return ()
+        return self.summary() if self._desk.draft is None else super().nodes(which, kind)
 
 
 def _declared(file: workflow.Workflow) -> dict[str, object]:

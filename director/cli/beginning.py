@@ -56,7 +56,7 @@ class About:
                 return subjects.of_file(self.file, chosen)
         except UsageError as error:
             # What was said about it is there still, and can be gone on from.
-            return subjects.gone(f"run {self.run}" if self.run is not None else f"workflow {self.file}", error)
+            return subjects.gone(f"run {self.run}" if self.run is not None else f"workflow {self.file}", error, own)
         return subjects.of_draft(own)
 
     def secrets(self, chosen: settings.Settings) -> Mapping[str, str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +18,10 @@ from director.listening import Listener
 from nodes.errors import ModelError, SiteError, UsageError
 from runtime import settings, store, window
 from runtime.agents import telling
+from runtime.models import choosing, supply
 from runtime.models.exchange import Message, Request, ToolCall, ToolOutput
-from runtime.testing import memory
-from tests import talks
+from runtime.testing import memory, responses, scripted
+from tests import models, talks
 from tests.fakes import FakePage
 from tests.rig import Killed, Rig
 from tests.sessions import SHOP, begun, desk_of
@@ -307,11 +310,11 @@ async def test_a_talk_about_a_dead_run_holds_its_steps(tmp_path: Path) -> None:
     (file,) = (rig.home / "conversations").iterdir()
     before = file.read_bytes()
     requests: list[Request] = []
-    models = talks.Supply(lambda _request: talks.said("It died."), requests)
+    answering = talks.Supply(lambda _request: talks.said("It died."), requests)
     pen = begun(tmp_path)
     desk = desks.Desk(pen)
     subject = subjects.of_run(rig.kept, rig.id)
-    talk = talking.Talk(pen, subject, desk, models, talks.CHOSEN, Listener(), window.Limits)
+    talk = talking.Talk(pen, subject, desk, answering, talks.CHOSEN, Listener(), window.Limits)
     assert await talk.say("Why did it stop?") == "It died."
     (request,) = requests
     steps = [item for piece in subject.pieces() for item in piece.items(pointers=False)]
@@ -319,6 +322,45 @@ async def test_a_talk_about_a_dead_run_holds_its_steps(tmp_path: Path) -> None:
     assert isinstance(steps[-1], ToolOutput)
     assert steps[-1].text == "open, no outcome recorded"
     assert file.read_bytes() == before
+
+
+async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the server keeps what it was sent: a step that has come since, or has its outcome now, is never hidden by a chain, nor told twice."""
+    rig = rig_of(tmp_path)
+    talk: list[talking.Talk] = []
+    with responses.serve([scripted.text(f"Answer {number}.") for number in range(5)], strict=True) as server:
+        own = models.asked_at(server, monkeypatch, model_store=True)
+        supplied = supply.Supply(own, choosing.server(own), None, tmp_path / "f.yaml", tmp_path, {}, {})
+
+        async def say(_target: str, _page: FakePage) -> None:
+            if not talk:
+                pen = begun(tmp_path / "session")
+                subject = subjects.of_run(rig.kept, rig.id)
+                limits = window.Limits(strategy="clean")
+                talk.append(talking.Talk(pen, subject, desks.Desk(pen), supplied, own, Listener(), lambda: limits))
+            await talk[0].say("How far is it?")
+
+        rig.site.before_click = say
+        try:
+            await rig.start()
+            rig.die()
+            for word in ("And now?", "Sure?"):
+                await talk[0].say(word)
+        finally:
+            await supplied.close()
+    seen = [pays(each.items) for each in server.asked]
+    assert seen == [["open"], ["ok", "open"], ["ok", "ok", "open"], ["ok"] * 3, ["ok"] * 3]
+    # Where the run has done nothing since, the chain goes on.
+    assert ["previous_response_id" in each.body for each in server.asked] == [False, False, False, False, True]
+
+
+def pays(items: Sequence[Any]) -> list[str]:
+    """How each step `pay` went, as a model reads it."""
+    calls = [each["call_id"] for each in items if "/pay" in str(each.get("arguments"))]
+    told = {each["call_id"]: scripted.text_of(each) for each in items if each.get("type") == "function_call_output"}
+    return [re.split(r"\W", told[each])[0] for each in calls]
 
 
 # A file.
@@ -412,3 +454,24 @@ def test_a_draft_is_told_as_it_stands_now(tmp_path: Path) -> None:
     assert subject.variables()["secrets.SHOP_PASSWORD"] == "[hidden]"
     with pytest.raises(ModelError):
         subject.nodes("moer", None)
+
+
+# What is gone.
+
+
+def test_a_session_goes_on_without_what_is_gone_about_its_draft(tmp_path: Path) -> None:
+    """It is said what it was and why it cannot be read; the draft is told, once there is one."""
+    desk = desk_of(tmp_path)
+    why = UsageError("unknown-run", "there is no run 01JD", mend="`runops runs` lists the runs")
+    subject = subjects.gone("run 01JD", why, desk)
+    assert subject.title == "run 01JD: cannot be read any more"
+    for told in (subject.summary(), subject.nodes("all", None)):
+        assert "there is no run 01JD (unknown-run)" in told
+    assert (subject.outline(), subject.variables(), list(subject.pieces())) == ("", {}, [])
+    draft = drafts.Draft.of(SHOP)
+    desk.write_draft(draft, reason="r", by="model")
+    assert subject.title == "run 01JD: cannot be read any more; draft of Pay the open orders"
+    assert "there is no run 01JD" in subject.summary()
+    assert "Version: 1, valid" in subject.summary()
+    assert subject.outline() == draft.outline()
+    assert "id: pay" in subject.nodes("all", None)
