@@ -8,6 +8,7 @@ installed script runs. Only what it imports is there already, with the models of
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import contextlib
 import gc
@@ -252,25 +253,69 @@ def _serve_one(link: socket.socket) -> int:
 
 def _import_all() -> None:
     from nodes.part import Part
-    from runtime import model
     from runtime.cli import table
 
-    for command in table.OWN:
+    for command in table.every():
         command.load()
     for module in (
         "director.cli.foreground",
+        "director.session_settings",
+        "director.windows",
         "runtime.browser.launching",
+        "runtime.cli.app",
+        "runtime.cli.main",
         "runtime.language.workflow",
         "runtime.running",
         "playwright.async_api",
         # What these import only when they are used.
         "concurrent.futures.thread",
+        "encodings.utf_8_sig",
+        "playwright._impl.json_pipe",
+        "playwright._impl.local_utils",
         "playwright._impl.protocol_channels",
         "runtime.display.plain",
+        "runtime.models.asking",
+        "runtime.sql.select",
+        "typer._adapters",
+        "typer._click.decorators",
+        # What a forked command is made to be by tests.
+        "tests.hasty",
+        "tests.kills.mortal",
+        "tests.one_browser",
     ):
         importlib.import_module(module)
     _build(Part)
-    model.trusted()
+    _ask()
+
+
+def _ask() -> None:
+    """Ask a model, and count what it said: what that imports and builds at the first time takes half a second."""
+    from runtime import model
+    from runtime.models import exchange, prices, profiles, tokens
+    from runtime.testing import responses, scripted
+
+    tool = exchange.Tool(
+        "look", "Look.", {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    )
+    asked = exchange.Request("some-model", "Be brief.", (exchange.Message("user", "Hello."),), None, 100, tools=(tool,))
+
+    async def ask(server: responses.Server) -> None:
+        client = model.Client(server.url, server.key, profiles.PROFILES["openai"])
+        answer = await client.ask(asked, 60.0)
+        assert answer.usage is not None
+        tokens.count(answer.text)
+        prices.context_window(asked.model, "openai")
+        prices.dollars(answer.usage, asked.model, {}, "openai")
+        response = await client.submit(asked, 60.0)
+        while await client.fetch(response, 60.0) is None:
+            pass
+        await client.close()
+
+    answers = [scripted.thought("So.") + scripted.text("Hello."), scripted.text("Hello.").in_background(polls=0)]
+    with responses.serve(answers) as server:
+        asyncio.run(ask(server))
+    # A thread of ours would not be there in what is forked.
+    assert threading.active_count() == 1
 
 
 def _build(model: type[BaseModel]) -> None:
@@ -284,7 +329,7 @@ def _build(model: type[BaseModel]) -> None:
 def _become(request: dict[str, object], files: Sequence[int]) -> int:
     """Be the command."""
     from runtime.cli import main
-    from tests import one_browser
+    from tests import hasty, one_browser
     from tests.kills import mortal
 
     for number, file in enumerate(files):
@@ -296,6 +341,7 @@ def _become(request: dict[str, object], files: Sequence[int]) -> int:
     assert isinstance(arguments, list)
     mortal.install_from(environment)
     one_browser.install_from(environment)
+    hasty.install_from(environment)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["runops", *arguments]

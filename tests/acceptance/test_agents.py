@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from runtime.testing import responses, scripted
+from tests import hasty
 from tests.agents import LOOK, Obedient, Ref, ask_at, click, fill
 from tests.command import Project
 from tests.shop_flows import sign_in
@@ -261,6 +262,7 @@ def test_an_agent_that_does_not_reach_its_goal_ends_by_name(project: Project, si
     """Exit 1, with a code that says how, after as many requests as it had; nothing was sent to the site."""
     with responses.serve(end.model, strict=True) as server:
         ask_at(project, server)
+        project.environment[hasty.VARIABLE] = "0.5"
         project.write("fill.yaml", f"{FILL}    max_turns: 5\n")
         done = project.runops("run", "fill.yaml", "--input", f"site={site.origin}", "--json")
         assert (done.returncode, told_by(done)["error"]["code"]) == (1, end.code)

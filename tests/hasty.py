@@ -1,0 +1,14 @@
+"""Within a command that waits for what never comes: it waits for a shorter time, and does the same when that is over."""
+
+from __future__ import annotations
+
+from runtime.agents import acting
+
+VARIABLE = "RUNOPS_TEST_RULE_SECONDS"
+"""The environment variable that says how long a forked command waits for a rule of an agent's `success`, where that agent says that it is done."""
+
+
+def install_from(environment: dict[str, str]) -> None:
+    """Wait as long as the environment says; what says so is taken out of it."""
+    if (seconds := environment.pop(VARIABLE, None)) is not None:
+        acting.RULE_SECONDS = float(seconds)
