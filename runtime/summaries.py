@@ -114,7 +114,7 @@ class Summaries:
         part = self._part(standing, limits, room)
         older = part.tokens_before(len(part)) + (part.summary.size(pointers=False).tokens if part.summary else 0)
         bound = min(limits.compress_to, room // 2, older // 2, _share(limits), self._longest(most))
-        if bound < LEAST:
+        if bound < LEAST or (not len(part) and not _is_too_large(part.summary, room)):
             return reports.Rung("summary", "no effect", why="what is not recent is too little to be summed up")
         try:
             text = await self._text(standing, part, bound, most)
@@ -186,8 +186,13 @@ class Summaries:
             if tail.messages >= limits.min_recent and tail.tokens + size.tokens > min(limits.compress_to, room // TAIL):
                 break
             tail, number = tail + size, number - 1
+        while number and thread[number - 1].what == "error":
+            # Whoever goes on from an answer that broke off needs it as it stands.
+            number -= 1
         # What is told of a call stands behind its answer: the line is that before the next piece.
-        return Older(thread, number, thread[number].line - 1 if number < len(thread) else 0)
+        before = self._pen.history.thread(self._thread).summary
+        rest = before.upto if before is not None else 0
+        return Older(thread, number, thread[number].line - 1 if number < len(thread) else rest)
 
     def _longest(self, most: int) -> int:
         """Tokens that the model may have for a summary, where a request has ``most``; reasoning included."""
@@ -255,6 +260,11 @@ class Older(window.Pieces):
     @override
     def tokens_before(self, number: int) -> int:
         return self._thread.tokens_before(number)
+
+
+def _is_too_large(summary: window.Piece | None, room: int) -> bool:
+    """Whether the summary is left out of a window in which the thread has ``room`` tokens."""
+    return summary is not None and summary.size(pointers=False).tokens > room // 2
 
 
 def _share(limits: window.Limits) -> int:

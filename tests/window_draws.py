@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from runtime import window
+from runtime.models import estimates
 from tests.windows import Asked, Talk, tool
 
 TEXTS = (
@@ -24,6 +27,13 @@ TEXTS = (
 )
 """What is said in them: nothing, words, pages, data, code, other scripts, what no tokenizer shortens, what stands in a blob."""
 
+often = settings(
+    max_examples=settings().max_examples * 2 // 5,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+"""How often something is drawn: by default 40 times."""
+
 texts = st.sampled_from(TEXTS)
 asked = st.builds(
     Asked, st.sampled_from(["get_workflow_nodes", "read_state"]), st.just('{"path": "a"}'), st.none() | texts
@@ -40,10 +50,10 @@ deeds = st.one_of(
 
 
 @st.composite
-def talks(draw: st.DrawFn) -> Talk:
-    """A session in which something was said, and in which what it was is said again and again where it is a long one."""
+def talks(draw: st.DrawFn, times: Sequence[int] = (1, 1, 1, 2, 12)) -> Talk:
+    """A session in which something was said, and in which what it was is said again and again, so many ``times``, where it is a long one."""
     drawn: list[tuple[Any, ...]] = draw(st.lists(deeds, min_size=1, max_size=14))
-    many = draw(st.sampled_from([1, 1, 1, 2, 12]))
+    many = draw(st.sampled_from(times))
     talk = Talk()
     talk.says(draw(texts))
     for deed, *values in drawn * many:
@@ -75,20 +85,60 @@ def arounds(draw: st.DrawFn) -> window.Around:
     )
 
 
-def limits() -> st.SearchStrategy[window.Limits]:
-    """Limits of every kind, most of them too narrow for something."""
-    tokens = st.integers(1, 300) | st.integers(300, 4_000) | st.integers(4_000, 200_000)
-    return st.builds(
-        window.Limits,
-        strategy=st.sampled_from(["injected", "clean", "hybrid"]),
-        max_messages=st.none() | st.integers(1, 60),
-        max_chars=st.none() | st.integers(1, 2_000) | st.integers(2_000, 120_000),
-        tool_results=st.booleans(),
-        recent_outputs=st.none() | st.integers(1, 3_000),
-        events=st.booleans(),
-        hard_limit=st.none() | tokens,
-        overflow=st.sampled_from(["prune", "summarize"]),
-        min_recent=st.integers(1, 8),
-        compress_at=tokens,
-        compress_to=tokens,
+Case = tuple[Talk, window.Around, window.Limits]
+"""A session, what stands around it, and how its window is built."""
+
+
+_OTHERS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "strategy": st.sampled_from(["injected", "clean", "hybrid"]),
+        "max_messages": st.none() | st.integers(1, 60),
+        "max_chars": st.none() | st.integers(1, 2_000) | st.integers(2_000, 120_000),
+        "tool_results": st.sampled_from([True, True, False]),
+        "recent_outputs": st.none() | st.integers(1, 3_000),
+        "events": st.booleans(),
+        "overflow": st.sampled_from(["prune", "summarize"]),
+        "min_recent": st.integers(1, 8),
+    }
+)
+_NEAR, _ANY, _OFTEN = st.integers(-90, 90), st.integers(1, 100_000), st.sampled_from([True, True, True, False])
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Whatever was said, whatever stands around it, and limits of every kind, most of them so narrow that something just fits, or just does not."""
+    talk, around = draw(talks()), draw(arounds())
+    edges = st.sampled_from(_edges(talk, around))
+
+    def tokens() -> int:
+        return max(1, draw(edges) + draw(_NEAR)) if draw(_OFTEN) else draw(_ANY)
+
+    is_strict = draw(st.booleans())
+    return (
+        talk,
+        around,
+        window.Limits(
+            **draw(_OTHERS),
+            hard_limit=tokens() if is_strict else None,
+            compress_at=window.Limits().compress_at if is_strict else tokens(),
+        ),
     )
+
+
+def _edges(talk: Talk, around: window.Around) -> list[int]:
+    """Limits at which something comes to have room: what must be told, the state, each tool in its share and beside it, so much of the thread."""
+    thread = talk.pieces
+    system = estimates.of_text("\n\n".join(each.text for each in around.prefix if each.text)) + estimates.AN_ANSWER
+    word = thread.word.size(pointers=False).tokens if thread.word is not None else 0
+    tools = [estimates.of_tools(around.tools[:count]) for count in range(len(around.tools) + 1)]
+    known = sum(estimates.of_text(each.text) for each in around.state)
+    everything = thread.tokens_before(len(thread))
+    tails = [everything - thread.tokens_before(number) for number in range(len(thread))][-8:]
+    edges = [
+        *(system + word + each for each in (0, tools[-1], tools[-1] + 2 * known)),
+        *((system + word) * 100 // share for share in (100 - window.MARGIN, 100 - window.MARGIN - window.SYSTEM, 60)),
+        *((system + each) * 100 // window.SYSTEM for each in tools),
+        *(system + word + tools[-1] + known + each for each in tails),
+        *((word + each) * 100 // window.CONVERSATION for each in tails),
+    ]
+    return sorted({each for each in edges if each > 0})

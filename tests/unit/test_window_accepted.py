@@ -14,7 +14,7 @@ from nodes.errors import ModelError
 from runtime import model, window
 from runtime.models import profiles
 from tests import window_draws as draws
-from tests.windows import Talk, request
+from tests.windows import request
 
 KINDS: dict[str, pydantic.TypeAdapter[Any]] = {
     "message": pydantic.TypeAdapter(responses.EasyInputMessageParam),
@@ -32,9 +32,10 @@ def read(item: dict[str, Any]) -> dict[str, Any]:
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(draws.talks(), draws.arounds(), draws.limits())
-def test_the_types_of_the_client_take_every_request(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+@given(draws.cases())
+def test_the_types_of_the_client_take_every_request(case: draws.Case) -> None:
     """Each item of the input, the state behind them, and each tool: as the body holds them, and nothing is changed in the reading."""
+    talk, around, limits = case
     try:
         built = window.build(talk.pieces, around, limits)
     except ModelError:

@@ -7,20 +7,16 @@ import itertools
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nodes.errors import ModelError
-from runtime import log, model, pieces, window
+from runtime import journal, log, model, pieces, summaries, window
 from runtime.models import estimates, threads
 from runtime.models.exchange import Item, Message, ToolCall, ToolOutput
 from runtime.testing.responses import profile, rules
 from tests import window_draws as draws
 from tests.windows import MODEL, Talk, request
-
-often = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 
 
 def budget(limits: window.Limits) -> int:
@@ -65,19 +61,19 @@ def exchanges(talk: Talk) -> list[threads.Exchange]:
     return [each for each in talk.pen.history.thread(talk.thread).said if isinstance(each, threads.Exchange)]
 
 
-@often
-@given(draws.talks(), draws.arounds(), draws.limits())
-def test_a_window_is_refused_only_where_what_must_be_told_is_too_large(
-    talk: Talk, around: window.Around, limits: window.Limits
-) -> None:
+@draws.often
+@given(draws.cases())
+def test_a_window_is_refused_only_where_what_must_be_told_is_too_large(case: draws.Case) -> None:
     """What stands before the thread and the newest word are too much by themselves, and nothing else ever is."""
+    talk, around, limits = case
     assert (built(talk, around, limits) is None) == (alone(talk, around) > budget(limits))
 
 
-@often
-@given(draws.talks(), draws.arounds(), draws.limits())
-def test_a_request_has_no_more_tokens_than_it_may(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+@draws.often
+@given(draws.cases())
+def test_a_request_has_no_more_tokens_than_it_may(case: draws.Case) -> None:
     """All of it counts: instructions, tools, the thread, the state. Where what must be told leaves it, the margin stays free."""
+    talk, around, limits = case
     found = built(talk, around, limits)
     assume(found is not None)
     assert found is not None
@@ -88,10 +84,25 @@ def test_a_request_has_no_more_tokens_than_it_may(talk: Talk, around: window.Aro
         assert tokens <= max(free, alone(talk, around))
 
 
-@often
-@given(draws.talks(), draws.arounds(), draws.limits())
-def test_the_sections_of_the_report_are_the_request(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+@draws.often
+@given(draws.cases())
+def test_a_request_has_no_more_messages_and_characters_than_it_may(case: draws.Case) -> None:
+    """Calls and outputs count as messages do; the newest word alone may have more."""
+    talk, around, limits = case
+    found = built(talk, around, limits)
+    assume(found is not None)
+    assert found is not None
+    chars = sum(map(journal.chars_of, found.items))
+    word = journal.chars_of(Message("user", talk.pen.text_of(newest_word(talk)) or "(nothing)"))
+    assert limits.max_messages is None or len(found.items) <= max(1, limits.max_messages)
+    assert limits.max_chars is None or chars <= max(word, limits.max_chars)
+
+
+@draws.often
+@given(draws.cases())
+def test_the_sections_of_the_report_are_the_request(case: draws.Case) -> None:
     """Together they have exactly the tokens of the request, and those of what was left out are told beside them."""
+    talk, around, limits = case
     found = built(talk, around, limits)
     assume(found is not None)
     assert found is not None
@@ -107,10 +118,11 @@ def test_the_sections_of_the_report_are_the_request(talk: Talk, around: window.A
     assert report.wanted >= report.tokens - report.sections[-1].tokens
 
 
-@often
-@given(draws.talks(), draws.arounds(), draws.limits())
-def test_a_server_takes_the_request(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+@draws.often
+@given(draws.cases())
+def test_a_server_takes_the_request(case: draws.Case) -> None:
     """By the rules of the API: every call has its one output, every output its call, no message is empty."""
+    talk, around, limits = case
     found = built(talk, around, limits)
     assume(found is not None)
     assert found is not None
@@ -122,10 +134,11 @@ def test_a_server_takes_the_request(talk: Talk, around: window.Around, limits: w
         assert each.arguments if isinstance(each, ToolCall) else each.text
 
 
-@often
-@given(draws.talks(), draws.arounds(), draws.limits())
-def test_the_newest_word_is_told_whole(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+@draws.often
+@given(draws.cases())
+def test_the_newest_word_is_told_whole(case: draws.Case) -> None:
     """To its last character, and it is no other message; also where a summary has taken it in."""
+    talk, around, limits = case
     found = built(talk, around, limits)
     assume(found is not None)
     assert found is not None
@@ -134,10 +147,11 @@ def test_the_newest_word_is_told_whole(talk: Talk, around: window.Around, limits
     assert found.report.sections[-1].messages == 1
 
 
-@often
-@given(draws.talks(), draws.arounds(), draws.limits())
-def test_exchanges_are_whole_and_in_order(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+@draws.often
+@given(draws.cases())
+def test_exchanges_are_whole_and_in_order(case: draws.Case) -> None:
     """An answer is told with its text, all its calls and all their outputs, or not at all; oldest first; and behind the oldest one kept none is missing."""
+    talk, around, limits = case
     found = built(talk, around, limits)
     assume(found is not None)
     assert found is not None
@@ -162,10 +176,11 @@ def test_exchanges_are_whole_and_in_order(talk: Talk, around: window.Around, lim
             assert told[call.id] == (whole or "(nothing)") or pointed
 
 
-@often
-@given(draws.talks(), draws.arounds(), draws.limits())
-def test_what_is_not_wanted_is_not_told(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+@draws.often
+@given(draws.cases())
+def test_what_is_not_wanted_is_not_told(case: draws.Case) -> None:
     """Without events none is told, else those that follow each other are one message; without outputs none that a pointer is shorter than is told."""
+    talk, around, limits = case
     found = built(talk, around, limits)
     assume(found is not None)
     assert found is not None
@@ -176,12 +191,11 @@ def test_what_is_not_wanted_is_not_told(talk: Talk, around: window.Around, limit
         assert all(len(each.text) < 400 for each in found.items if isinstance(each, ToolOutput))
 
 
-@often
-@given(draws.talks(), draws.arounds(), draws.limits(), st.integers(1, 5_000))
-def test_what_is_recent_is_whole_and_what_is_long_ago_is_not(
-    talk: Talk, around: window.Around, limits: window.Limits, recent: int
-) -> None:
+@draws.often
+@given(draws.cases(), st.integers(1, 5_000))
+def test_what_is_recent_is_whole_and_what_is_long_ago_is_not(case: draws.Case, recent: int) -> None:
     """Where there is room for all: no output is a pointer that has fewer than ``recent`` tokens behind its beginning, and none is whole that has twice as many, but the last."""
+    talk, around, limits = case
     found = built(talk, around, wide(limits).model_copy(update={"recent_outputs": recent}))
     assert found is not None
     told = {each.id: each.text for each in found.items if isinstance(each, ToolOutput)}
@@ -198,12 +212,30 @@ def test_what_is_recent_is_whole_and_what_is_long_ago_is_not(
                     assert told[whole.id] == short.text
 
 
-@often
-@given(draws.talks(), draws.arounds(), draws.limits())
-def test_the_same_gives_the_same_and_nothing_is_changed(
-    talk: Talk, around: window.Around, limits: window.Limits
-) -> None:
+@draws.often
+@given(draws.talks(), st.integers(20, 3_000), st.floats(0, 1))
+def test_what_is_recent_moves_in_steps(talk: Talk, recent: int, begins: float) -> None:
+    """While fewer than ``recent`` tokens come to the thread, no output becomes a pointer but the one that was the newest; none is whole again later."""
+    around, limits = window.Around(()), wide(window.Limits()).model_copy(update={"recent_outputs": recent})
+    thread = talk.pieces
+    first = int(begins * len(thread))
+    before: set[str] = set()
+    for end in range(first + 1, min(first + 8, len(thread)) + 1):
+        part = summaries.Older(thread, end, 0)
+        items = window.build(part, around, limits).items
+        pointers = {each.id for each in items if isinstance(each, ToolOutput) and each.text.startswith("(left out: ")}
+        assert before <= pointers
+        if end > first + 1 and part.tokens_before(end) // recent == part.tokens_before(end - 1) // recent:
+            last = {each.id for each in thread[end - 2].items(pointers=True) if isinstance(each, ToolOutput)}
+            assert pointers - before <= last
+        before = pointers
+
+
+@draws.often
+@given(draws.cases())
+def test_the_same_gives_the_same_and_nothing_is_changed(case: draws.Case) -> None:
     """A window is made of the log, and leaves no mark on it; also where it is read again from the disk."""
+    talk, around, limits = case
     before = repr(talk.pen.history.thread(talk.thread)), talk.kept.read(talk.pen.conversation.id).entries
     first = built(talk, around, limits)
     assert built(talk, around, limits) == first
@@ -212,24 +244,25 @@ def test_the_same_gives_the_same_and_nothing_is_changed(
     assert built(again, around, limits) == first
 
 
-LARGER = st.sampled_from(["hard_limit", "compress_at", "max_messages", "max_chars"])
+LARGER = st.sampled_from(["tokens", "tokens", "max_messages", "max_chars"])
 
 
-@often
-@given(draws.talks(), draws.arounds(), draws.limits(), LARGER, st.integers(1, 50) | st.integers(50, 200_000))
-def test_a_larger_limit_never_gives_less(
-    talk: Talk, around: window.Around, limits: window.Limits, name: str, more: int
-) -> None:
+@draws.often
+@given(draws.cases(), LARGER, st.integers(1, 300) | st.integers(300, 200_000))
+def test_a_larger_limit_never_gives_less(case: draws.Case, name: str, more: int) -> None:
     """Of the thread no item fewer is told, and what was told still is."""
+    talk, around, limits = case
+    if name == "tokens":
+        name = "compress_at" if limits.hard_limit is None else "hard_limit"
     before = getattr(limits, name)
     assume(before is not None)
     smaller = built(talk, around, limits)
-    larger = built(talk, around, limits.model_copy(update={name: before + more}))
     assume(smaller is not None)
     assert smaller is not None
+    larger = built(talk, around, limits.model_copy(update={name: before + more}))
     assert larger is not None
     assert len(larger.items) >= len(smaller.items)
-    told = map(_without_text, larger.items)
+    told = [*map(_without_text, larger.items)]
     assert all(_without_text(each) in told for each in smaller.items)
 
 
@@ -238,10 +271,11 @@ def _without_text(item: Item) -> object:
     return item.id if isinstance(item, ToolOutput) else item
 
 
-@often
-@given(draws.talks(), draws.arounds(), draws.limits())
-def test_without_a_limit_all_is_told(talk: Talk, around: window.Around, limits: window.Limits) -> None:
+@draws.often
+@given(draws.cases())
+def test_without_a_limit_all_is_told(case: draws.Case) -> None:
     """Nothing gives way where there is room for all of it, and no rung is needed."""
+    talk, around, limits = case
     found = built(talk, around, wide(limits))
     assert found is not None
     assert [each.outcome for each in found.report.rungs] == ["not needed", "not needed"]

@@ -1,0 +1,235 @@
+"""What holds of every session, whatever is said in it and however its window is built: what its log holds, what a crash and a fork ask, and what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from unittest import mock
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from director import desk, listening, opening, talking
+from nodes.errors import ModelError
+from runtime import log, secrets, window
+from runtime.models import exchanges, ledger
+from runtime.models.exchange import Answer, Item, Request, ToolCall, ToolOutput, Usage
+from runtime.models.failures import Failed
+from tests import talks
+from tests.unit.test_delegation import TASKS, by_task, sending
+from tests.unit.test_talking_crashes import ANSWERS, answered, spoken
+
+some = settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+Script = Sequence[Answer | Exception]
+
+WINDOWS: dict[str, st.SearchStrategy[Any]] = {
+    "strategy": st.sampled_from(["injected", "clean", "hybrid"]),
+    "tool_results": st.booleans(),
+    "events": st.booleans(),
+    "max_messages": st.none() | st.integers(2, 20),
+    "max_chars": st.none() | st.integers(200, 10_000),
+    "recent_outputs": st.none() | st.integers(1, 500),
+    "checkpoint_at": st.none() | st.integers(100, 2_000),
+    "compress_to": st.integers(100, 1_000),
+    "min_recent": st.integers(1, 4),
+}
+ROOMY = st.builds(window.Limits, **WINDOWS)
+"""Windows of every kind in which any word has room."""
+NARROW = st.builds(window.Limits, **WINDOWS, hard_limit=st.integers(2_000, 6_000)) | st.builds(
+    window.Limits, **WINDOWS, compress_at=st.integers(2_000, 9_000)
+)
+"""Windows in which some words have none."""
+
+SCRIPTS: Any = st.lists(ANSWERS, max_size=4)
+WORDS: Any = st.lists(st.sampled_from(["Why?", "continue", "tea " * 150]), min_size=1, max_size=3)
+SUMMARIES: Any = st.lists(
+    st.sampled_from([talks.said("Tea was asked for."), talks.said("")])
+    | st.builds(lambda: Failed(ModelError("model-refused", "no", mend="m"))),
+    min_size=1,
+    max_size=3,
+)
+
+
+def by_count(script: Script, summed: Script, entries: Sequence[log.AnyEntry] = ()) -> talks.Model:
+    """A model that gives one answer after the other, whatever a request holds of those before, and so many of them less as stand in the log."""
+    given = {False: 0, True: 0}
+    for thread in {each.thread for each in entries}:
+        given[thread != log.SESSION_THREAD] += answered([each for each in entries if each.thread == thread])
+
+    def answer(request: Request) -> Answer | Exception:
+        sums = request.instructions.startswith("Sum up")
+        given[sums] += 1
+        if sums:
+            return summed[(given[sums] - 1) % len(summed)]
+        return script[given[sums] - 1] if given[sums] <= len(script) else talks.said("That is all.")
+
+    return answer
+
+
+def said(entries: Sequence[log.AnyEntry]) -> list[dict[str, Any]]:
+    """What stands in the thread of a session, but for where and when it was written, and under which key a request was sent."""
+    others = {"seq", "at", "key", "seconds", "call"}
+    return [
+        each.model_dump(exclude=others)
+        for each in entries
+        if each.thread == log.SESSION_THREAD and not isinstance(each, log.Summary | log.Note)
+    ]
+
+
+@some
+@given(SCRIPTS, SUMMARIES, WORDS, st.lists(ROOMY, min_size=3, max_size=3))
+def test_how_a_window_is_built_changes_nothing_in_the_log(
+    script: Script, summed: Script, words: list[str], limits: list[window.Limits]
+) -> None:
+    """With another strategy and other limits for each word the thread holds what it holds without: a summary comes to it, and nothing that was said is another."""
+
+    async def live(life: talks.Life, chosen: Sequence[window.Limits]) -> None:
+        for word, each in zip(words, chosen, strict=False):
+            life.limits = each
+            await life.hear([word])
+            lines = life.now
+            life.talk.window()
+            assert life.now == lines
+
+    plain = talks.Life(by_count(script, summed), mode="agent")
+    asyncio.run(live(plain, [window.Limits()] * 3))
+    changing = talks.Life(by_count(script, summed), mode="agent")
+    asyncio.run(live(changing, limits))
+    assert said(changing.now) == said(plain.now)
+    assert changing.answers == plain.answers
+
+
+@some
+@given(SCRIPTS, SUMMARIES, WORDS, NARROW, st.randoms(use_true_random=False))
+def test_a_talk_in_a_narrow_window_that_is_killed_asks_the_same(
+    script: Script, summed: Script, words: list[str], limits: window.Limits, chance: Any
+) -> None:
+    """Behind any entry, that of a summary too: the next process sends the very requests that the first one sent from there on."""
+    whole = talks.lived(by_count(script, summed), *words, limits=limits, mode="agent")
+    entries = whole.now
+    for lines in chance.sample(range(2, len(entries) + 1), min(4, len(entries) - 1)):
+        there = entries[:lines]
+        again = whole.cut(lines, model=by_count(script, summed, there))
+
+        async def live(again: talks.Life = again, there: Sequence[log.AnyEntry] = there) -> None:
+            await again.go_on()
+            await again.hear(words[spoken(there) :])
+
+        asyncio.run(live())
+        assert again.requests == whole.requests[answered(there) :], f"behind line {lines}: {entries[lines - 1]}"
+
+
+@some
+@given(SCRIPTS, SUMMARIES, WORDS, ROOMY, st.floats(0, 1), st.lists(st.sampled_from(["And?", "No."]), min_size=1))
+def test_a_fork_goes_its_own_way(
+    script: Script, summed: Script, words: list[str], limits: window.Limits, at: float, more: list[str]
+) -> None:
+    """What is said in it changes nothing of its parent, and it asks what its parent would have asked there."""
+    whole = talks.lived(by_count(script, summed), *words, limits=limits, mode="agent")
+    entries, blobs = whole.now, whole.all_blobs
+    masker = secrets.Masker({"S": talks.SECRET})
+    pen = opening.fork(whole._kept, "s", masker, 2 + int(at * (len(entries) - 2)))
+    assert pen.history.header is not None
+    assert pen.history.header.forked is not None
+    like = whole.cut(max(2, pen.history.header.forked.line), model=by_count([], summed))
+    asyncio.run(like.hear(more[:1]))
+    requests: list[Request] = []
+    supply = talks.Supply(by_count([], summed), requests)
+    talk = talking.Talk(pen, talks.About(), desk.Desk(pen), supply, talks.CHOSEN, listening.Listener(), lambda: limits)
+
+    async def live() -> None:
+        for word in more:
+            await talk.say(word)
+
+    asyncio.run(live())
+    assert whole.now == entries
+    assert blobs.items() <= whole.all_blobs.items()
+    if like.answers != ["That is all."]:
+        return
+    # A summary of the parent's may have been on its way; the fork begins its own.
+    own = [each for each in requests if not each.instructions.startswith("Sum up")]
+    its = [each for each in like.requests if not each.instructions.startswith("Sum up")]
+    assert [*map(plain, own[0].items)] == [*map(plain, its[0].items)]
+    assert (own[0].instructions, own[0].tools, own[0].state) == (its[0].instructions, its[0].tools, its[0].state)
+
+
+def plain(item: Item) -> tuple[str, ...]:
+    """The item without ids and paths, which are a log's own."""
+    if isinstance(item, ToolCall):
+        return ("call", item.name, item.arguments)
+    return ("output" if isinstance(item, ToolOutput) else item.role, re.sub(r"@state/[^\s;]+", "@state", item.text))
+
+
+USAGES = st.builds(lambda read, wrote: Usage(read, 0, wrote, 0), st.integers(1, 99), st.integers(1, 99))
+FAULTS: Any = st.builds(
+    lambda again, usage: Failed(ModelError("model-failed", "500", mend="m"), again=again, usage=usage),
+    st.booleans(),
+    st.none() | USAGES,
+)
+WORKING: Any = st.one_of(
+    st.lists(st.sampled_from(TASKS), min_size=1, max_size=3).map(lambda tasks: sending(*tasks)),
+    st.just(talks.asks(("get_workflow_summary", {}))),
+    st.just(talks.said("Yes.")),
+    FAULTS,
+)
+WORKERS: Any = st.fixed_dictionaries({name: st.lists(WORKING, max_size=3) for name in ["Why?", "continue", *TASKS]})
+
+
+@some
+@given(WORKERS, st.lists(FAULTS, max_size=6), st.lists(USAGES, min_size=1), st.booleans())
+def test_whoever_sends_costs_all_its_attempts_and_all_that_work_for_it(
+    scripts: Mapping[str, Script], faults: list[Failed], usages: list[Usage], clean: bool
+) -> None:
+    """By what the server has told of each request: the session, and each delegate with those that it sends, cost what was asked for them, answered or not."""
+    told: list[Usage | None] = []
+    answering: Callable[[Request], Answer | Exception] = by_task(scripts)
+    waiting = [each for each in faults if each.again]
+
+    def answer(request: Request) -> Answer | Exception:
+        came = waiting.pop() if waiting and len(told) % 2 else answering(request)
+        if isinstance(came, Answer):
+            came = Answer(came.text, usages[len(told) % len(usages)], "m", calls=came.calls)
+        told.append(came.usage if isinstance(came, Answer | Failed) else None)
+        return came
+
+    with mock.patch.object(exchanges, "FIRST_WAIT", 0.0001):
+        life = talks.lived(answer, "Why?", "continue", mode="agent", clean=clean)
+    costs = spent(life.now)
+    known = [each for each in told if each is not None]
+    everything = (len(told), sum(each.input for each in known), sum(each.output for each in known))
+    assert costs[log.SESSION_THREAD] == everything
+    assert totals(life.pen.history.ledger.rows) == everything
+    for each in life.now:
+        if isinstance(each, log.Call) and each.node == "delegate":
+            its = costs[log.delegate_thread(each.call)]
+            assert totals([*life.pen.history.ledger.within(each.path)]) == its
+            outcome = next(end for end in life.now if isinstance(end, log.Result) and end.call == each.call)
+            if its[0]:
+                assert f"the delegate took {its[0]} request" in str(outcome.value or outcome.error)
+
+
+def totals(rows: Sequence[ledger.Spent]) -> tuple[Any, ...]:
+    """Requests, and tokens in and out."""
+    found = ledger.totals(rows)
+    return (found["requests"], found["input_tokens"], found["output_tokens"])
+
+
+def spent(entries: Sequence[log.AnyEntry]) -> dict[str, tuple[int, int, int]]:
+    """The same of each thread with all below it, added up from the entries themselves."""
+    senders = {log.delegate_thread(each.call): each.thread for each in entries if isinstance(each, log.Call)}
+    costs: dict[str, tuple[int, int, int]] = dict.fromkeys((log.SESSION_THREAD, *senders), (0, 0, 0))
+    for each in entries:
+        usage = each.usage if isinstance(each, log.Assistant | log.ModelError) else None
+        asked = isinstance(each, log.Note) and each.name == "requested"
+        more = (int(asked), usage.input if usage else 0, usage.output if usage else 0)
+        thread: str | None = each.thread
+        while thread is not None and any(more):
+            one, two, three = costs[thread]
+            costs[thread] = (one + more[0], two + more[1], three + more[2])
+            thread = senders.get(thread)
+    return costs
