@@ -39,7 +39,7 @@ test-all: setup browser ## run the tests with all their cases, of which `make te
 bench: setup browser ## measure
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
 
-crash: setup browser ## kill a checkout at every moment that has a name, and go on (30 minutes)
+crash: setup browser ## kill checkouts and conversations at every moment that has a name, and go on (45 minutes)
 	@exec $(BIN)/python -m tests.kills $(ARGS)
 
 mutations: setup ## put faults into a copy of the code, and see that the tests find each
