@@ -49,6 +49,8 @@ _DISABLED_FEATURES = (
     "PreconnectToSearch",
     # Documents that would load before anybody asked for them.
     "Prerender2",
+    # A frame made anew for each document that it shows: up to a third of what going to a page costs.
+    "RenderDocument",
     # Pages of its own behind the address bar: two thirds of what it costs to start.
     "WebUIOmniboxPopup",
     "WebUIOmniboxAimPopup",
