@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from director import desk, subject, talking
 from director.cli import beginning, interrupts, slashes, terminal, words
-from nodes.errors import BudgetReached, ModelError, RunOpsError, UsageError
+from nodes.errors import BudgetReached, ModelError, RunOpsError, SetupError, UsageError
 from nodes.values import Json
 from runtime import events, journal, limits, log, outcomes, secrets, sessions, settings, store, window
 from runtime.cli import console, signals
@@ -191,6 +191,20 @@ class Loop:
 
     def take(self, line: str) -> bool:
         """Do what a word asks for; whether there may be another one."""
+        goes_on = self._take(line)
+        screen, name = self.conversation.screen, self.conversation.id
+        if screen.unwritten is not None and not self.over:
+            self._failed(
+                SetupError(
+                    "output-not-written",
+                    f"the answer could not be written: {screen.unwritten.strerror}",
+                    mend=f"make room; `runops show {name}` has it",
+                )
+            )
+        # Who has gone away is not talked to, and nothing is paid for it.
+        return goes_on and not screen.unheard
+
+    def _take(self, line: str) -> bool:
         try:
             word = words.parse(line)
         except UsageError as error:

@@ -113,6 +113,16 @@ class Screen(Listener):
         for each in lines:
             self._answers.line(harmless(each))
 
+    @property
+    def unheard(self) -> bool:
+        """Whether nobody reads the answers any more."""
+        return self._answers.broken and self._answers.stream is sys.stdout
+
+    @property
+    def unwritten(self) -> OSError | None:
+        """Why an answer is lost: the disk is full on which stdout stands."""
+        return self._answers.full if self.unheard else None
+
     def say(self, text: str, colour: int | None = None, *, painted: bool = False) -> None:
         """Tell something that is no answer. No name in it, of a workflow or of a file, moves the cursor; what is ``painted`` was made harmless before."""
         if not self.quiet:

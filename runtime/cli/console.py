@@ -6,7 +6,6 @@ A failure says what happened, where, what is known, the mend, and the next comma
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import select
@@ -17,7 +16,7 @@ from typing import TextIO
 
 from nodes.errors import LogError, RunHeld, RunOpsError, SetupError, UsageError
 from nodes.values import Json
-from runtime.display.stream import Talk, coloured, drain
+from runtime.display.stream import NO_ROOM, Talk, coloured, drain
 from runtime.display.text import harmless, one_line, value_text
 
 VERSION = 1
@@ -28,8 +27,6 @@ FIRST = ("page", "url", "title", "nearest", "wanted", "seen")
 
 LONGEST = 300
 """Characters of one piece of evidence; ``--json`` and the log have the whole."""
-
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def talk() -> Talk:
@@ -67,7 +64,7 @@ def writing() -> Generator[None]:
 
 def disk_full(error: OSError) -> bool:
     """Whether a stream could not be written because there is no room (a file would be named)."""
-    return error.errno in _DISK and error.filename is None
+    return error.errno in NO_ROOM and error.filename is None
 
 
 def not_written(error: OSError) -> SetupError:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from typing import Literal, TextIO
 
 Kind = Literal["tree", "plain", "quiet"]
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a write fails with where the disk is full, or broken."""
 
 
 class Talk:
@@ -17,14 +21,16 @@ class Talk:
         self.stream = stream
         self.broken = False
         """Whether nobody can be reached any more."""
+        self.full: OSError | None = None
+        """What broke it, where there is no room for what was written."""
 
     def write(self, text: str) -> int:
         """Write ``text``; once the stream is broken, nothing happens."""
         if not self.broken:
             try:
                 self.stream.write(text)
-            except (OSError, ValueError):
-                self._give_up()
+            except (OSError, ValueError) as error:
+                self._give_up(error)
         return len(text)
 
     def flush(self) -> None:
@@ -32,8 +38,8 @@ class Talk:
         if not self.broken:
             try:
                 self.stream.flush()
-            except (OSError, ValueError):
-                self._give_up()
+            except (OSError, ValueError) as error:
+                self._give_up(error)
 
     def line(self, text: str = "") -> None:
         """Write one line, and send it."""
@@ -56,8 +62,10 @@ class Talk:
         """The stream's encoding."""
         return self.stream.encoding
 
-    def _give_up(self) -> None:
+    def _give_up(self, error: OSError | ValueError) -> None:
         self.broken = True
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            self.full = error
         drain(self.stream)
 
 

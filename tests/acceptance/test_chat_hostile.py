@@ -113,3 +113,16 @@ def test_a_fork_has_the_budget_that_it_is_given(chats: Chats) -> None:
     done = typed(project, "y\nz\n", "chat", "--fork", "last", "--budget", "calls=1")
     assert (done.returncode, done.stdout) == (5, "Two.\n"), done.stderr
     assert json.loads(project.runops("show", session_of(done), "--json").stdout)["budget"] == "calls=1"
+
+
+@pytest.mark.parametrize(("reader", "code", "most"), [("> /dev/full", 3, 1), ("| true", 0, 1), ("| head -n 1", 0, 3)])
+def test_nothing_more_is_asked_for_whom_no_answer_reaches(reader: str, code: int, most: int, chats: Chats) -> None:
+    """An answer that a full disk swallows is no success, and the session that has it is named; a reader who has gone away is none to pay for."""
+    project = chats.answers(*[text(f"Answer {number}.") for number in range(9)])
+    words = "".join(f"word {number}\\n" for number in range(9))
+    done = project.shell(f"printf '{words}' | (runops chat; echo $? > code) {reader}")
+    assert int((project.folder / "code").read_text()) == code, done.stderr
+    assert len(chats.asked) <= most
+    assert ("error[output-not-written]" in done.stderr) == bool(code)
+    if code:
+        assert "word 0" in project.runops("show", session_of(done)).stdout
