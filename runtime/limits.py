@@ -14,6 +14,9 @@ PREFIX = "window_"
 UNLIMITED = frozenset({"max_messages", "max_chars", "hard_limit", "recent_outputs", "checkpoint_at"})
 """Those of which 0 says that there is no limit."""
 
+DIGITS = 15
+"""Of a number that is typed, at the most."""
+
 BY_STRATEGY: dict[window.Strategy, dict[str, int | None]] = {
     "injected": {
         "max_messages": None,
@@ -72,12 +75,13 @@ def checked(name: str, text: Json) -> Json:
     value = {"on": True, "off": False}.get(text, text) if isinstance(text, str) else text
     value = 0 if value == "none" else value
     try:
-        value = int(value) if isinstance(value, str) and value.isdecimal() else value
+        # A number with more digits is none that anybody means, and Python reads no endless ones.
+        value = int(value) if isinstance(value, str) and value.isdecimal() and len(value) <= DIGITS else value
         return window.Limits(**{name: known(name, value)}).model_dump()[name]
     except ValidationError as error:
         message = str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
         raise UsageError(
             "bad-setting",
-            f"`{name}` of the window cannot be {text!r}: {message[0].lower()}{message[1:]}",
+            f"`{name}` of the window cannot be {str(text)[:80]!r}: {message[0].lower()}{message[1:]}",
             mend="docs/conversation.md says what it takes",
         ) from None

@@ -59,7 +59,14 @@ def test_what_is_typed_is_read_as_its_kind(name: str, typed: str, value: object)
 
 @pytest.mark.parametrize(
     ("name", "typed"),
-    [("strategy", "cleen"), ("max_messages", "-1"), ("min_recent", "0"), ("colour", "red"), ("top_k", "x")],
+    [
+        ("strategy", "cleen"),
+        ("max_messages", "-1"),
+        ("min_recent", "0"),
+        ("colour", "red"),
+        ("top_k", "x"),
+        ("max_chars", "9" * 5_000),
+    ],
 )
 def test_what_cannot_be_is_refused(name: str, typed: str) -> None:
     """With the name of the setting, and nothing is kept."""
