@@ -85,7 +85,7 @@ def test_strict_budget(name: str, chats: Chats) -> None:
     assert not any("word word" in text_of(body) for body in bodies)
     sizes = [int(found.replace(",", "")) for found in re.findall(r"window ([\d,]+) of", done.stderr)]
     assert len(sizes) == len(talked(chats)) == THINGS + 1
-    assert max(sizes) <= limit
+    assert max(sizes) <= limit * (100 - window.MARGIN) // 100
     # Tools, as far as their share goes.
     offered = {len(body.get("tools") or ()) for body in bodies if not is_for_summary(body)}
     assert offered == ({15} if limit == 20_000 else {0})
