@@ -100,6 +100,12 @@ def follow(held: conversation.Conversation, what: str, run: str, before: log.Ran
     held.pen.barrier()
 
 
+def end_browser(held: conversation.Conversation) -> None:
+    """End the browser of the run that the session follows, which would outlive us; nothing happens where it follows none."""
+    if (note := held.session.following) is not None:
+        execution.end_browser(held.chosen.home / "private" / str(note.data["run"]))
+
+
 def settle(held: conversation.Conversation) -> None:
     """Tell of the run that the session followed when its process died, and count what it spent."""
     note = held.session.following

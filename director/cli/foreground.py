@@ -44,7 +44,7 @@ def converse(
     screen = terminal.Screen(as_it_comes=person, quiet=quiet, answers=answers)
     held = conversation.Conversation(pen, chosen, models, kept, screen)
     with asyncio.Runner() as runner:
-        signalled = interrupts.Interrupts(runner, lambda: again(held))
+        signalled = interrupts.Interrupts(runner, lambda: again(held), lambda: following.end_browser(held))
         with signals.handled_by(signalled.handle):
             try:
                 code = _talk(held, signalled, wish, message, person=person, there_before=there_before)

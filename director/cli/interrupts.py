@@ -19,9 +19,11 @@ _Result = TypeVar("_Result")
 class Interrupts:
     """Carries out what takes time, and takes the signals that come meanwhile and between."""
 
-    def __init__(self, runner: asyncio.Runner, last_words: Callable[[], str]) -> None:
-        """``last_words`` is what is said where the process must end at once."""
-        self._runner, self._last_words = runner, last_words
+    def __init__(
+        self, runner: asyncio.Runner, last_words: Callable[[], str], clear: Callable[[], object] = lambda: None
+    ) -> None:
+        """``last_words`` is what is said where the process must end at once; ``clear`` ends what would live on then, beside its children."""
+        self._runner, self._last_words, self._clear = runner, last_words, clear
         self._task: asyncio.Task[Any] | None = None
         self._number: int | None = None
         """Of the signal that nobody has heard of yet."""
@@ -80,6 +82,8 @@ class Interrupts:
         return signals.Interrupted(number if number is not None else signal.SIGINT)
 
     def _end_at_once(self, number: int) -> None:
+        with contextlib.suppress(Exception):
+            self._clear()
         execution.end_children()
         with contextlib.suppress(OSError):
             # Not through sys.stderr: the signal may have come in the middle of a write to it.

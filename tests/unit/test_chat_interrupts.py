@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 
 import pytest
 
 from director.cli import interrupts
-from runtime.cli import signals
+from runtime.cli import execution, signals
 
 
 def test_a_signal_stops_what_goes_on_and_the_next_is_done() -> None:
@@ -76,3 +77,21 @@ def test_what_is_cancelled_by_no_signal_is_no_interruption() -> None:
         signalled = interrupts.Interrupts(runner, lambda: "")
         with pytest.raises(asyncio.CancelledError):
             signalled.run(cancelled())
+
+
+def test_a_second_signal_ends_what_would_outlive_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The browser of a run has a watcher that is no child: it is asked to end it, and whatever comes of that, the process ends at once."""
+    done: list[object] = []
+
+    def clear() -> None:
+        done.append("cleared")
+        raise OSError
+
+    monkeypatch.setattr(execution, "end_children", lambda: done.append("children ended"))
+    monkeypatch.setattr(os, "_exit", done.append)
+    monkeypatch.setattr(execution, "SAME_PRESS", -1.0)
+    with asyncio.Runner() as runner:
+        signalled = interrupts.Interrupts(runner, lambda: "", clear)
+        signalled.handle(signal.SIGINT, None)
+        signalled.handle(signal.SIGINT, None)
+    assert done == ["cleared", "children ended", 130]
