@@ -178,9 +178,9 @@ class Terminal:
         """What is on the screen and what left it at its top."""
         return "\n".join([*self.screen.above, *self.screen.shown])
 
-    def press(self, keys: str) -> None:
-        r"""Type; ``\x03`` is Ctrl-C."""
-        os.write(self._master, keys.encode())
+    def press(self, keys: str | bytes) -> None:
+        r"""Type; ``\x03`` is Ctrl-C. Bytes are those of a keyboard of another encoding."""
+        os.write(self._master, keys.encode() if isinstance(keys, str) else keys)
 
     def read(self, seconds: float = 0.02) -> bool:
         """Take in what is there, waiting that long for a first byte; False when the program has closed the terminal."""

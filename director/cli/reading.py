@@ -17,6 +17,7 @@ def interactive() -> bool:
 
 def terminal(said: Iterable[str]) -> Callable[[], str]:
     """Lines from the terminal; ``said`` is what the arrows bring back. Each raises EOFError at Ctrl-D."""
+    _take_any_bytes()
     try:
         import readline
     except ImportError:  # a Python without it still reads lines
@@ -37,9 +38,7 @@ def _complete(typed: str, number: int) -> str | None:
 
 def standard_input() -> Callable[[], str]:
     """Lines from a pipe or a file, or typed where nobody sees what is printed."""
-    reconfigure = getattr(sys.stdin, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="replace")
+    _take_any_bytes()
 
     def read() -> str:
         line = sys.stdin.readline()
@@ -48,3 +47,10 @@ def standard_input() -> Callable[[], str]:
         return line.removesuffix("\n").removesuffix("\r")
 
     return read
+
+
+def _take_any_bytes() -> None:
+    """A key of another keyboard, or a file in another encoding, is no reason to end."""
+    reconfigure = getattr(sys.stdin, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")

@@ -67,6 +67,18 @@ def test_bytes_that_are_no_text_can_be_said(chats: Chats) -> None:
     assert (project.folder / "a\N{REPLACEMENT CHARACTER}b.md").exists()
 
 
+def test_bytes_that_are_no_text_can_be_typed(chats: Chats) -> None:
+    """On a terminal, too, whatever its encoding says of them."""
+    project = chats.answers(text("One."))
+    with project.terminal("chat", PYTHONIOENCODING="utf-8:strict") as terminal:
+        terminal.wait_for(lambda: terminal.text.endswith(">"))
+        terminal.press(b"a\xffb\r")
+        terminal.wait_for(lambda: "One." in terminal.text)
+        terminal.press("/quit\r")
+        assert terminal.wait() == 0
+    assert "a\N{REPLACEMENT CHARACTER}b" in text_of(chats.bodies()[0])
+
+
 def test_a_secret_is_masked_once_the_session_knows_it(chats: Chats) -> None:
     """A run that the session begins has secrets of its own: what is said from there on holds none, and no request holds one that was said before."""
     project = chats.answers(text("One."), text("Two."), SHOP_PASSWORD=SECRET)
