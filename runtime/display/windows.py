@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from runtime import reports, window
-from runtime.display.text import count
+from runtime.display.text import count, one_line
 
 RUNGS: dict[reports.RungName, str] = {
     "pointers": "outputs become pointers",
@@ -31,5 +31,11 @@ def lines(report: window.Report) -> list[str]:
     for (what, why), number in left.items():
         times = f" ({number})" if number > 1 else ""
         rows.append((f"left out: {what}{times}", f"{tokens[what, why]:,} tokens: {why}"))
-    wide = max(len(name) for name, _text in rows)
-    return [f"{name:<{wide}}  {text}" for name, text in rows]
+    # A part is called as a section of somebody's Markdown is, and a server says in its own words why it failed.
+    told = [(_indented(name), one_line(text)) for name, text in rows]
+    wide = max(len(name) for name, _text in told)
+    return [f"{name:<{wide}}  {text}" for name, text in told]
+
+
+def _indented(name: str) -> str:
+    return f"{'  ' if name.startswith('  ') else ''}{one_line(name)}"

@@ -151,3 +151,17 @@ def test_no_name_that_is_told_moves_the_cursor() -> None:
     screen.say("chat  01JD  workflow \x1b]0;mine\x07\x1b[2J\rpassed (\x9b2J.yaml): valid")
     assert not set("\x1b\x07\r\x9b") & set(screen.err.getvalue())
     assert "workflow" in screen.err.getvalue()
+
+
+def test_no_part_of_a_window_moves_the_cursor() -> None:
+    """A section of somebody's Markdown, and what a server says of a summary that failed, are told on their lines."""
+    hostile = "shop.md: Prices\x1b]0;mine\x07\n\x1b[2J"
+    report = dataclasses.replace(
+        REPORT,
+        sections=(window.Section(hostile, 1),),
+        left=(window.Left(hostile, 0, "its share is used up", 1),),
+        rungs=(window.Rung("summary", "failed", why=hostile),),
+    )
+    told = windows.lines(report)
+    assert not set("\x1b\x07\n") & set("".join(told))
+    assert len(told) == 4
