@@ -11,7 +11,7 @@ from director import desk as desks
 from director import layout
 from director.run_subject import RunSubject
 from director.subject import Subject
-from nodes.errors import UsageError
+from nodes.errors import RunOpsError, UsageError
 from runtime import pythons, secrets, settings, store, window
 from runtime.language import workflow, yaml_text
 from runtime.language.diagnostics import WorkflowInvalid
@@ -40,7 +40,7 @@ def of_draft(desk: desks.Desk) -> Subject:
     return DraftSubject(desk)
 
 
-def gone(what: str, why: UsageError, desk: desks.Desk) -> Subject:
+def gone(what: str, why: RunOpsError, desk: desks.Desk) -> Subject:
     """What a session was about and nobody can read any more: ``what`` it was, and ``why`` it cannot be read. It has its draft still."""
     return GoneSubject(what, why, desk)
 
@@ -224,7 +224,7 @@ class DraftSubject(NoRun):
 class GoneSubject(DraftSubject):
     """A file that was renamed, a run that was pruned: the session goes on without it, about its draft if it has one."""
 
-    def __init__(self, what: str, why: UsageError, desk: desks.Desk) -> None:
+    def __init__(self, what: str, why: RunOpsError, desk: desks.Desk) -> None:
         """See ``gone``."""
         super().__init__(desk)
         self._what, self._why = what, why

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from director import desk, knowledge, opening, session_settings, subject, subjects
 from nodes import budgets
-from nodes.errors import RunOpsError, UsageError
+from nodes.errors import LogError, RunOpsError, UsageError
 from nodes.values import Json
 from runtime import journal, limits, log, runs, secrets, sessions, settings, store, version
 from runtime.models import choosing, prices, supply, threads
@@ -26,14 +26,16 @@ class About:
 
     @classmethod
     def named(cls, name: str | None, chosen: settings.Settings) -> About:
-        """What is meant by ``name``. Raises UsageError ``file-not-found``, ``unknown-run``."""
+        """What is meant by ``name``. Raises UsageError ``file-not-found``, ``unknown-run``, ``not-a-run``; LogError where the run's log is damaged."""
         if name is None:
             return cls()
         path = Path(name)
         if path.suffix in SUFFIXES or path.is_file():
             subjects.of_file(path, chosen)  # one with mistakes can be talked about, one that is not there cannot
             return cls(file=path.absolute())
-        return cls(run=runs.find(chosen, name))
+        run = runs.find(chosen, name)
+        runs.load_history(chosen, run)  # what nobody can read is nothing to begin to talk about
+        return cls(run=run)
 
     @classmethod
     def of(cls, session: sessions.Session) -> About:
@@ -48,13 +50,13 @@ class About:
         return runs.workflow_file(runs.load_history(chosen, self.run)[0]) if self.run is not None else self.file
 
     def subject(self, kept: store.Store, chosen: settings.Settings, own: desk.Desk) -> subject.Subject:
-        """It, to be read; ``own`` has the draft of a session that is about nothing else. Raises LogError where the run's log is damaged."""
+        """It, to be read; ``own`` has the draft of a session that is about nothing else, or about what cannot be read any more."""
         try:
             if self.run is not None:
                 return subjects.of_run(kept, self.run)
             if self.file is not None:
                 return subjects.of_file(self.file, chosen)
-        except UsageError as error:
+        except (UsageError, LogError) as error:
             # What was said about it is there still, and can be gone on from.
             return subjects.gone(f"run {self.run}" if self.run is not None else f"workflow {self.file}", error, own)
         return subjects.of_draft(own)

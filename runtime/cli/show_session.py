@@ -68,6 +68,7 @@ class View:
             "description": self._kept_json("description"),
             "draft": self._kept_json("draft"),
             "variables": {each.name: self._version_json(each) for each in self.past.variables()},
+            "following": self.past.following.data["run"] if self.past.following is not None else None,
             "open": [each.call.path for each in self.past.open_calls()],
             "said": [self._entry_json(each) for each in self._chosen(at)],
         }
@@ -226,6 +227,9 @@ class View:
                 yield f"    {path or ITSELF:<{wide}}  {costs.brief(totals)}"
         for run, totals in self.past.ledger.totals_by_run().items():
             yield f"  run {run}  {costs.brief(totals)}  (counts here too: runops show {run})"
+        if (note := self.past.following) is not None:
+            run = note.data["run"]
+            yield f"  run {run}  {self._unfinished}: runops show {run}"
         if self.reading.torn:
             yield f"  torn  the last {count(self.reading.torn, 'byte')} are no whole line: whoever goes on cuts them"
         yield self.summary.state

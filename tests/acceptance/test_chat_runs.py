@@ -148,12 +148,39 @@ def test_a_run_that_its_process_took_along_is_told_and_counts(chats: Chats) -> N
         gate.set()
     (run,) = project.runs()
     assert run["state"] == "died"
+    session = next(each.stem for each in project.folder.rglob("*.jsonl") if each.stem != run["id"])
+    assert project.show(session)["following"] == run["id"]
+    assert f"run {run['id']}  open" in project.runops("show", session).stdout
     done = typed(project, "What happened?\nAnd now?\n", "chat", "--resume", "last")
     assert (done.returncode, done.stdout) == (5, "It died.\n"), done.stderr
     event = next(each for each in words_of(chats.bodies()[-1]) if "/run" in each)
     assert f"run {run['id']} died" in event
     assert f"run {run['id']} died" in done.stderr
-    assert list(project.show(session_of(done))["runs"]) == [run["id"]]
+    shown = project.show(session)
+    assert (list(shown["runs"]), shown["following"]) == ([run["id"]], None)
+
+
+# What cannot be read.
+
+
+def test_a_damaged_run_is_no_reason_to_lose_its_session(chats: Chats) -> None:
+    """The session goes on, and says that the run cannot be read; a new one about it is not begun, nor one about a session."""
+    project = chats.answers(text("It failed."), text("Nobody knows."))
+    assert project.runops("run", "prices.yaml", "--quiet").returncode == 1
+    run = project.runs()[-1]["id"]
+    session = session_of(project.runops("chat", run, "-m", "Why?"))
+    file = project.folder / ".runops" / "conversations" / f"{run}.jsonl"
+    first, second, *rest = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([first, second.replace(b"claimed", b"claimes"), *rest]))
+    done = project.runops("chat", "--resume", session, "-m", "And now?")
+    assert (done.returncode, done.stdout) == (0, "Nobody knows.\n"), done.stderr
+    assert f"run {run}: cannot be read any more" in done.stderr
+    before = sorted(project.folder.rglob("*.jsonl"))
+    for name, code in ((run, "log-damaged"), (session, "not-a-run")):
+        done = project.runops("chat", name, "-m", "Why?")
+        assert done.returncode == 2
+        assert f"error[{code}]" in done.stderr
+    assert sorted(project.folder.rglob("*.jsonl")) == before
 
 
 # The exit code.
