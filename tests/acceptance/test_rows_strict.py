@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime import pieces, window
+from runtime import pieces
 from runtime.models import estimates
 from runtime.testing import scripted
 from runtime.testing.scripted import Answer, Asked, text
@@ -72,7 +72,7 @@ def test_strict_budget(name: str, chats: Chats) -> None:
     """A hard limit on the whole request, knowledge by keyword, and what does not fit summed up or left out; too large a word is not sent, and all of it is saved."""
     project = chats.answers(strict)
     known(chats)
-    limit = int(name.removeprefix("hard_limit_")) if name.startswith("hard_limit_") else window.STRICT
+    limit = int(name.removeprefix("hard_limit_")) if name.startswith("hard_limit_") else 1_500
     words = "".join(f"What about thing {number}, its price, its returns?\n" for number in range(1, THINGS + 1))
     too_large = limit < 20_000
     words += "word " * limit * 2 * too_large + f"\n{LAST}\n/save all.md\n"
@@ -85,7 +85,7 @@ def test_strict_budget(name: str, chats: Chats) -> None:
     assert not any("word word" in text_of(body) for body in bodies)
     sizes = [int(found.replace(",", "")) for found in re.findall(r"window ([\d,]+) of", done.stderr)]
     assert len(sizes) == len(talked(chats)) == THINGS + 1
-    assert max(sizes) <= limit * (100 - window.MARGIN) // 100
+    assert max(sizes) <= limit * 93 // 100
     # Tools, as far as their share goes.
     offered = {len(body.get("tools") or ()) for body in bodies if not is_for_summary(body)}
     assert offered == ({15} if limit == 20_000 else {0})
@@ -94,7 +94,7 @@ def test_strict_budget(name: str, chats: Chats) -> None:
     found = list(parts_of(last(chats)))
     three = ["shop.md: Returns", "shop.md: Prices", "shop.md: Notes"]
     assert found == (three[:1] if name == "top_k_1" else three)
-    assert estimates.of_text(told(last(chats))) <= limit * window.KNOWLEDGE // 100
+    assert estimates.of_text(told(last(chats))) <= limit * 40 // 100
     assert ("(cut)" in told(last(chats))) == (name != "top_k_1" and too_large)
     if too_large:
         demand_narrow(chats, limit, prunes=name == "prune", least=9 if name == "min_recent_9" else 4)
@@ -113,7 +113,7 @@ def demand_narrow(chats: Chats, limit: int, *, prunes: bool, least: int) -> None
     assert bool(found) == (not prunes)
     if prunes:
         return
-    assert limit // 20 < pieces.size_of(found[0]).tokens <= limit * window.CONVERSATION * 33 // 10_000
+    assert limit // 20 < pieces.size_of(found[0]).tokens <= limit * 43 * 33 // 10_000
     # How many messages stand behind a summary that was made for that request: the newest ones, as they were said.
     after = [words_of(then) for body, then in itertools.pairwise(chats.bodies()) if is_for_summary(body)]
     kept = [len(said(each)) - 1 for each in after if f"user: {LAST}" not in each]
@@ -134,7 +134,7 @@ def test_where_no_summary_comes_the_oldest_is_left_out(chats: Chats) -> None:
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == THINGS
     sizes = [int(found.replace(",", "")) for found in re.findall(r"window ([\d,]+) of", done.stderr)]
-    assert max(sizes) <= window.STRICT
+    assert max(sizes) <= 1_500
     assert not any("thing 1," in each for each in last(chats))
     order = "".join("s" if is_for_summary(body) else "." for body in chats.bodies())
     assert re.fullmatch(r"\.+(s\.){3}(\.s\.|\.)*", order), order
