@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import decimal
 import functools
 import json
@@ -43,9 +44,10 @@ class RunSubject(Subject):
 
     @property
     def now(self) -> View:
-        """What the log says now."""
+        """What the log says now; where it was pruned meanwhile, what it said last."""
         if self._view.held or not self._stamp or self._stamp != self._stamped():
-            self._view = self._look()
+            with contextlib.suppress(UsageError):
+                self._view = self._look()
         return self._view
 
     def _look(self) -> View:

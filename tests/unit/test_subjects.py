@@ -356,6 +356,15 @@ async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
     assert ["previous_response_id" in each.body for each in server.asked] == [False, False, False, False, True]
 
 
+async def test_a_run_that_is_pruned_while_it_is_talked_about_is_told_as_it_was_last(tmp_path: Path) -> None:
+    """The talk goes on with what it knows."""
+    rig, subject = await failed(tmp_path)
+    title, outline, pieces = subject.title, subject.outline(), len(subject.pieces())
+    (file,) = rig.kept.stands_in(rig.id, ())
+    file.unlink()
+    assert (subject.title, subject.outline(), len(subject.pieces())) == (title, outline, pieces)
+
+
 def pays(items: Sequence[Any]) -> list[str]:
     """How each step `pay` went, as a model reads it."""
     calls = [each["call_id"] for each in items if "/pay" in str(each.get("arguments"))]
