@@ -120,6 +120,11 @@ def test_a_budget_that_is_used_up_ends_with_5_and_a_larger_one_goes_on(chats: Ch
     done = project.runops(*again[1].split(), "-m", "again")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "Two.\nThree.\n"
+    assert [each for each in words_of(chats.bodies()[-1]) if "user: " in each][:3] == [
+        "user: first",
+        "user: second",
+        "user: again",
+    ]
 
 
 def test_an_unknown_slash_is_no_word_for_the_model(chats: Chats) -> None:

@@ -123,7 +123,7 @@ def let_work(bench: Bench, seed: int, jobs: int) -> bool:
 def talk(bench: Bench, seed: int, jobs: int) -> bool:
     """Kill sessions, at every entry that they write and at every crash point; a line for each way and each control, and whether all was well."""
     place = talked.Bench(bench.folder, bench.shop, bench.server)
-    talks = [talked.Case(way) for way in said.WAYS]
+    talks = [*(talked.Case(way) for way in said.WAYS), talked.Case("streamed", power=True)]
     runs = [talked.Case("streamed", shop=True, survives=survives) for survives in (True, False)]
     fine = True
     for case in (*talks, *runs):
@@ -133,7 +133,9 @@ def talk(bench: Bench, seed: int, jobs: int) -> bool:
             if done.wrong:
                 wrong += 1
                 say(f"{done.case}, killed at {done.kills}: {done.wrong}")
-        what = ("run, " + ("surviving" if case.survives else "gone")) if case.shop else case.way
+        what = "power" if case.power else case.way
+        if case.shop:
+            what = "run, " + ("surviving" if case.survives else "gone")
         print(f"chat {what:<15} {kills} kill points, {wrong} not as they should be")
         fine = fine and not wrong
     alone = place.run(talks[0])

@@ -279,6 +279,9 @@ def shown(session: dict[str, Any], asides: Collection[Aside]) -> dict[str, Any]:
                     continue
             # Behind a delegate that was sent again the calls have other numbers.
             entry |= {"path": re.sub(r"^\d+_", "", each["path"])} if "path" in each else {}
+        if entry.get("status") == "recovered":
+            # Its answer was in the log, and what came of the call was found there.
+            entry["status"] = "ok"
         told.setdefault(place, []).append(entry)
     kept = {name: session[name] for name in ("mode", "about", "plan", "description", "variables", "open", "state")}
     kept |= {f"said in {thread}": entries for thread, entries in told.items()}

@@ -55,6 +55,8 @@ class Case:
     """Whether its run orders something."""
     survives: bool = True
     """Whether the browser of its run outlives the process."""
+    power: bool = False
+    """Whether the power goes with the process: of the disk only what was synced is left."""
     deaths: tuple[int, ...] = ()
     """For each life the moment of its death, from 1."""
     control: controls.Control | None = None
@@ -102,7 +104,9 @@ class Trial:
             environment["SHOP_PASSWORD"] = bench.shop.password
             self._plot = said.order(bench.shop.url, self._ref)
         self._project = Project(self._folder, **environment)
-        self._project.write("flow.yaml", self._plot.file)
+        file = self._project.write("flow.yaml", self._plot.file)
+        self._disk = disk.Disk(self._folder, {str(file): file.stat().st_size}, {str(file)})
+        self._read = 0
 
     @property
     def moments(self) -> list[str]:
@@ -133,9 +137,11 @@ class Trial:
         left = self._left()
         begins = not self._sessions()
         arguments = ["flow.yaml"] if begins else ["--resume", "last"]
+        # What flags say holds for the session from its first word on.
+        flags = self._plot.flags if len(left) == len(self._plot.words) else ()
         fate = mortal.Fate(str(self._record), any=deadly, begins=begins, writes=True, control=self.case.control or "")
         ended = subprocess.run(
-            [str(self._bench.server.script), "chat", *arguments, *self._plot.flags],
+            [str(self._bench.server.script), "chat", *arguments, *flags],
             input="".join(f"{each}\n" for each in left),
             capture_output=True,
             cwd=self._folder,
@@ -146,6 +152,11 @@ class Trial:
         )
         if ended.returncode == KILLED:
             self.kills.append(self.moments[-1])
+            told = disk.read(self._record)
+            self._disk.learn(told[self._read :])
+            self._read = len(told)
+            if self.case.power:
+                self._disk.cut()
             self.lost += self._on_the_way()
             return True
         if ended.returncode != 0 or "Traceback" in ended.stderr:
