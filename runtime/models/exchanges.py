@@ -260,8 +260,10 @@ class Exchanges:
         try:
             answer = await self._polled(self._models.client(), response, self._affordable())
         except Failed as failed:
-            self._note_failure(failed, None if failed.pending else 0.0)
-            if failed.pending:
+            # A response that has ended in a way that no other try mends is how this request ended, with a crash as without one.
+            ends = failed.pending or (failed.over and not failed.again)
+            self._note_failure(failed, None if ends else 0.0)
+            if ends:
                 raise failed.error from None
             return None
         return self._told_whole(self._take(answer, key, number, request))

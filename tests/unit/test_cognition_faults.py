@@ -159,6 +159,21 @@ def test_a_response_that_failed_meanwhile_is_asked_for_anew(tmp_path: Path, monk
     assert [row.status for row in rig.history.ledger.rows] == ["error", "ok"]
 
 
+@pytest.mark.parametrize(
+    ("ends", "code"), [(scripted.refusal(), "model-refused"), (scripted.incomplete(PART), "model-cut-short")]
+)
+def test_a_response_that_no_other_try_would_mend_ends_it_as_without_a_crash(
+    ends: scripted.Answer, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed while it polls, and the model has refused, or its answer broke off: nobody pays for that twice."""
+    with responses.serve([ends.in_background(polls=0), GOOD], strict=False) as server:
+        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_background=True))
+        assert live(rig, CrashPoint.SUBMISSION_SYNCED) is None
+        assert live(rig) == code
+        assert len(server.asked) == 1
+    assert [row.status for row in rig.history.ledger.rows] == ["error"]
+
+
 def test_a_response_that_takes_longer_than_the_budget_has_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
