@@ -38,7 +38,12 @@ texts = st.sampled_from(TEXTS)
 asked = st.builds(
     Asked, st.sampled_from(["get_workflow_nodes", "read_state"]), st.just('{"path": "a"}'), st.none() | texts
 )
+read = st.builds(
+    Asked, st.just("read_state"), st.just('{"path": "b"}'), st.sampled_from([each for each in TEXTS if len(each) > 300])
+)
 deeds = st.one_of(
+    st.tuples(st.just("answers"), st.sampled_from(TEXTS[:3]), st.lists(read, min_size=1, max_size=2)),
+    st.tuples(st.just("answers"), st.sampled_from(TEXTS[:3]), st.lists(read, min_size=1, max_size=1)),
     st.tuples(st.just("says"), texts),
     st.tuples(st.just("answers"), texts, st.lists(asked, max_size=3)),
     st.tuples(st.just("fails"), st.sampled_from(["model-timeout", "model-incomplete"]), texts),

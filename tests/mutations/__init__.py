@@ -1,44 +1,80 @@
-"""Faults that are put into a copy of the code, to see that its tests find them."""
+"""Faults that are put into a copy of the code, to see that its tests by property find each of them."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 WINDOW = Path(__file__).parent / "window"
 
+PROPERTIES = ("tests/unit/test_window_properties.py", "tests/unit/test_summary_properties.py")
+"""Where what holds of every window is said. No example stands in them: what they find is found for any window."""
+
 COPIED = (
     "nodes",
     "runtime",
+    "director",
     "pyproject.toml",
     "tests/windows.py",
     "tests/window_draws.py",
-    "tests/unit/test_window.py",
-    "tests/unit/test_window_properties.py",
+    "tests/talks.py",
+    *PROPERTIES,
 )
-"""What the tests of windows need."""
+"""What these tests need."""
+
+PROFILE = """\
+import hypothesis
+
+phases = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
+hypothesis.settings.register_profile("search", max_examples=1_000, deadline=None, database=None, phases=phases)
+"""
+"""How a fault is looked for: more is drawn than each time that the tests are run beside all others, up to the first that fails; not for the smallest."""
+
+SEED = 1
+"""Of what is drawn: whether a fault is found is no matter of luck."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
-    """What the tests said of a copy."""
+class Fault:
+    """A mistake that somebody might make in the builder of windows, as a patch."""
 
-    passed: bool
-    said: str
+    patch: Path
+    mistake: str
+    """In words."""
+    finders: tuple[str, ...]
+    """The properties that find it, each by itself."""
+
+    @property
+    def name(self) -> str:
+        """That of its file."""
+        return self.patch.stem
 
 
-def patches() -> list[Path]:
+def read(patch: Path) -> Fault:
+    """A fault from its file. Before the patch stands what the mistake is, and what finds it. Raises ValueError where it does not."""
+    head = patch.read_text(encoding="utf-8").partition("--- ")[0]
+    said = dict(re.findall(r"^(mistake|found by): (.+)$", head, re.MULTILINE))
+    try:
+        return Fault(patch, said["mistake"], tuple(said["found by"].split(", ")))
+    except KeyError as missing:
+        raise ValueError(f"{patch.name} does not say its {missing.args[0]!r}") from None
+
+
+def faults() -> list[Fault]:
     """The faults in the builder of windows."""
-    return sorted(WINDOW.glob("*.patch"))
+    return [read(each) for each in sorted(WINDOW.glob("*.patch"))]
 
 
 def copy(folder: Path) -> Path:
     """A copy of what the tests of windows need."""
-    ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "cli", "browser", "display")
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "cli")
     for name in COPIED:
         there = folder / name
         there.parent.mkdir(parents=True, exist_ok=True)
@@ -46,25 +82,34 @@ def copy(folder: Path) -> Path:
             shutil.copytree(ROOT / name, there, ignore=ignored)
         else:
             shutil.copy(ROOT / name, there)
+    (folder / "conftest.py").write_text(PROFILE, encoding="utf-8")
     return folder
 
 
-def apply(patch: Path, folder: Path) -> None:
+def apply(fault: Fault, folder: Path) -> None:
     """Put the fault into the copy. Raises CalledProcessError where the code is another one by now."""
-    subprocess.run(["git", "apply", "--whitespace=nowarn", patch], cwd=folder, check=True, capture_output=True)
+    subprocess.run(["git", "apply", "--whitespace=nowarn", fault.patch], cwd=folder, check=True, capture_output=True)
 
 
-def try_out(folder: Path) -> Outcome:
-    """What the tests of windows say of the copy, those by property always with the same draws."""
-    tests = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider"]
+def failing(folder: Path, names: Sequence[str] = (), *, search: bool = True, seed: int = SEED) -> set[str]:
+    """Which tests of the copy fail, of those ``names``, or of all. Raises RuntimeError where something else is wrong with it."""
+    profile = ["--hypothesis-profile=search"] if search else []
+    chosen = [f"{file}::{name}" for file in PROPERTIES for name in names if f"def {name}(" in (ROOT / file).read_text()]
+    if len(chosen) < len(names):
+        raise RuntimeError(f"there is no property of one of these names: {', '.join(names)}")
+    tests = [sys.executable, "-m", "pytest", "-q", "-rf", "--tb=line", "-p", "no:randomly", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [*tests, "--hypothesis-seed=1", "tests/unit/test_window.py", "tests/unit/test_window_properties.py"],
+        [*tests, *profile, f"--hypothesis-seed={seed}", *(chosen or PROPERTIES)],
         cwd=folder,
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=1_200,
+        # No name of what fails is cut.
+        env={**os.environ, "COLUMNS": "200"},
     )
+    found = set(re.findall(r"^FAILED \S+::(\w+)", done.stdout, re.MULTILINE))
     # Whatever else than tests that failed ends it says nothing of the fault.
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    return Outcome(done.returncode == 0, done.stdout)
+    if done.returncode not in (0, 1) or (done.returncode == 1) != bool(found):
+        raise RuntimeError(done.stdout + done.stderr)
+    return found

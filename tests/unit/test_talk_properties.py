@@ -124,22 +124,27 @@ def test_a_talk_in_a_narrow_window_that_is_killed_asks_the_same(
         assert again.requests == whole.requests[answered(there) :], f"behind line {lines}: {entries[lines - 1]}"
 
 
-@some
-@given(SCRIPTS, SUMMARIES, WORDS, ROOMY, st.floats(0, 1), st.lists(st.sampled_from(["And?", "No."]), min_size=1))
+SUMMED = st.builds(window.Limits, **{**WINDOWS, "checkpoint_at": st.integers(50, 300), "min_recent": st.just(1)})
+
+
+@settings(some, max_examples=20)
+@given(SCRIPTS, WORDS, ROOMY | SUMMED, st.floats(0, 1), st.lists(st.sampled_from(["And?", "No."]), min_size=1))
 def test_a_fork_goes_its_own_way(
-    script: Script, summed: Script, words: list[str], limits: window.Limits, at: float, more: list[str]
+    script: Script, words: list[str], limits: window.Limits, at: float, more: list[str]
 ) -> None:
     """What is said in it changes nothing of its parent, and it asks what its parent would have asked there."""
-    whole = talks.lived(by_count(script, summed), *words, limits=limits, mode="agent")
+    summed = [talks.said("Tea was asked for.")]
+    whole = talks.lived(by_count(script, summed), "tea " * 150, *words, limits=limits, mode="agent")
     entries, blobs = whole.now, whole.all_blobs
     masker = secrets.Masker({"S": talks.SECRET})
     pen = opening.fork(whole._kept, "s", masker, 2 + int(at * (len(entries) - 2)))
     assert pen.history.header is not None
     assert pen.history.header.forked is not None
-    like = whole.cut(max(2, pen.history.header.forked.line), model=by_count([], summed))
+    later = [talks.said("Later: no tea.")]
+    like = whole.cut(max(2, pen.history.header.forked.line), model=by_count([], later))
     asyncio.run(like.hear(more[:1]))
     requests: list[Request] = []
-    supply = talks.Supply(by_count([], summed), requests)
+    supply = talks.Supply(by_count([], later), requests)
     talk = talking.Talk(pen, talks.About(), desk.Desk(pen), supply, talks.CHOSEN, listening.Listener(), lambda: limits)
 
     async def live() -> None:
@@ -171,16 +176,14 @@ FAULTS: Any = st.builds(
     st.booleans(),
     st.none() | USAGES,
 )
-WORKING: Any = st.one_of(
-    st.lists(st.sampled_from(TASKS), min_size=1, max_size=3).map(lambda tasks: sending(*tasks)),
-    st.just(talks.asks(("get_workflow_summary", {}))),
-    st.just(talks.said("Yes.")),
-    FAULTS,
+SENDING: Any = st.lists(st.sampled_from(TASKS), min_size=1, max_size=2).map(lambda tasks: sending(*tasks))
+WORKING: Any = SENDING | st.one_of(
+    SENDING, st.just(talks.asks(("get_workflow_summary", {}))), st.just(talks.said("Yes.")), FAULTS
 )
 WORKERS: Any = st.fixed_dictionaries({name: st.lists(WORKING, max_size=3) for name in ["Why?", "continue", *TASKS]})
 
 
-@some
+@settings(some, max_examples=20)
 @given(WORKERS, st.lists(FAULTS, max_size=6), st.lists(USAGES, min_size=1), st.booleans())
 def test_whoever_sends_costs_all_its_attempts_and_all_that_work_for_it(
     scripts: Mapping[str, Script], faults: list[Failed], usages: list[Usage], clean: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Sequence
 
@@ -16,7 +17,7 @@ from runtime.models import estimates, threads
 from runtime.models.exchange import Item, Message, ToolCall, ToolOutput
 from runtime.testing.responses import profile, rules
 from tests import window_draws as draws
-from tests.windows import MODEL, Talk, request
+from tests.windows import MODEL, Talk, request, tool
 
 
 def budget(limits: window.Limits) -> int:
@@ -264,6 +265,35 @@ def test_a_larger_limit_never_gives_less(case: draws.Case, name: str, more: int)
     assert len(larger.items) >= len(smaller.items)
     told = [*map(_without_text, larger.items)]
     assert all(_without_text(each) in told for each in smaller.items)
+
+
+@functools.cache
+def many_words() -> Talk:
+    """A talk of words that are so small that each token of the room counts, and together more than it."""
+    talk = Talk()
+    for number in range(150):
+        talk.says(f"Which orders are open? {number}")
+    return talk
+
+
+@draws.often
+@given(st.lists(st.sampled_from(draws.TEXTS[2:4]), min_size=1, max_size=4), st.data())
+def test_a_tool_that_comes_to_have_room_takes_none_from_the_thread(
+    descriptions: list[str], data: st.DataObject
+) -> None:
+    """Just below a hard limit at which one tool more is offered, and just above it: what was told of the thread still is."""
+    tools = tuple(tool(f"tool_{number}", each) for number, each in enumerate(descriptions))
+    around = window.Around((window.Part("rules", "Answer."),), tools)
+    system = estimates.of_text("Answer.") + estimates.AN_ANSWER
+    offered = data.draw(st.integers(1, len(tools)))
+    edge = (system + estimates.of_tools(tools[:offered])) * 100 // window.SYSTEM
+    limits = window.Limits(hard_limit=edge - data.draw(st.integers(1, 60)), max_messages=None)
+    smaller = built(many_words(), around, limits)
+    larger = built(many_words(), around, limits.model_copy(update={"hard_limit": edge + data.draw(st.integers(0, 60))}))
+    assert smaller is not None
+    assert larger is not None
+    assert len(larger.tools) >= len(smaller.tools)
+    assert all(each in larger.items for each in smaller.items)
 
 
 def _without_text(item: Item) -> object:
