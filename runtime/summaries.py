@@ -111,6 +111,9 @@ class Summaries:
         standing = self._standing()
         if standing.begun is None and standing.failures >= FAILURES and not self._answered_since(standing.failed_at):
             return _failed(f"the last {FAILURES} have failed: it is tried again once a later word has its answer")
+        if standing.begun is None and standing.failures and not self._said_since(standing.failed_at):
+            # Who goes on where a process died asks what that one would have asked next.
+            return _failed("it has just failed: it is tried again with the next request")
         part = self._part(standing, limits, room)
         older = part.tokens_before(len(part)) + (part.summary.size(pointers=False).tokens if part.summary else 0)
         bound = min(limits.compress_to, room // 2, older // 2, _share(limits), self._longest(most))
@@ -161,6 +164,11 @@ class Summaries:
         more = bisect.bisect_left(range(step), 1, key=lambda number: 0 if self._asked(self._tried + number + 1) else 1)
         self._tried += more
         return self._tried
+
+    def _said_since(self, line: int) -> bool:
+        """Whether anything was said behind that line."""
+        said = self._pen.history.thread(self._thread).said
+        return bool(said) and threads.line_of(said[-1]) > line
 
     def _answered_since(self, line: int) -> bool:
         """Whether a word that was said behind that line has an answer."""

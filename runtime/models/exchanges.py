@@ -10,7 +10,7 @@ import asyncio
 import dataclasses
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, TypeVar
 
 import tenacity
@@ -138,7 +138,9 @@ class Exchanges:
             return self._told_whole(answer)
         number = ledger.exchanges
         if self._models.player is not None:
-            answer = told_apart(self._models.player.answer(number, self._path, request), request, self._pen.masker)
+            answer = told_apart(
+                self._models.player.answer(number, self._path, request), self._taken(request), self._pen.masker
+            )
             self._write(answer, key, "cassette")
             return self._told_whole(answer)
         answer = await self._waited_for(ledger.waiting(earlier, key), key, number, request)
@@ -261,7 +263,7 @@ class Exchanges:
             answer = await self._polled(self._models.client(), response, self._affordable())
         except Failed as failed:
             # A response that has ended in a way that no other try mends is how this request ended, with a crash as without one.
-            ends = failed.pending or (failed.over and not failed.again)
+            ends = failed.pending or (failed.over and not failed.again and not failed.stopped)
             self._note_failure(failed, None if ends else 0.0)
             if ends:
                 raise failed.error from None
@@ -290,7 +292,7 @@ class Exchanges:
 
     def _take(self, came: Answer, key: str, number: int, request: Request) -> Answer:
         crash_point(CrashPoint.ANSWER_CAME)
-        answer = told_apart(came, request, self._pen.masker)
+        answer = told_apart(came, self._taken(request), self._pen.masker)
         if answer.calls != came.calls or (answer.calls and not request.tools):
             # What the server keeps has calls that it will not be told of by these names, or at all: nothing goes on from it.
             answer = dataclasses.replace(answer, id="")
@@ -301,6 +303,11 @@ class Exchanges:
             self._models.recorder.take(number, self._path, request, answer)
         self._write(answer, key, "model", seconds=self._seconds())
         return answer
+
+    def _taken(self, request: Request) -> set[str]:
+        """Ids that calls have already: also of what the request leaves out, for another one may hold it again."""
+        told = {each.id for each in request.items if isinstance(each, ToolCall)}
+        return told | self._pen.history.thread(self._thread).ids
 
     def _write(
         self,
@@ -378,12 +385,12 @@ def texts_of(request: Request) -> list[str]:
     return texts
 
 
-def told_apart(answer: Answer, request: Request, masker: secrets.Masker) -> Answer:
-    """The answer with calls of which each has an id of its own in the thread: servers that number the calls of each answer from 1 there are, too.
+def told_apart(answer: Answer, ids: Collection[str], masker: secrets.Masker) -> Answer:
+    """The answer with calls of which each has an id of its own, beside ``ids``: servers that number the calls of each answer from 1 there are, too.
 
     No secret stands in an id or in a name; a name has only such characters as the API takes.
     """
-    taken = {each.id for each in request.items if isinstance(each, ToolCall)}
+    taken = {*ids}
     calls: list[ToolCall] = []
     for call in answer.calls:
         number, name = len(taken) + 1, call.id

@@ -32,6 +32,11 @@ class Failed(Exception):
     over: bool = False
     """Whether the response in the background itself has ended like this: whoever asks for it once more is told the same."""
 
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody had the response in the background cancelled: nobody knows what it would have been."""
+        return self.error.evidence.get("code") == "cancelled"
+
     def __str__(self) -> str:
         """The error's message."""
         return self.error.message

@@ -203,7 +203,7 @@ class Prober:
         try:
             await self._done(response)
         except Failed as failed:
-            if failed.error.evidence.get("code") == "cancelled":
+            if failed.stopped:
                 return "yes", "a response was fetched when it was done, and another one could be cancelled"
             if failed.error.code != "model-cut-short":
                 raise

@@ -99,6 +99,11 @@ class Thread:
         else:
             self._say(Happened([event]), event.tokens)
 
+    @property
+    def ids(self) -> set[str]:
+        """Of all calls that were asked for."""
+        return {*self._asked}
+
     def tokens_before(self, number: int) -> int:
         """Tokens of all sayings before that one."""
         return self._ends[number - 1] if number else 0

@@ -28,7 +28,7 @@ def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
             "--entries",
             "3000",
             "--words",
-            "9",
+            "5",
             "--warm",
             "0",
         ],

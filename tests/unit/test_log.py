@@ -341,7 +341,13 @@ def golden_session() -> list[log.AnyEntry]:
         log.User(thread=thread, text="Pay it.", mode="agent", tokens=7, chars=7),
         log.ModelError(thread=thread, error=error, text="I w", blob=blob, tokens=6, chars=3),
         log.Event(
-            thread=thread, text="/run pay.yaml: passed", blob=blob, tokens=9, chars=21, run="01JD0000000000000000000004"
+            thread=thread,
+            text="/run pay.yaml: passed",
+            blob=blob,
+            tokens=9,
+            chars=21,
+            run="01JD0000000000000000000004",
+            spent=log.Ran(calls=1, tokens=1_200, dollars="0.01", seconds=2.5, totals={"requests": 1}),
         ),
         log.User(thread=log.summary_thread(thread, 1), upto=6, text="Sum it up.", tokens=8, chars=10),
         log.Summary(thread=thread, upto=6, text="The order is to be paid.", blob=blob, tokens=10, chars=24),

@@ -300,6 +300,7 @@ async def test_three_failures_are_enough(failure: Failed | str) -> None:
     """After three in a row, also an answer that says nothing, no model is asked any more, also not by the next process; an answered word later one is."""
     desk = Desk(long_talk(), failure, failure, failure)
     for _try in range(3):
+        desk.talk.says("Well?")
         await desk.request()
         assert desk.rung.startswith("failed: ")
     assert len({each.key for each in desk.requests}) == 3
@@ -327,10 +328,23 @@ async def test_three_failures_are_enough(failure: Failed | str) -> None:
     assert desk.talk.pen.history.thread("summary:5:session").said != []
 
 
+async def test_who_goes_on_behind_a_failure_asks_what_comes_next() -> None:
+    """Not for the summary once more: a process that lives does not either, before something else was said."""
+    desk = Desk(long_talk(), broken(), "They asked ten questions.")
+    told = await desk.request()
+    desk.died()
+    assert await desk.request() == told
+    assert desk.rung == "failed: it has just failed: it is tried again with the next request"
+    assert len(desk.requests) == 1
+    desk.talk.answers("Here it is.")
+    assert (await desk.request())[0].startswith(f"{pieces.SUMMED_UP}They asked")
+
+
 async def test_a_failure_before_a_summary_counts_no_more() -> None:
     """Only those in a row count."""
     desk = Desk(long_talk(), broken(), broken(), "First.")
     for _try in range(3):
+        desk.talk.says("Well?")
         await desk.request()
     assert desk.rung.startswith("saved")
     for number in range(8):
@@ -338,6 +352,7 @@ async def test_a_failure_before_a_summary_counts_no_more() -> None:
         desk.talk.says("Go on.")
     desk.will_say(broken(), broken(), "Second.")
     for _try in range(3):
+        desk.talk.says("Well?")
         desk.died()
         await desk.request()
     assert desk.rung.startswith("saved")

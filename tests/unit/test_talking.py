@@ -12,7 +12,7 @@ from director import listening
 from nodes.errors import ModelError, RunOpsError
 from runtime import log, turn, window
 from runtime.models import exchanges
-from runtime.models.exchange import Answer, Request
+from runtime.models.exchange import Answer, Request, ToolCall, ToolOutput
 from runtime.models.failures import Failed
 from tests import talks
 from tests.unit.test_talking_crashes import demand_closed
@@ -268,3 +268,20 @@ def test_the_window_is_shown_without_anything_being_written() -> None:
     assert life.now == before
     assert report.tokens > heard[-1].tokens
     assert [each.name for each in report.sections] == [each.name for each in heard[-1].sections]
+
+
+def test_calls_have_ids_of_their_own_also_beside_what_a_request_leaves_out() -> None:
+    """A server that counts the calls of each answer from 0 is asked with the whole conversation, once there is room for it."""
+    looks = talks.asks(("get_current_plan", {}))
+    life = talks.lived(talks.in_turn([]), "Why?", limits=window.Limits(max_messages=3), mode="agent")
+    life.models.asks = talks.Client(_again_and_again(looks), life.requests)
+    asyncio.run(life.hear(["One.", "Two."]))
+    life.limits = window.Limits()
+    asyncio.run(life.hear(["Three."]))
+    calls = [each.id for each in life.requests[-1].items if isinstance(each, ToolCall)]
+    assert len(calls) == len(set(calls)) == 3
+
+
+def _again_and_again(looks: Answer) -> talks.Model:
+    """A model that looks once for each word."""
+    return lambda request: talks.said("Yes.") if isinstance(request.items[-1], ToolOutput) else looks
