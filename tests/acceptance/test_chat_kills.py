@@ -32,16 +32,19 @@ def server() -> warm.Warm:
     return found
 
 
-@pytest.mark.parametrize("way", said.WAYS)
+CASES = {**{way: talked.Case(way) for way in said.WAYS}, "power": talked.Case("streamed", power=True)}
+
+
+@pytest.mark.parametrize("way", CASES)
 def test_a_killed_session_ends_as_one_that_was_left_alone(
-    way: said.Way, tmp_path: Path, pytestconfig: pytest.Config
+    way: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     """The model is asked the same, no answer that the log has is asked for again, and the session shows the same: words, tools, plan, summary, delegates, run, fork."""
     seed: int = pytestconfig.option.randomly_seed
     chance = random.Random(f"{seed} {way}")
     bench = talked.Bench(tmp_path, None, server())
     draws = [chance.randrange(10**6) for _ in range(EACH)]
-    for done in talked.examine(bench, talked.Case(way), draws, chance):
+    for done in talked.examine(bench, CASES[way], draws, chance):
         assert done.wrong == [], f"seed {seed}: {done.case}, killed at {done.kills}"
 
 

@@ -205,7 +205,7 @@ _TIMES = re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|min)\b|\b\d{4}-\d\d-\d\d[T ]\d\d:\
 _WORD = re.compile(r"/resume ID: |/run [^:]*flow\.yaml: ")
 _REF = re.compile(r"\bref-\w+")
 _LINE = re.compile(r"to line \d+ of the log")
-_UNFINISHED = re.compile(r"/run: run ID (?!passed)")
+_UNFINISHED = re.compile(r"/run: (?:run ID (?!passed)|of run ID nothing is known)")
 
 
 def alike(text: str) -> str:

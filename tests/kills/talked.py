@@ -155,9 +155,10 @@ class Trial:
             told = disk.read(self._record)
             self._disk.learn(told[self._read :])
             self._read = len(told)
+            announced = self._announced()
             if self.case.power:
                 self._disk.cut()
-            self.lost += self._on_the_way()
+            self.lost += self._on_the_way(announced)
             return True
         if ended.returncode != 0 or "Traceback" in ended.stderr:
             self.wrong.append(f"exit {ended.returncode}: {ended.stderr[-1500:]}")
@@ -219,8 +220,15 @@ class Trial:
             if isinstance(first := next(iter(each.entries), None), log.Scope) and first.run
         ]
 
-    def _on_the_way(self) -> int:
-        """Requests of this life that were sent, and of which nothing has come; in the background none is lost whose response has its id in the log.
+    def _announced(self) -> int:
+        """The line of a request that was announced when this life ended, and not sent yet; 0 where there is none."""
+        last = self._sessions()[-1].entries[-1] if self._sessions() else None
+        if self.kills[-1] == CrashPoint.ANSWER_CAME or not isinstance(last, log.Note) or last.name != "requested":
+            return 0
+        return 0 if last.thread.startswith(log.DELEGATE) else last.seq
+
+    def _on_the_way(self, announced: int) -> int:
+        """Requests of this life that were sent, and of which nothing is left; in the background none is lost whose response has its id in the log.
 
         Those of delegates are not among them: who sends one again is known by the delegate that was interrupted.
         """
@@ -236,12 +244,10 @@ class Trial:
             if row.line > begun
             and row.status == "open"
             and not row.response
+            and row.line != announced
             and not row.thread.startswith(log.DELEGATE)
         ]
-        last = entries[-1]
-        announced = isinstance(last, log.Note) and last.name == "requested" and not last.thread.startswith(log.DELEGATE)
-        unsent = announced and self.kills[-1] != CrashPoint.ANSWER_CAME
-        return len(waiting) - int(unsent)
+        return len(waiting)
 
     # Its judge.
 
