@@ -222,7 +222,8 @@ class Trial:
 
     def _announced(self) -> int:
         """The line of a request that was announced when this life ended, and not sent yet; 0 where there is none."""
-        last = self._sessions()[-1].entries[-1] if self._sessions() else None
+        every = self._sessions()
+        last = every[-1].entries[-1] if every else None
         if self.kills[-1] == CrashPoint.ANSWER_CAME or not isinstance(last, log.Note) or last.name != "requested":
             return 0
         return 0 if last.thread.startswith(log.DELEGATE) else last.seq
@@ -260,6 +261,14 @@ class Trial:
         if len(readings) != 1 + (said.FORK in self._plot.words):
             self.wrong.append(f"there are {len(readings)} sessions")
         self.wrong += [f"the call {each.call.call} is open" for fold in folds for each in fold.open_calls()]
+        # Only a power cut leaves nothing of a run, and then nothing of it is there.
+        runs = [each.id for each in self._runs()]
+        lost = [each.text or "" for one in readings for each in one.entries if isinstance(each, log.Event)]
+        self.wrong += [
+            f"there is more to be known: {text}"
+            for text in lost
+            if "nothing is known" in text and (not self.case.power or any(run in text for run in runs))
+        ]
         if self.case.shop and (times := len(self._orders())) != 1:
             self.wrong.append(f"{times} pieces were ordered")
         threads = collections.Counter(row.thread for row in rows)
