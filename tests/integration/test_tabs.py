@@ -78,11 +78,18 @@ async def driven(request: pytest.FixtureRequest, in_each_mode: dict[Mode, Sessio
     browser.bound(10)
     yield browser
     await browser.settled()
-    before = list(browser.page.page.context.pages)
-    fresh = await browser.page.page.context.new_page()
+    context = browser.page.page.context
+    fresh = await context.new_page()
+
+    async def alone() -> bool:
+        for page in context.pages:
+            if page is not fresh:
+                await page.close()
+        return len(await browser._watch.tabs(browser._name)) == 1
+
+    # A tab that is closed while it asks goes on with its script, and may open another one with its last breath.
+    await browsers.until_async(alone)
     browser.tabs.begin({"main": fresh}, fresh)
-    for page in before:
-        await page.close()
 
 
 def code(raised: pytest.ExceptionInfo[SiteError]) -> tuple[str, str]:
