@@ -39,6 +39,8 @@ class Fate:
     """The control that is in force."""
     writes: bool = False
     """Whether each entry that is written is a moment, too, as a crash point is: ``WRITTEN``."""
+    first: str = ""
+    """The name of a crash point, at the first passing of which it dies; empty for none."""
 
     def environment(self) -> dict[str, str]:
         """What makes a command take it."""
@@ -59,7 +61,7 @@ def install(fate: Fate) -> None:
         moment = part(), str(point)
         passed[moment] += 1
         tell({"point": [*moment, passed[moment]]})
-        if (*moment, passed[moment]) in deadly or passed.total() == fate.any:
+        if (*moment, passed[moment]) in deadly or passed.total() == fate.any or point == fate.first:
             os.kill(os.getpid(), signal.SIGKILL)
 
     crashes.hook = hook

@@ -57,8 +57,8 @@ class Case:
     """Whether the browser of its run outlives the process."""
     power: bool = False
     """Whether the power goes with the process: of the disk only what was synced is left."""
-    deaths: tuple[int, ...] = ()
-    """For each life the moment of its death, from 1."""
+    deaths: tuple[int | CrashPoint, ...] = ()
+    """For each life the moment of its death: its number, from 1, or the crash point at whose first passing it dies."""
     control: controls.Control | None = None
 
 
@@ -132,14 +132,16 @@ class Trial:
 
     # Its lives.
 
-    def _life(self, deadly: int) -> bool:
+    def _life(self, deadly: int | CrashPoint) -> bool:
         """Begin, or go on; whether it died."""
         left = self._left()
         begins = not self._sessions()
         arguments = ["flow.yaml"] if begins else ["--resume", "last"]
         # What flags say holds for the session from its first word on.
         flags = self._plot.flags if len(left) == len(self._plot.words) else ()
-        fate = mortal.Fate(str(self._record), any=deadly, begins=begins, writes=True, control=self.case.control or "")
+        # Tools that work side by side pass their moments in another order each time: only a name means the same one.
+        dies: dict[str, Any] = {"first": str(deadly)} if isinstance(deadly, CrashPoint) else {"any": deadly}
+        fate = mortal.Fate(str(self._record), begins=begins, writes=True, control=self.case.control or "", **dies)
         ended = subprocess.run(
             [str(self._bench.server.script), "chat", *arguments, *flags],
             input="".join(f"{each}\n" for each in left),
@@ -381,6 +383,5 @@ def examine(
 
 def found_out(bench: Bench, control: controls.Control, alone: Trial) -> list[str]:
     """What is not as it should be in a session that is wrong in this way, and dies where it shows."""
-    dies = alone.moments.index(CONTROLS[control]) + 1
-    done = bench.run(dataclasses.replace(alone.case, deaths=(dies,), control=control))
+    done = bench.run(dataclasses.replace(alone.case, deaths=(CONTROLS[control],), control=control))
     return [*done.wrong, *done.differs(alone)]
