@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nodes.errors import RunOpsError
-from runtime import window
+from runtime import events, window
 
 
 class Listener:
@@ -29,6 +29,9 @@ class Listener:
 
     def failed(self, error: RunOpsError) -> None:
         """A request brought no answer, or the session cannot go on with this word."""
+
+    def ran(self, event: events.Event) -> None:
+        """Something happens in a run that a tool has started: its steps as they begin and end."""
 
     def changed(self, of: str, name: str) -> None:
         """Something that is kept has a further version."""

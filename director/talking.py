@@ -65,7 +65,8 @@ class Talk:
         delegate = delegation.Delegation(
             pen, models, lambda: self._tools, listener, limits, sender, clean=chosen.delegate_clean_context
         )
-        self._tools = tools.Toolbox(desk, subject, pen, listener, [*more, delegate])
+        every = [*more, delegate]
+        self._tools = tools.Toolbox(desk, subject, pen, listener, every)
         self._exchanges: exchanges.Exchanges | None = None
         self._turns: turn.Turns | None = None
         self._frame = framing.Frame(
@@ -92,7 +93,7 @@ class Talk:
             pen,
             seat,
             talks=True,
-            find_out=delegate.find_out,
+            find_out=lambda call: next(filter(None, (each.find_out(call) for each in every)), None),
         )
 
     @property

@@ -55,6 +55,10 @@ class Kit(Protocol):
         """Do it. What the model did wrong is an outcome, or a RunOpsError that is told to it; the ``value`` is what is told after a crash."""
         ...
 
+    def find_out(self, call: log.Call) -> turn.Outcome | None:
+        """What came of a call of it that a crash left open, where that is known; None for calls of other tools too."""
+        return None
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Simple(Kit):

@@ -106,7 +106,7 @@ class Step(surroundings.Surroundings):
 
     async def act(self) -> None:
         """Write the call; for class *effect* wait until it is on the disk."""
-        if self._node.effect_class in self._engine.hold:
+        if self._engine.holds(self._node, self._path):
             self._resolve()
             url = self._page.url if self._page is not None else None
             raise Held(self._path, self._node, self._args, self._matched, url)

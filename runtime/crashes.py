@@ -70,6 +70,8 @@ class CrashPoint(enum.StrEnum):
     """What is kept is appended, as it stands from here on."""
     FOLLOWING = "following"
     """That a run begins, or goes on, is appended."""
+    FOLLOWED = "followed"
+    """How a run ended that a tool has started, and what it spent, is appended."""
     COPIED = "copied"
     """A fork has taken over a further entry, and is not whole."""
 

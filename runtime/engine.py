@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodes import plugins
-from nodes.base import Container, EffectClass, Leaf, Node
+from nodes.base import Container, Leaf, Node
 from nodes.errors import AuthorError, RunOpsError, can_be_passed
 from nodes.part import Part
 from nodes.values import Json, NotJson, normalise
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 
 BrowserFactory = Callable[[], Awaitable[port.Browser]]
 """Opens the run's browser; called at most once, and only where a step needs it."""
+
+Holds = Callable[[Leaf, str], bool]
+"""Whether the deed of a step, by its node and its path, is not to be done."""
+
+
+def nothing(_node: Leaf, _path: str) -> bool:
+    """Holds no deed."""
+    return False
 
 
 class ExecutionEngine:
@@ -64,8 +72,8 @@ class ExecutionEngine:
         """True while the walk only looks for the step at which it must go on."""
         self.walked = 0
         """The last line of the log, of a call or of a finished scope, by which the walk has come."""
-        self.hold: frozenset[EffectClass] = frozenset()
-        """Classes of which no deed is done: the first one ends the run with ``attempt.Held``, once everything before it was found ready."""
+        self.holds: Holds = nothing
+        """Of which steps no deed is done: the first one ends the run with ``attempt.Held``, once everything before it was found ready."""
         self._inputs = dict(inputs)
         self._open_browser = open_browser
         self._listener = listener

@@ -298,7 +298,7 @@ class History:
                 self.answers[str(entry.data["path"])] = entry.data["answers"]
             case "ended":
                 self._ended(entry)
-            case "tail-cut" | "changed" | "requested" | "submitted" | "following":
+            case "tail-cut" | "changed" | "requested" | "submitted" | "following" | "followed":
                 pass
 
     def _changed(self, entry: log.Note) -> None:

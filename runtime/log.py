@@ -343,9 +343,9 @@ class Version(Entry):
 
     kind: Literal["version"] = "version"
     thread: str = SESSION_THREAD
-    of: Literal["plan", "description", "draft", "variable", "mode", "window", "setting"]
+    of: Literal["plan", "description", "draft", "variable", "mode", "window", "setting", "grant", "bench"]
     name: str = ""
-    """The variable's, or the setting's."""
+    """The variable's, the setting's, the deed's that was allowed, the node's of the bench."""
     number: int
     """From 1, for each thing that is kept and each name."""
     value: Json = None
@@ -386,6 +386,7 @@ NoteName = Literal[
     "requested",
     "submitted",
     "following",
+    "followed",
     "ended",
 ]
 

@@ -80,10 +80,13 @@ async def begin(
     key: str | None = None,
     parent: str | None = None,
     purse: budgets.Purse | None = None,
+    browsers: run.Browsers | None = None,
+    holds: engine_module.Holds | None = None,
 ) -> events.RunEnded:
     """Run what was prepared, or only a part of it, to its end; with ``key`` under the id that belongs to it. ``parent`` is the session that starts it.
 
-    ``purse`` is what that session leaves it to spend on models.
+    ``purse`` is what that session leaves it to spend on models. ``browsers`` are those in which it runs, where these are not its own. The first deed of
+    which ``holds`` says so is not done, and ends the run as paused (``held``).
 
     Raises RunOpsError only where no log could be opened; how it went on from there is in what it returns. LogError ``run-exists``: the key has its run.
     """
@@ -95,7 +98,9 @@ async def begin(
         pen = journal.Journal(conversation, history.History(), secrets.Masker({**known, **models.masked}), kept)
         trial = part.header if part is not None else None
         run.write_header(pen, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=parent)
-        one = _run(loaded, pen, kept, chosen, prepared.inputs, known, listener, models)
+        one = _run(loaded, pen, kept, chosen, prepared.inputs, known, listener, models, browsers)
+        if holds is not None:
+            one.engine.holds = holds
     one.engine.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
     return await one.begin() if part is None else await one.drive(part.run(one.engine))
 
@@ -131,6 +136,7 @@ def _run(
     known: Mapping[str, str],
     listener: events.Listener | None,
     models: supplies.Plan,
+    browsers: run.Browsers | None = None,
 ) -> run.Run:
     private = kept.private(pen.conversation.id)
     return run.Run(
@@ -139,7 +145,7 @@ def _run(
         inputs=inputs,
         known=known,
         private=private,
-        browsers=Chromium(loaded, inputs, known, private, chosen),
+        browsers=browsers or Chromium(loaded, inputs, known, private, chosen),
         keep_browser=chosen.keep_browser,
         listener=listener,
         models=models.supply(private, known, loaded.origins(inputs)),

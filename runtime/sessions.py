@@ -35,7 +35,9 @@ class Session(journal.Fold):
         self.about: str | None = None
         """The run that it is about by now."""
         self.following: log.Note | None = None
-        """That a run began, or went on, of which the session does not know how it ended."""
+        """That a run began, or went on, of which the session does not know how it ended; of several the last."""
+        self.open_runs: dict[str, log.Note] = {}
+        """The same of each such run, by its id, in the order in which they began."""
         self.messages = 0
         """Words of the person and answers of the model, delegates' and summaries' not counted."""
         self.ledger = ledger.Ledger()
@@ -57,10 +59,14 @@ class Session(journal.Fold):
                 self.header, self.started, self.budget = header, entry.at, header.budget
                 self.about = header.run
             case log.Event():
-                self.about, self.following = entry.run or self.about, None
+                self.about = entry.run or self.about
+                self._ended(entry.run)
                 self.ledger.add(entry, "")
             case log.Note(name="following"):
-                self.following = entry
+                self.following = self.open_runs[str(entry.data["run"])] = entry
+            case log.Note(name="followed"):
+                self._ended(str(entry.data["run"]))
+                self.ledger.add(entry, "")
             case log.Call():
                 self.deeds[entry.call] = Deed(entry)
             case log.Result():
@@ -75,6 +81,14 @@ class Session(journal.Fold):
                 self.ledger.stopped(entry.at)
             case _:
                 self.ledger.add(entry, self.path_of(entry.thread))
+
+    def _ended(self, run: str | None) -> None:
+        """A run is followed no more; without a name all of them."""
+        if run is None:
+            self.open_runs.clear()
+        else:
+            self.open_runs.pop(run, None)
+        self.following = next(reversed(self.open_runs.values()), None)
 
     @property
     def begun(self) -> bool:

@@ -164,7 +164,8 @@ class Trial:
                 engine.root.bind(name, value)
         await self._arrive(engine)
         if self.hold:
-            engine.hold = frozenset({"effect"} if self.node.container else {"effect", "idempotent"})
+            classes = {"effect"} if self.node.container else {"effect", "idempotent"}
+            engine.holds = lambda node, _path: node.effect_class in classes
         # An error is what a trial is to show, also where the run would go on after it.
         node = self.node.model_copy(update={"on_error": "fail"})
         try:

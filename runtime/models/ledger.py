@@ -117,6 +117,8 @@ class Ledger:
                     self._waiting.get(entry.thread, {}).pop(row.key, None)
             case log.Event(run=str(run), spent=log.Ran() as spent):
                 self.runs.append((run, spent))
+            case log.Note(name="followed") if entry.data.get("spent") is not None:
+                self.runs.append((str(entry.data["run"]), log.Ran.model_validate(entry.data["spent"])))
             case _:
                 pass
 

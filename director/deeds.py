@@ -1,0 +1,55 @@
+"""Tools that do something outside the session's log: their call is on the disk before they begin, so that after a crash nothing is done twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+
+from nodes.errors import ModelError, RunOpsError, SiteError
+from nodes.values import Json, normalise
+from runtime import journal, log, refusals, sessions, turn
+
+TOLD = (ModelError, SiteError)
+
+
+async def done(
+    pen: journal.Journal[sessions.Session],
+    name: str,
+    arguments: dict[str, Json],
+    place: turn.Place,
+    work: Callable[[log.Call], Awaitable[turn.Outcome]],
+) -> turn.Outcome:
+    """Do a tool's work behind its call. What it raises that a model can do something about is its outcome; anything else leaves the call open, and goes on.
+
+    Whoever takes up the session after a crash asks ``Kit.find_out`` what became of an open call; it is never done a second time.
+    """
+    call = pen.call(
+        log.Call(
+            thread=place.thread,
+            path=place.path,
+            node="session",
+            action=name,
+            asked=place.asked,
+            attempt=1,
+            effect="effect",
+            args=arguments,
+            fingerprint="",
+        ),
+        barrier=True,
+    )
+    begun = time.monotonic()
+    try:
+        outcome = await work(call)
+    except RunOpsError as error:
+        if error.who in ENDS:
+            raise
+        recorded = pen.masker.json(error.as_json())
+        outcome = turn.Outcome(refusals.told(recorded), error=recorded)
+    status: log.Status = "ok" if outcome.error is None else "error"
+    seconds = round(time.monotonic() - begun, 4)
+    pen.result(call, status, value=normalise(outcome.value), error=outcome.error, seconds=seconds)
+    return turn.Outcome(outcome.told, outcome.value, outcome.error, written=True)
+
+
+ENDS = frozenset({"operator", "cancelled", "replaced", "internal", "budget", "paused"})
+"""Who must act on an error that ends the session's work, or lets it wait."""

@@ -1,0 +1,96 @@
+"""Runs that a session's tools start: each in a conversation of its own, named in the session before it does anything, and counted against its budget."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Coroutine, Sequence
+from decimal import Decimal
+from typing import Any
+
+from director.listening import Listener
+from nodes import budgets as node_budgets
+from nodes.errors import LogError, UsageError
+from nodes.values import Json
+from runtime import events, history, journal, log, runs, sessions, settings
+from runtime.models import budgets
+from runtime.models.exchange import Usage
+
+Begin = Callable[[events.Listener, budgets.Purse | None], Coroutine[Any, Any, events.RunEnded]]
+"""Begins a run, told who listens, and what the session leaves it to spend."""
+
+Price = Callable[[Usage, str], Decimal | None]
+
+NOTHING = log.Ran(calls=0, tokens=0, dollars="0", seconds=0)
+"""What a run has spent that has not begun."""
+
+
+class Runs:
+    """Starts them.
+
+    That a run begins is on the disk, in the session, before it does anything; so whoever goes on after a crash knows of it (``of``) and has what it
+    spent (``settle``).
+    """
+
+    def __init__(
+        self, pen: journal.Journal[sessions.Session], chosen: settings.Settings, listener: Listener, price: Price
+    ) -> None:
+        """``pen`` is the session's; ``chosen`` are the settings of its runs; ``price`` says what a usage of a model costs."""
+        self._pen, self._chosen, self._listener, self._price = pen, chosen, listener, price
+
+    async def follow(self, call: log.Call, begin: Begin) -> events.RunEnded:
+        """Start a run for the tool's ``call``, and await its end. Raises RunOpsError for what could not start; the session has what it spent in any case."""
+        started: list[str] = []
+
+        def listen(event: events.Event) -> None:
+            if isinstance(event, events.RunStarted):
+                started.append(event.run)
+                data: dict[str, Json] = {
+                    "run": event.run,
+                    "what": call.action,
+                    "call": call.call,
+                    "spent": NOTHING.model_dump(mode="json"),
+                }
+                self._pen.noted("following", data, log.SESSION_THREAD)
+                self._pen.barrier()
+            self._listener.ran(event)
+
+        status = "interrupted"
+        try:
+            ended = await begin(listen, self._purse())
+            status = ended.status
+        finally:
+            for run in started:
+                self._followed(run, status)
+        return ended
+
+    def of(self, call: log.Call) -> Sequence[str]:
+        """The runs that were begun for a call of before, as far as nobody has written how they ended."""
+        return [run for run, note in self._pen.history.open_runs.items() if note.data.get("call") == call.call]
+
+    def settle(self) -> None:
+        """Write of each run how it ended that was under way when the session's process died, and what it spent."""
+        for run, note in list(self._pen.history.open_runs.items()):
+            if "call" not in note.data:
+                continue
+            past = self.past(run)
+            self._followed(run, runs.state_of(past, held=False) if past is not None else "lost")
+
+    def past(self, run: str) -> history.History | None:
+        """What a run has done; None where nobody can read it."""
+        with contextlib.suppress(UsageError, LogError):
+            return runs.load_history(self._chosen, run)[0]
+        return None
+
+    def _purse(self) -> budgets.Purse | None:
+        """What is left for a run; None where the session has no budget."""
+        session = self._pen.history
+        if session.budget is None:
+            return None
+        spent = budgets.spent_in_all(session.ledger, self._price)
+        return budgets.Purse(self._pen.conversation.id, node_budgets.parse(session.budget), spent)
+
+    def _followed(self, run: str, status: str) -> None:
+        past = self.past(run)
+        spent = budgets.ran(past.ledger, self._price, NOTHING) if past is not None else None
+        told = spent.model_dump(mode="json") if spent is not None and spent.calls else None
+        self._pen.noted("followed", {"run": run, "status": status, "spent": told}, log.SESSION_THREAD)

@@ -1,0 +1,103 @@
+"""What the tools of a build work with."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from director import desk as desks
+from director import person as persons
+from director import starting
+from director.listening import Listener
+from nodes.base import Leaf
+from nodes.values import Json
+from runtime import engine, journal, sessions, settings, store
+from runtime.browser import port
+from runtime.observation import Observation
+
+Policy = Literal["ask", "allow", "hold"]
+"""What becomes of deeds of class *effect* in a build: a person is asked once for each, all are done, or none."""
+
+Where = Literal["bench", "scout"]
+"""The two browsers of a build: that of ``execute_nodes``, and that of scouting, which is no part of the workflow."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wish:
+    """What a build is to reach, as the person said it."""
+
+    goal: str
+    url: str | None
+    """Where the site is; the origin is the first that the draft may open."""
+    save: Path
+    """Where the workflow is left."""
+    runs: int = 2
+    """How often the draft must pass."""
+    policy: Policy = "ask"
+    inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """The inputs with which it is proved, by name."""
+    secrets: Sequence[str] = ()
+    """Names of the secrets that it may use."""
+
+
+class Effects(Protocol):
+    """What may be done of class *effect*: ``director.effects``."""
+
+    async def demand(self, deeds: Sequence[tuple[Leaf, str]], *, place: str) -> engine.Holds:
+        """What of these deeds (each with its path) is held, once those were asked for that nobody was asked for yet. ``place`` is the path of the call that wants them.
+
+        Under `ask` a deed is asked for once, as it is: one that finds another element, or does or types something else, is another one. A yes is for that
+        deed alone, also where other deeds are done below its path. Raises Paused ``question``.
+        """
+        ...
+
+
+class Bench(Protocol):
+    """Where nodes of the draft are tried: ``director.bench``."""
+
+    @property
+    def browser(self) -> port.Browser | None:
+        """As the last nodes left it; None before any ran."""
+        ...
+
+    def values(self) -> Mapping[str, Json]:
+        """The values that nodes have by now, by id, stale ones left out."""
+        ...
+
+    async def close(self) -> None:
+        """End its browser."""
+        ...
+
+
+class Eyes(Protocol):
+    """Looks at the pages of both browsers: ``director.eyes``."""
+
+    async def look(self, where: Where, tab: str | None = None) -> Observation:
+        """The page as it is now, secrets masked; refs are those of this look. Raises SiteError, ModelError ``no-page``."""
+        ...
+
+    def last(self, where: Where, tab: str | None = None) -> Observation | None:
+        """The last look at that page."""
+        ...
+
+
+@dataclasses.dataclass(slots=True)
+class Workshop:
+    """One build, in this process. Tools read it; what a tool keeps stands in the session's log."""
+
+    pen: journal.Journal[sessions.Session]
+    desk: desks.Desk
+    kept: store.FileStore
+    chosen: settings.Settings
+    """Of the runs and browsers that it starts."""
+    listener: Listener
+    wish: Wish
+    person: persons.Person
+    runs: starting.Runs
+    known: Callable[[], Mapping[str, str]]
+    """The secrets that are set of those that the draft and the wish name."""
+    effects: Effects
+    bench: Bench
+    eyes: Eyes
