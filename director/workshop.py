@@ -82,6 +82,10 @@ class Eyes(Protocol):
         """The last look at that page."""
         ...
 
+    async def close(self) -> None:
+        """End the browser of scouting."""
+        ...
+
 
 @dataclasses.dataclass(slots=True)
 class Workshop:
@@ -98,6 +102,12 @@ class Workshop:
     runs: starting.Runs
     known: Callable[[], Mapping[str, str]]
     """The secrets that are set of those that the draft and the wish name."""
-    effects: Effects
-    bench: Bench
-    eyes: Eyes
+    effects: Effects = dataclasses.field(init=False)
+    bench: Bench = dataclasses.field(init=False)
+    eyes: Eyes = dataclasses.field(init=False)
+
+    async def close(self) -> None:
+        """End the browsers."""
+        for each in ("bench", "eyes"):
+            if hasattr(self, each):
+                await getattr(self, each).close()

@@ -1,0 +1,17 @@
+"""A build's workshop furnished, and the tools that it has beside those of every session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from director.tools import Kit
+from director.workshop import Workshop
+
+
+def furnish(shop: Workshop) -> None:
+    """Put into the workshop what its tools work with. Nothing is opened yet."""
+
+
+def kits(shop: Workshop) -> Sequence[Kit]:
+    """The tools of a build, in order of weight."""
+    return ()

@@ -1,0 +1,86 @@
+"""Workshops for tests: a build without its model, whose tools a test calls by itself."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import override
+
+from director import desk, draft, kits, opening, person, starting, workshop
+from director.listening import Listener
+from director.tools import Kit, Toolbox
+from nodes.values import Json
+from runtime import log, secrets, settings, store, turn, version
+from runtime.models.exchange import ToolCall
+from tests.talks import About
+
+
+class Answering(person.Person):
+    """A person who gives these answers, one after the other."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    @override
+    async def ask(self, question: str, choices: Sequence[str] = (), *, place: str = "") -> str:
+        self.asked.append(question)
+        return self.answers.pop(0)
+
+
+def opened(
+    folder: Path,
+    url: str | None = None,
+    text: str | None = None,
+    *,
+    policy: workshop.Policy = "allow",
+    who: person.Person | None = None,
+    inputs: Mapping[str, Json] | None = None,
+    known: Mapping[str, str] | None = None,
+    listener: Listener | None = None,
+    runs: int = 2,
+    goal: str = "Do it.",
+    **flags: Any,
+) -> workshop.Workshop:
+    """A workshop whose logs stand in ``folder``; ``text`` is its draft, ``known`` are secrets by name. ``await shop.close()`` ends its browsers."""
+    chosen = settings.load(home=folder / ".runops", **flags)
+    kept = store.FileStore(chosen.home)
+    header = log.SessionHeader(purpose="build", versions=version.versions())
+    pen = opening.begin(kept, header, secrets.Masker(known or {}))
+    own = desk.Desk(pen)
+    own.keep(log.Version(of="mode", number=0, reason="a build", by="person"), "agent")
+    heard = listener or Listener()
+    shop = workshop.Workshop(
+        pen=pen,
+        desk=own,
+        kept=kept,
+        chosen=chosen,
+        listener=heard,
+        wish=workshop.Wish(goal, url, folder / "built.yaml", runs, policy, inputs or {}, list(known or {})),
+        person=who or person.Nobody(),
+        runs=starting.Runs(pen, chosen, heard, lambda _usage, _model: None),
+        known=lambda: known or {},
+    )
+    kits.furnish(shop)
+    if text is not None:
+        own.write_draft(draft.Draft.of(text), reason="as given", by="model")
+    return shop
+
+
+_numbers = itertools.count(1)
+
+
+async def call(
+    shop: workshop.Workshop, name: str, more: Sequence[Kit] | None = None, **arguments: Json
+) -> turn.Outcome:
+    """What a tool of the build answers; ``more`` are its tools, where they are not all of them."""
+    box = Toolbox(shop.desk, About(), shop.pen, shop.listener, kits.kits(shop) if more is None else more)
+    number = next(_numbers)
+    asked = ToolCall(f"call_{number}", name, json.dumps(arguments))
+    tool = next(each for each in box.offered if each.name == name)
+    assert set(arguments) == set(tool.parameters["properties"]), "a model gives every argument that the schema has"
+    return await box.take(asked, arguments, turn.Place(number, f"{number}_{name}", log.SESSION_THREAD, asked.id))
