@@ -1,0 +1,81 @@
+"""The six builds that are made by hand: what was wanted, in one sentence each, written down before anything was built."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from nodes.values import Json
+
+MOST_REQUESTS = 25
+MOST_TOKENS = 150_000
+"""Input tokens of all requests together, each counted whole."""
+MOST_FAILED = 2
+"""Calls that may have failed."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Goal:
+    """One build."""
+
+    name: str
+    site: str
+    """What it is built on: ``shop``, ``django``, ``datasette``, ``radicale``."""
+    goal: str
+    path: str = "/"
+    """Of the address that is given with ``--url``."""
+    secrets: tuple[str, ...] = ()
+    inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    effects: str = "allow"
+    again: bool = False
+    """Whether it says that a second run is to change nothing."""
+
+
+GOALS = {
+    each.name: each
+    for each in (
+        Goal(
+            "shop-open-orders",
+            "shop",
+            "Sign in as admin and give me the numbers of all orders that are still open, over all pages, and the sum of their totals.",
+            secrets=("SHOP_PASSWORD",),
+        ),
+        Goal(
+            "shop-triage",
+            "shop",
+            "Sign in as admin and decide on every order in the triage queue: escalate it when the card comes from another country than it ships to, hold it when its total is 250 or more, approve it otherwise; give me the numbers by decision.",
+            secrets=("SHOP_PASSWORD",),
+        ),
+        Goal(
+            "django-overdue",
+            "django",
+            "Sign in as admin and list every overdue invoice with its number, its vendor and the date on which it was issued.",
+            path="/admin/",
+            secrets=("ADMIN_PASSWORD",),
+        ),
+        Goal(
+            "django-vendor",
+            "django",
+            "Sign in as admin and make sure that there is a vendor with the given name, country and email: add it where it is missing, and change nothing where it is there; tell me which of the two it was.",
+            path="/admin/",
+            secrets=("ADMIN_PASSWORD",),
+            inputs={"name": "Tannhäuser & Sons", "country": "Ireland", "email": "post@tannhaeuser.example"},
+            again=True,
+        ),
+        Goal(
+            "datasette-customers",
+            "datasette",
+            "Give me name and city of all customers of the given country who owe more than 100, sorted by what they owe, the most first.",
+            inputs={"country": "Portugal"},
+        ),
+        Goal(
+            "radicale-calendar",
+            "radicale",
+            "Log in as the given user with the password and make sure that there is a calendar with the given title, without ever making a second one of that title; give me its address.",
+            secrets=("CALENDAR_PASSWORD",),
+            inputs={"user": "ada", "title": "Deliveries"},
+            again=True,
+        ),
+    )
+}
+"""By their names, in the order in which they were written down."""

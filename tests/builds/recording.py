@@ -1,0 +1,105 @@
+"""``python -m tests.builds.recording NAME --mailbox DIR --home .runops --session ID --workflow FILE --url URL``: the record of a build by hand, put into ``docs/builds/NAME/``.
+
+The mailbox is that of the server whose model a person was. What is counted stands in the requests as they were sent, and in the session's log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import shutil
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from nodes.values import Json
+from runtime import conversations, log, sessions, store
+from tests.builds.goals import GOALS, MOST_FAILED, MOST_REQUESTS, MOST_TOKENS
+
+ROOT = Path(__file__).parents[2]
+HERE = "{{url}}"
+"""What stands in recorded answers for the address of the site."""
+
+
+def main() -> int:
+    """Write the record, and print its figures; 1 where one is over its limit."""
+    parser = argparse.ArgumentParser(prog="python -m tests.builds.recording")
+    parser.add_argument("name", choices=GOALS)
+    for flag in ("mailbox", "home", "session", "workflow", "url"):
+        parser.add_argument(f"--{flag}", required=True)
+    parser.add_argument("--to", type=Path, default=ROOT / "docs" / "builds")
+    given = parser.parse_args()
+    folder: Path = given.to / given.name
+    folder.mkdir(parents=True, exist_ok=True)
+    mailbox, workflow = Path(given.mailbox), Path(given.workflow)
+    found = figures(mailbox, Path(given.home), given.session)
+    goal = GOALS[given.name]
+    inputs = "".join(f"\n- input `{name}`: `{value}`" for name, value in goal.inputs.items())
+    secrets = "".join(f"\n- secret `{name}`" for name in goal.secrets)
+    (folder / "goal.md").write_text(
+        f"{goal.goal}\n\n- site: {goal.site}, `--url URL{goal.path}`, `--effects {goal.effects}`{inputs}{secrets}\n"
+    )
+    shutil.copy(workflow, folder / "workflow.yaml")
+    shutil.copy(workflow.with_suffix(".build.md"), folder / "workflow.build.md")
+    (folder / "figures.json").write_text(json.dumps(found, indent=2) + "\n")
+    (folder / "answers.json").write_text(json.dumps(answers(mailbox, given.url), indent=1, ensure_ascii=False) + "\n")
+    print(json.dumps(found))
+    return int(over(found))
+
+
+def over(found: dict[str, Any]) -> bool:
+    """Whether a figure is over its limit."""
+    return (
+        found["requests"] > MOST_REQUESTS
+        or found["input_tokens"] > MOST_TOKENS
+        or found["failed_calls"] > MOST_FAILED
+        or found["violations"] > 0
+    )
+
+
+def figures(mailbox: Path, home: Path, session: str) -> dict[str, Json]:
+    """How many requests there were, what they held together, and how many calls failed."""
+    requests = [json.loads(each.read_text()) for each in sorted(mailbox.glob("[0-9]*.request.json"))]
+    violations = mailbox / "violations.log"
+    past = conversations.fold(store.FileStore(home).read(session))
+    assert isinstance(past, sessions.Session)
+    failed = [
+        each.call.action for each in past.deeds.values() if each.result is not None and each.result.status == "error"
+    ]
+    return {
+        "requests": len(requests),
+        "input_tokens": sum(_tokens(each) for each in requests),
+        "calls": len(past.deeds),
+        "failed_calls": len(failed),
+        "failed": [str(each) for each in failed],
+        "violations": len(violations.read_text().splitlines()) if violations.exists() else 0,
+        "delegates": sum(each.startswith(log.DELEGATE) for each in past.threads),
+    }
+
+
+def answers(mailbox: Path, url: str) -> list[Json]:
+    """What was answered, in order; the site's address stands as ``HERE``."""
+    texts = [each.read_text() for each in sorted(mailbox.glob("[0-9]*.answer.json"))]
+    return [json.loads(text.replace(url.rstrip("/"), HERE)) for text in texts]
+
+
+def _tokens(request: dict[str, Any]) -> int:
+    """Tokens of a request, each time whole: instructions, tools, and all that was said up to there."""
+    body = request["body"]
+    said = [body.get("instructions") or "", json.dumps(body.get("tools") or [], ensure_ascii=False)]
+    said += [json.dumps(each, ensure_ascii=False) for each in request["expanded_input"]]
+    return sum(len(_encoding().encode_ordinary(each)) for each in said)
+
+
+@functools.cache
+def _encoding() -> Any:
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        import bpe_openai
+
+        return bpe_openai.get_encoding("o200k_base")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
