@@ -10,7 +10,7 @@ import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from nodes import plugins
 from nodes.base import Container, Leaf, Node
@@ -35,6 +35,18 @@ Holds = Callable[[Leaf, str], bool]
 def nothing(_node: Leaf, _path: str) -> bool:
     """Holds no deed."""
     return False
+
+
+class Watch(Protocol):
+    """Is there before and after each node of a walk, those in blocks too. What it raises ends the run."""
+
+    async def before(self, node: Node, frame: frames.Frame, path: str) -> None:
+        """The node is next; ``frame`` is what it sees."""
+        ...
+
+    async def after(self, node: Node, frame: frames.Frame, path: str, *, ran: bool) -> None:
+        """The node is over, and the run goes on; ``ran`` tells whether it has a value, which ``frame`` then holds."""
+        ...
 
 
 class ExecutionEngine:
@@ -74,6 +86,8 @@ class ExecutionEngine:
         """The last line of the log, of a call or of a finished scope, by which the walk has come."""
         self.holds: Holds = nothing
         """Of which steps no deed is done: the first one ends the run with ``attempt.Held``, once everything before it was found ready."""
+        self.watch: Watch | None = None
+        """Who looks on while nodes are done, in a run of a part of the file."""
         self._inputs = dict(inputs)
         self._open_browser = open_browser
         self._listener = listener
@@ -132,9 +146,14 @@ class ExecutionEngine:
         """Run nodes in order; the value of the last one that ran. Inside a ``unit`` a leaf's end is no commit point."""
         value: Json = None
         for node in nodes:
-            ran, yielded = await self._node(node, frame, f"{parent}/{node.id}" if parent else node.id, unit=unit)
+            path = f"{parent}/{node.id}" if parent else node.id
+            if self.watch is not None:
+                await self.watch.before(node, frame, path)
+            ran, yielded = await self._node(node, frame, path, unit=unit)
             if ran:
                 value = yielded
+            if self.watch is not None:
+                await self.watch.after(node, frame, path, ran=ran)
         return value
 
     async def _node(self, node: Node, frame: frames.Frame, path: str, *, unit: bool) -> tuple[bool, Json]:

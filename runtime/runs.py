@@ -158,6 +158,9 @@ def again(past: history.History, run: str) -> str:
     """The command that goes on with a run that did not pass; of a trial, the one that tries again."""
     if past.header is None or past.header.trial is None:
         return f"runops resume {run}"
+    if "nodes" in past.header.trial:
+        # Its file is the draft of a session, which tries it again.
+        return f"runops show {past.header.parent}"
     return f"runops try {shlex.quote(past.header.file)} {past.header.trial['node']} …"
 
 

@@ -1,0 +1,144 @@
+"""An excerpt: some nodes as one run, at their places, with what they read given."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from nodes.base import Node
+from nodes.errors import UsageError
+from nodes.iterate import Iterate
+from nodes.ports import Item
+from nodes.values import Json
+from runtime import engine, excerpt, frames, history, journal, run
+from tests import rig
+
+pytestmark = pytest.mark.anyio
+
+TEXT = """
+version: 1
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "http://shop.test/"}
+  - {id: list, type: transform, expr: "{{ [{'no': 1}, {'no': 2}] }}"}
+  - id: each
+    type: iterate
+    over: "{{ list }}"
+    as: order
+    key: "{{ order.no }}"
+    nodes:
+      - {id: name, type: transform, expr: "{{ 'N' ~ order.no }}"}
+      - {id: pay, type: browser_action, action: click, target: {text: "Pay {{ name }} of {{ loop.length }}"}}
+  - {id: seen, type: context, set: {more: 1}}
+  - {id: total, type: transform, expr: "{{ list | length + vars.more }}"}
+"""
+
+
+class Watching(engine.Watch):
+    """Notes what it sees."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    @override
+    async def before(self, node: Node, frame: frames.Frame, path: str) -> None:
+        self.seen.append(f"> {path}")
+
+    @override
+    async def after(self, node: Node, frame: frames.Frame, path: str, *, ran: bool) -> None:
+        self.seen.append(f"{path} {frame[node.id]}" if ran else f"{path} -")
+
+
+async def run_of(one: rig.Rig, part: excerpt.Excerpt) -> Any:
+    """How a run of the excerpt ended."""
+    pen = one.open_pen = journal.Journal(one.kept.create(one.id), history.History(), one.masker, one.kept)
+    run.write_header(pen, one.loaded, one.inputs, trial=part.header, parent="01SESSION")
+    own = one._run(pen)
+    return await own.drive(part.run(own.engine))
+
+
+def piece(one: rig.Rig, node: str, path: str | None = None, bound: Mapping[str, Json] | None = None) -> excerpt.Piece:
+    """A node of the rig's file, at its place."""
+    return excerpt.Piece(one.loaded.index[node][0], path or node, bound or {})
+
+
+async def test_pieces_run_in_order_at_their_places_with_what_they_are_given(tmp_path: pathlib.Path) -> None:
+    """A leaf of a loop runs as in its turn, nodes that are not named do not run, and whoever watches sees each node and its value."""
+    one, watch = rig.Rig(tmp_path, TEXT), Watching()
+    item = Item("order", {"no": 7}, 1, 3, 7)
+    pay = piece(one, "pay", "each[#7]/pay", {**item.bound, "name": "N7"})
+    total = piece(one, "total")
+    part = excerpt.Excerpt(
+        pieces=[pay, total], names=["pay", "total"], values={"list": [1, 2]}, variables={"more": 5}, watch=watch
+    )
+    ended = await run_of(one, part)
+    assert (ended.status, ended.output) == ("passed", 7)
+    assert one.site.deeds == ['text="Pay N7 of 3"']
+    assert watch.seen == ["> each[#7]/pay", "each[#7]/pay about:blank", "> total", "total 7"]
+    assert list(one.history.attempts) == ["each[#7]/pay", "total"]
+
+
+async def test_a_piece_is_placed_by_what_a_piece_before_it_made(tmp_path: pathlib.Path) -> None:
+    """The list of a loop may be made in the same run."""
+    one = rig.Rig(tmp_path, TEXT)
+    loop = one.loaded.index["each"][0]
+    assert isinstance(loop, Iterate)
+
+    def placed(names: Mapping[str, Json]) -> excerpt.Piece:
+        item = excerpt.turn(loop, excerpt.turns(one.loaded, loop, names), "2")
+        return piece(one, "name", f"each{item.segment}/name", item.bound)
+
+    ended = await run_of(one, excerpt.Excerpt(pieces=[piece(one, "list"), placed], names=["list", "name"]))
+    assert ended.output == "N2"
+    assert list(one.history.attempts) == ["list", "each[#2]/name"]
+
+
+async def test_a_fresh_browser_is_brought_to_the_state_first(tmp_path: pathlib.Path) -> None:
+    """The first piece works on the page of the state."""
+    one = rig.Rig(tmp_path / "log", TEXT)
+    state = tmp_path / "state.json"
+    state.write_text('{"url": "http://shop.test/orders"}')
+    pay = piece(one, "pay", "each[1]/pay", {**Item("order", {}, 1, 1, None).bound, "name": "A"})
+    await run_of(one, excerpt.Excerpt(pieces=[pay], names=["pay"], state=state))
+    assert one.browser is not None
+    assert one.browser.page.address == "http://shop.test/orders"
+
+
+async def test_what_was_held_is_told(tmp_path: pathlib.Path) -> None:
+    """A held deed ends the excerpt as paused, and what was ready is known."""
+    one = rig.Rig(tmp_path, TEXT)
+    pay = piece(one, "pay", "each[1]/pay", {**Item("order", {}, 1, 1, None).bound, "name": "A"})
+    part = excerpt.Excerpt(pieces=[pay, piece(one, "total")], names=["pay", "total"])
+    pen = one.open_pen = journal.Journal(one.kept.create(one.id), history.History(), one.masker, one.kept)
+    run.write_header(pen, one.loaded, one.inputs, trial=part.header)
+    own = one._run(pen)
+    own.engine.holds = lambda node, _path: node.effect_class == "effect"
+    ended = await own.drive(part.run(own.engine))
+    assert (ended.status, ended.question["reason"] if ended.question else None) == ("paused", "held")
+    assert part.held is not None
+    assert part.held["args"]["target"] == {"text": "Pay A of 1"}
+    assert one.site.deeds == []
+    assert one.calls("total") == []
+
+
+def test_an_item_is_found_by_key_or_number_or_refused() -> None:
+    """The first is taken where none is named; a key goes before a number; what is neither is refused with what there is."""
+    loop = Iterate.model_validate(
+        {
+            "id": "each",
+            "over": "{{ list }}",
+            "as": "order",
+            "nodes": [{"id": "x", "type": "transform", "expr": "{{ 1 }}"}],
+        }
+    )
+    listed = [Item("order", None, number, 2, key) for number, key in ((1, 2), (2, 9))]
+    assert excerpt.turn(loop, listed, None).index == 1
+    assert [excerpt.turn(loop, listed, each).index for each in ("2", "9", "1")] == [1, 2, 1]
+    with pytest.raises(UsageError, match="no item") as refused:
+        excerpt.turn(loop, listed, "3")
+    assert "1 to 2" in (refused.value.mend or "")
+    with pytest.raises(UsageError, match="empty"):
+        excerpt.turn(loop, [], None)
