@@ -64,8 +64,8 @@ class Runs:
         return ended
 
     def of(self, call: log.Call) -> Sequence[str]:
-        """The runs that were begun for a call of before, as far as nobody has written how they ended."""
-        return [run for run, note in self._pen.history.open_runs.items() if note.data.get("call") == call.call]
+        """The runs that were begun for a call, in order; also those of which is known by now how they ended."""
+        return self._pen.history.runs_of.get(call.call, [])
 
     def settle(self) -> None:
         """Write of each run how it ended that was under way when the session's process died, and what it spent."""

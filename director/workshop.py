@@ -45,11 +45,22 @@ class Wish:
 class Effects(Protocol):
     """What may be done of class *effect*: ``director.effects``."""
 
-    async def demand(self, deeds: Sequence[tuple[Leaf, str]], *, place: str) -> engine.Holds:
-        """What of these deeds (each with its path) is held, once those were asked for that nobody was asked for yet. ``place`` is the path of the call that wants them.
+    async def demand(
+        self,
+        deeds: Sequence[tuple[Leaf, str]],
+        *,
+        place: str,
+        page: str | None = None,
+        inputs: Mapping[str, Json] | None = None,
+    ) -> engine.Holds:
+        """What of these deeds (each with its path) is held, once those were asked for that nobody was asked for yet. ``place`` is the path of the call that
+        wants them, ``page`` the address where they are done, as far as that is known; ``inputs`` are those of the run, where they are not the wish's.
 
         Under `ask` a deed is asked for once, as it is: one that finds another element, or does or types something else, is another one. A yes is for that
-        deed alone, also where other deeds are done below its path. Raises Paused ``question``.
+        deed alone, also where other deeds are done below its path. Deeds of another class may be among them, and are never held.
+
+        Raises Paused ``question`` where nobody is there to be asked. So it is called before the tool's call is written (``deeds.done``): a call that waits
+        for a person was not begun, and is taken again with the answer.
         """
         ...
 

@@ -38,6 +38,8 @@ class Session(journal.Fold):
         """That a run began, or went on, of which the session does not know how it ended; of several the last."""
         self.open_runs: dict[str, log.Note] = {}
         """The same of each such run, by its id, in the order in which they began."""
+        self.runs_of: dict[str, list[str]] = {}
+        """The runs that a tool has begun, by the id of its call, in order; also those of which is known how they ended."""
         self.messages = 0
         """Words of the person and answers of the model, delegates' and summaries' not counted."""
         self.ledger = ledger.Ledger()
@@ -64,6 +66,8 @@ class Session(journal.Fold):
                 self.ledger.add(entry, "")
             case log.Note(name="following"):
                 self.following = self.open_runs[str(entry.data["run"])] = entry
+                if "call" in entry.data:
+                    self.runs_of.setdefault(str(entry.data["call"]), []).append(str(entry.data["run"]))
             case log.Note(name="followed"):
                 self._ended(str(entry.data["run"]))
                 self.ledger.add(entry, "")
@@ -133,9 +137,13 @@ class Session(journal.Fold):
 
     def variables(self) -> Iterator[log.Version]:
         """The variables that have a value, in the order in which they first had one."""
-        for of, name in self._versions:
-            if of == "variable" and (found := self.latest(of, name)) is not None:
+        for name in self.names_of("variable"):
+            if (found := self.latest("variable", name)) is not None:
                 yield found
+
+    def names_of(self, of: str) -> list[str]:
+        """The names under which anything of this kind was ever kept, in the order in which they first were."""
+        return [name for kind, name in self._versions if kind == of]
 
     def open_calls(self) -> list[Deed]:
         """Calls without a result, in order: what a crash left."""
