@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from director import asking, effects, eyes
 from director.tools import Kit
 from director.workshop import Workshop
 
 
 def furnish(shop: Workshop) -> None:
     """Put into the workshop what its tools work with. Nothing is opened yet."""
+    shop.eyes = eyes.Eyes(shop)
+    shop.effects = effects.Grants(shop)
 
 
 def kits(shop: Workshop) -> Sequence[Kit]:
     """The tools of a build, in order of weight."""
-    return ()
+    return (*asking.kits(shop),)

@@ -1,0 +1,352 @@
+"""What a build may do on the site of class *effect*: each deed is asked for as it is, done, or held.
+
+A yes is for one deed: this node, at this place, with this action, target and value, over these items, with these inputs. Where any of that is edited, it
+is another deed, and a person is asked again. A yes to a click never lets an agent click: an agent is asked for as one that acts by itself, and only then
+its own deeds are covered. What was answered stands in the session's log, so that a build that goes on asks nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import ipaddress
+import json
+import re
+import urllib.parse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from nodes.base import Leaf
+from nodes.errors import Paused, RunOpsError, UsageError
+from nodes.iterate import Iterate
+from nodes.values import Json
+from runtime import briefs, engine, log
+from runtime.display.text import harmless
+from runtime.language import workflow
+
+if TYPE_CHECKING:
+    from director.workshop import Workshop
+
+YES, NO, HOLD_ALL = "yes", "no", "hold all"
+CHOICES = (YES, NO, HOLD_ALL)
+"""What a person may answer where a deed is asked for. Whatever else they say is no yes."""
+
+ALL = "all"
+"""The name of the grant that holds every deed from then on."""
+
+LONGEST = 300
+"""Characters of a field of a deed that a person is shown."""
+
+NO_DEED = frozenset({"description", "verify", "retry", "timeout", "on_error", "after_crash", "confirm"})
+"""Fields of a leaf that do not change what it does on the site."""
+
+NO_DEED_OF_AGENT = NO_DEED | {"max_turns", "max_output", "budget", "model", "output"}
+
+AROUND = frozenset({"over", "while_", "until", "max", "limit"})
+"""Fields of a loop that say for what the nodes in it are done."""
+
+_KEYS = re.compile(r"\[[^\]]*\]")
+_SCOUTING = re.compile(r"(?:^|/)\d+_debug_\w+$")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Deed:
+    """A deed as it is asked for."""
+
+    leaf: Leaf
+    path: str
+    """Without the keys of items."""
+    around: Mapping[str, Json]
+    """What the loops around it go over, by their ids."""
+    inputs: Mapping[str, Json]
+    """The inputs that it reads."""
+    place: str = ""
+    """The call that wants it, where it is asked for each time."""
+
+    @property
+    def key(self) -> str:
+        """A digest of all that a yes is for."""
+        said = [self.path, self.place, core(self.leaf), dict(self.around), dict(self.inputs)]
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether it is a model that does deeds of its own."""
+        return self.leaf.asks == "agent"
+
+
+def core(leaf: Leaf) -> Json:
+    """What a leaf does on the site: all its fields but those that say how it is checked, waited for and tried again."""
+    left_out = NO_DEED_OF_AGENT if leaf.asks == "agent" else NO_DEED
+    return leaf.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=set(left_out), warnings=False)
+
+
+def changes(leaf: Leaf) -> bool:
+    """Whether the leaf does a deed of class *effect*; a script in the place of an address is one, whatever it is said to be."""
+    return leaf.effect_class == "effect" or str(getattr(leaf, "url", "")).strip().lower().startswith("javascript:")
+
+
+def static(path: str) -> str:
+    """A step path without the keys and numbers of items: the same for every turn of a loop."""
+    return _KEYS.sub("", path)
+
+
+def is_loopback(origin: str) -> bool:
+    """Whether a site at this origin runs on this machine."""
+    host = urllib.parse.urlsplit(origin).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def refuse_allow(origins: Sequence[str]) -> None:
+    """Raise UsageError ``effects-not-local`` where deeds are all to be done without a question, and any of the sites is not on this machine."""
+    others = [each for each in origins if not is_loopback(each)]
+    if others or not origins:
+        where = ", ".join(others) or "a site that is not named"
+        raise UsageError(
+            "effects-not-local",
+            f"`--effects allow` does everything without a question, and is for sites on this machine only, not for {where}",
+            mend="use `--effects ask` or `--effects hold`, or build against a copy on 127.0.0.1",
+        )
+
+
+class Grants:
+    """What was asked for, and what was answered. Implements ``director.workshop.Effects``."""
+
+    def __init__(self, shop: Workshop) -> None:
+        """Nobody is asked yet."""
+        self._shop = shop
+        self._asking = asyncio.Lock()
+
+    async def demand(
+        self,
+        deeds: Sequence[tuple[Leaf, str]],
+        *,
+        place: str,
+        page: str | None = None,
+        inputs: Mapping[str, Json] | None = None,
+    ) -> engine.Holds:
+        """What of these deeds is held, as ``director.workshop.Effects`` says."""
+        loaded = self._loaded
+        given = self._inputs(loaded, inputs)
+        scouting = place if _SCOUTING.search(place) else ""
+        wanted = [_deed(loaded, leaf, path, given, scouting) for leaf, path in deeds if changes(leaf)]
+        policy = self._policy(loaded, given)
+        granted: set[str] = set()
+        if policy == "ask":
+            async with self._asking:
+                granted = {each.path for each in wanted if await self._is_granted(each, place, page)}
+                if self._policy(loaded, given) == "hold":
+                    granted = set()
+        known = {each.path: each for each in wanted}
+
+        def holds(leaf: Leaf, path: str) -> bool:
+            if policy == "allow" or not changes(leaf):
+                return False
+            where = _key(loaded, path)
+            deed = known.get(where)
+            if deed is not None:
+                return where not in granted or core(leaf) != core(deed.leaf)
+            # What an agent does by itself stands below its own path.
+            return not any(known[each].is_agent for each in _above(loaded, path) if each in granted)
+
+        return holds
+
+    def answers(self) -> Iterator[dict[str, Json]]:
+        """What was asked, in order: ``answer`` (None while it waits), ``question``, ``what``, ``path``, ``place``."""
+        history = self._shop.pen.history
+        for name in history.names_of("grant"):
+            if name != ALL and (found := history.latest("grant", name)) is not None:
+                yield self._shop.pen.value_of(found)
+
+    @property
+    def _loaded(self) -> workflow.Loaded | None:
+        draft = self._shop.desk.draft
+        return draft.loaded if draft is not None else None
+
+    def _inputs(self, loaded: workflow.Loaded | None, inputs: Mapping[str, Json] | None) -> Mapping[str, Json]:
+        given = dict(self._shop.wish.inputs if inputs is None else inputs)
+        if loaded is None:
+            return given
+        try:
+            return loaded.check_inputs({name: each for name, each in given.items() if name in loaded.workflow.inputs})
+        except RunOpsError:
+            return given
+
+    def _policy(self, loaded: workflow.Loaded | None, inputs: Mapping[str, Json]) -> str:
+        wish = self._shop.wish
+        if wish.policy == "ask":
+            return "hold" if self._shop.pen.history.latest("grant", ALL) is not None else "ask"
+        if wish.policy != "allow":
+            return "hold"
+        try:
+            origins = list(loaded.origins(inputs)) if loaded is not None else []
+        except RunOpsError:
+            return "hold"
+        if wish.url is not None:
+            origins.append(wish.url)
+        return "allow" if origins and all(map(is_loopback, origins)) else "hold"
+
+    async def _is_granted(self, deed: Deed, place: str, page: str | None) -> bool:
+        shop = self._shop
+        if shop.pen.history.latest("grant", ALL) is not None:
+            return False
+        kept = shop.pen.history.latest("grant", deed.key)
+        known: dict[str, Json] = shop.pen.value_of(kept) if kept is not None else {}
+        if known.get("answer") is not None:
+            return known["answer"] == YES
+        # A question that waits is asked again in the words in which it was asked: its answer was given to these.
+        question = str(known.get("question") or self.question(deed, page))
+        told: dict[str, Json] = {
+            "answer": None,
+            "question": question,
+            "what": _one_line(deed.leaf.summary()),
+            "path": briefs.ours(deed.path),
+            "place": place,
+        }
+        try:
+            said = await shop.person.ask(question, CHOICES, place=place)
+        except Paused:
+            self._keep(deed.key, told, "a person is asked")
+            raise
+        answer = " ".join(said.strip().lower().split())
+        answer = {"y": YES, "n": NO}.get(answer, answer)
+        told["answer"] = answer if answer in CHOICES else NO
+        if answer == HOLD_ALL:
+            self._keep(ALL, told, "everything is held from here on")
+        self._keep(deed.key, told, f"a person answered: {told['answer']}")
+        return answer == YES
+
+    def _keep(self, name: str, value: Json, reason: str) -> None:
+        shop = self._shop
+        shop.desk.keep(log.Version(of="grant", name=name, number=0, reason=reason, by="person"), value)
+        shop.pen.barrier()
+
+    def question(self, deed: Deed, page: str | None) -> str:
+        """What a person is asked: what would be done, on what, for what, and where. The words of the deed may come from a page, and are quoted."""
+        lines = ["The build wants to do what changes the site. May it do just this?"]
+        if deed.is_agent:
+            lines = [
+                "The build wants to let a model act on the site by itself: it may click and type. May it do just this?"
+            ]
+        lines.append(f"  what   {_one_line(deed.leaf.summary())}")
+        for name, value in sorted(_fields(deed.leaf).items()):
+            lines.append(f"  {name:<6} {_one_line(value)}")
+        for name, value in deed.around.items():
+            lines.append(f"  each   of {name}: {_one_line(value)}")
+        for name, value in deed.inputs.items():
+            lines.append(f"  with   inputs.{name} = {_one_line(value)}")
+        lines.append(f"  step   {briefs.ours(deed.path)}")
+        where = page or self._opened_before(deed)
+        lines += [f"  page   {_one_line(where)}"] if where else []
+        if deed.place:
+            lines.append("  (a look around: it is asked each time)")
+        return self._shop.pen.masker.text("\n".join(lines))
+
+    def _opened_before(self, deed: Deed) -> str | None:
+        """The address that was opened last before the deed, in the order of the file."""
+        loaded = self._loaded
+        if loaded is None:
+            return self._shop.wish.url
+        last = self._shop.wish.url
+        for node in loaded.nodes():
+            if node.id == deed.leaf.id:
+                return last
+            last = getattr(node, "url", None) or last
+        return last
+
+
+def deeds_of(loaded: workflow.Loaded) -> list[tuple[Leaf, str]]:
+    """Every leaf of class *effect* of a file and of the files that it uses, each with its path, in the order in which they are run."""
+    return [(leaf, path) for leaf, path in leaves_of(loaded) if changes(leaf)]
+
+
+def leaves_of(loaded: workflow.Loaded, within: str = "") -> Iterator[tuple[Leaf, str]]:
+    """Every leaf that a run of the file may come to, each with its path (``_key``): those of files that it uses too, those of ``confirm`` not."""
+    for node in loaded.nodes():
+        if isinstance(node, Leaf) and not _confirms(loaded, node):
+            yield node, f"{within}{node.id}"
+        elif (callee := loaded.callees.get(node.id)) is not None:
+            yield from leaves_of(callee, f"{within}{node.id}/")
+
+
+def _confirms(loaded: workflow.Loaded, node: Leaf) -> bool:
+    """Whether the node belongs to a ``confirm``: reads and ``goto``, done by nobody who builds."""
+    around = loaded.index[node.id][1]
+    return bool(around) and isinstance(around[-1], Leaf)
+
+
+def _deed(loaded: workflow.Loaded | None, leaf: Leaf, path: str, inputs: Mapping[str, Json], place: str) -> Deed:
+    found = loaded.find(path) if loaded is not None else None
+    around: dict[str, Json] = {}
+    reads: dict[str, Json] = {}
+    if found is not None and found.node.id == leaf.id:
+        for each in found.around:
+            if isinstance(each, Iterate):
+                told = each.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=set(AROUND))
+                around[each.id] = told["over"] if list(told) == ["over"] else told
+        reads = {name: inputs[name] for name in _inputs_read(found, [core(leaf), around]) if name in inputs}
+    return Deed(leaf, _key(loaded, path), around, reads, place)
+
+
+def _inputs_read(found: workflow.Found, said: Json) -> list[str]:
+    """The inputs of the run that stand in these fields; a file that is used has inputs of its own, which its user gives."""
+    if found.user:
+        return []
+    names: dict[str, None] = {}
+    for text in _texts(said):
+        compiled = found.file.templates.get(text)
+        for use in compiled.names if compiled is not None else ():
+            if use.chain[0] == "inputs" and len(use.chain) > 1:
+                names[str(use.chain[1])] = None
+    return list(names)
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
+
+
+def _key(loaded: workflow.Loaded | None, path: str) -> str:
+    """What tells a step from the others of its workflow, whatever turn it is in: its id, behind the groups by which its file is used."""
+    found = loaded.find(path) if loaded is not None else None
+    if found is None:
+        return static(path)
+    users = static(found.user)
+    if not users:
+        return found.node.id
+    # Of the path of the group only the groups that use a file count.
+    assert loaded is not None
+    return f"{_key(loaded, found.user)}/{found.node.id}"
+
+
+def _above(loaded: workflow.Loaded | None, path: str) -> Iterator[str]:
+    """The keys of the steps above a path."""
+    parts = path.split("/")
+    for number in range(len(parts) - 1, 0, -1):
+        yield _key(loaded, "/".join(parts[:number]))
+
+
+def _fields(leaf: Leaf) -> dict[str, Json]:
+    """What a deed is given beside its target."""
+    said: dict[str, Json] = leaf.model_dump(mode="json", by_alias=True, exclude_defaults=True, warnings=False)
+    left_out = {*NO_DEED_OF_AGENT, "id", "type", "action", "target", "goal", "effect"}
+    fields = {name: each for name, each in said.items() if name not in left_out and not name.startswith("x-")}
+    if leaf.asks == "agent":
+        fields["goal"] = said.get("goal")
+        fields["tools"] = ", ".join(getattr(leaf, "tools", ()))
+    return fields
+
+
+def _one_line(value: Json) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = harmless(" ".join(text.split()))
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
