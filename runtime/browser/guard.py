@@ -52,6 +52,10 @@ class Ward:
         some = origins.Allowed((each for each in allowed or () if each in self._every), file)
         self.allowed = self._every if allowed is None else some
 
+    def allow(self, allowed: Iterable[str]) -> None:
+        """From now on allow these origins, and no others: whoever opened the browser says so."""
+        self._every = self.allowed = origins.Allowed(allowed)
+
     def credentials(self, challenge: Params) -> Credentials | None:
         """What to answer a site or a proxy that asks for a name and a password."""
         of_proxy = challenge.get("source") == "Proxy"

@@ -121,6 +121,10 @@ class Session:
         """From now on documents load only from these of the origins that the browser was opened with."""
         self._ward.confine(origins, file)
 
+    def allow(self, origins: Iterable[str]) -> None:
+        """From now on documents load from these origins, and from no others. Only who opened the browser may say so; a run can only narrow them."""
+        self._ward.allow(origins)
+
     def refusal(self) -> OriginRefused | None:
         """The document that the guard refused since this was last asked."""
         return self._ward.refusal()

@@ -1,0 +1,272 @@
+"""Looks at the pages of a build: those of the bench, where nodes are tried, and those of the scout."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import weakref
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, cast
+
+from playwright.async_api import Error
+from typing_extensions import override
+
+from director import workshop
+from director.scouting import browser as scouting
+from nodes.errors import ModelError, RunOpsError, SiteError
+from runtime.agents import telling
+from runtime.browser import origins, refs
+from runtime.browser.page import Tab
+from runtime.observation import Observation
+from runtime.observing.finding import Element
+
+if TYPE_CHECKING:
+    from director.workshop import Where, Workshop
+    from runtime.browser import port
+    from runtime.browser.tabs import Tabs
+
+LOOK_SECONDS = 10.0
+"""How long a look may take."""
+
+STATUS_SECONDS = 1.0
+"""How long a page may take to say how its document was answered."""
+
+BENCH = "bench"
+"""What a tool calls the page of the bench; ``bench/NAME`` is another tab of it."""
+
+_STATUS = "() => performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0"
+
+
+@dataclasses.dataclass(slots=True)
+class _Seen:
+    """What is known of one tab."""
+
+    view: Observation
+    """The last look."""
+    address: str
+    """Where it was taken."""
+    shown: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict[str, tuple[str, str]])
+    """What the elements were, by their refs, when a model was last told of them."""
+    everything: bool = False
+    """Whether it was told of all that is in the last look."""
+    whole: bool = False
+    """Whether a model was shown all of this document."""
+
+    def was(self, ref: str) -> tuple[str, str] | None:
+        """What the element was when a model was told of it; None where it was not."""
+        if ref not in self.shown and self.everything and self.view.has(ref):
+            return _known(self.view, ref)
+        return self.shown.get(ref)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OpenTab:
+    """A tab, as it is now."""
+
+    where: Where
+    name: str
+    """Empty for one that nobody has named."""
+    url: str
+    title: str
+    """Empty where nobody has looked at it."""
+    current: bool
+
+
+class Eyes(workshop.Eyes):
+    """Looks at pages without touching them, and remembers what a model was shown of each. No secret stands in what it gives."""
+
+    def __init__(self, shop: Workshop) -> None:
+        """Nothing is opened yet."""
+        self._shop = shop
+        self.scout = scouting.Browser(shop)
+        """The browser of scouting."""
+        self._seen: weakref.WeakKeyDictionary[Tab, _Seen] = weakref.WeakKeyDictionary()
+
+    # Which page.
+
+    def place(self, tab: str | None) -> tuple[Where, str | None]:
+        """Which page a tool means by ``tab``: None is that of the bench where it has one, else the scout's; ``bench``, ``bench/NAME``, or a tab of the scout."""
+        if tab is None:
+            return ("bench", None) if self._bench is not None else ("scout", None)
+        head, _, name = tab.partition("/")
+        return ("bench", name or None) if head == BENCH else ("scout", tab)
+
+    def page(self, where: Where, tab: str | None = None) -> Tab:
+        """The tab, as it stands. Raises ModelError ``no-page``."""
+        browser = self._bench if where == "bench" else self.scout.session
+        if browser is None:
+            begins = self._shop.wish.url
+            mend = (
+                "run nodes there first: `execute_nodes`"
+                if where == "bench"
+                else f"open one: `debug_navigate`{f' {begins}' if begins else ''}"
+            )
+            raise ModelError("no-page", f"the {where} has no page yet", mend=mend)
+        name = tab if tab is not None or where == "bench" else self._latest(browser)
+        try:
+            return cast("Tabs", browser.tabs).get(name)
+        except SiteError:
+            named = ", ".join(each.name for each in self.tabs() if each.where == where and each.name)
+            raise ModelError(
+                "no-page",
+                f"the {where} has no tab `{(name or '')[:80]}`",
+                mend=f"open there: {named or 'none'}" + ("; `debug_open_tab` opens one" if where == "scout" else ""),
+            ) from None
+
+    def _latest(self, browser: port.Browser) -> str | None:
+        return self.scout.latest if self.scout.latest in cast("Tabs", browser.tabs).named else None
+
+    @property
+    def _bench(self) -> port.Browser | None:
+        bench = getattr(self._shop, "bench", None)
+        return bench.browser if bench is not None else None
+
+    def tabs(self) -> list[OpenTab]:
+        """Every open tab of both browsers, those of the bench first."""
+        found: list[OpenTab] = []
+        both: list[tuple[Where, port.Browser | None]] = [("bench", self._bench), ("scout", self.scout.session)]
+        for each, browser in both:
+            if browser is None:
+                continue
+            row = cast("Tabs", browser.tabs)
+            names = {page: name for name, page in row.named.items()}
+            for tab in row.all():
+                name = names.get(tab.page, "")
+                seen = self._seen.get(tab)
+                title = seen.view.title if seen is not None and seen.address == tab.url else ""
+                current = tab is row.current if each == "bench" else name == self.scout.latest
+                shown = self._shop.pen.masker.text
+                found.append(OpenTab(each, name, shown(tab.url), title, current))
+        return found
+
+    # What it shows.
+
+    @override
+    async def look(self, where: Where, tab: str | None = None) -> Observation:
+        """The page as it is now, secrets masked, and told to a model: its refs stand for what they are now. Raises SiteError, ModelError ``no-page``."""
+        async with self._alone(where):
+            page = self.page(where, tab)
+            view = await self.look_at(page)
+            self._seen[page].everything = True
+            return view
+
+    async def look_at(self, page: Tab) -> Observation:
+        """The same of a tab that the caller has for itself; what of it a model is told, ``shown`` says."""
+        view = await self._view(page)
+        seen = self._seen.get(page)
+        if seen is None:
+            self._seen[page] = _Seen(view, page.url)
+        else:
+            seen.whole = seen.whole and view.url == seen.view.url and view.continues(seen.view)
+            seen.view, seen.address, seen.everything = view, page.url, False
+        return view
+
+    @override
+    def last(self, where: Where, tab: str | None = None) -> Observation | None:
+        """The last look at that page; None where there was none, or it is not open."""
+        try:
+            return self.last_of(self.page(where, tab))
+        except ModelError:
+            return None
+
+    def last_of(self, page: Tab) -> Observation | None:
+        """The same of a tab."""
+        seen = self._seen.get(page)
+        return seen.view if seen is not None else None
+
+    def shown(self, page: Tab, told: str, *, whole: bool = False) -> None:
+        """A model is told this text of the last look: the refs in it stand for what they are now. ``whole``: it is all of the page."""
+        seen = self._seen[page]
+        seen.whole = seen.whole or whole
+        seen.shown |= {ref: _known(seen.view, ref) for ref in telling.refs_in(told) if seen.view.has(ref)}
+
+    def was_whole(self, page: Tab) -> bool:
+        """Whether a model was shown all of the document that is there."""
+        seen = self._seen.get(page)
+        return seen is not None and seen.whole
+
+    async def _view(self, page: Tab) -> Observation:
+        page.calm()
+        self._bound(page, LOOK_SECONDS)
+        seen = await page.look()
+        here, masked = origins.origin(page.url) or "", self._shop.pen.masker.text
+        return seen.masked(lambda text: masked(telling.from_here(text, here)))
+
+    def _bound(self, page: Tab, seconds: float) -> None:
+        for browser in (self._bench, self.scout.session):
+            if browser is not None and page in cast("Tabs", browser.tabs).all():
+                browser.bound(seconds)
+
+    @contextlib.asynccontextmanager
+    async def _alone(self, where: Where) -> AsyncGenerator[None]:
+        """Nobody else works in the scout's browser meanwhile; a build works on its bench by one call after the other."""
+        if where == "bench":
+            yield
+            return
+        async with self.scout.there():
+            try:
+                yield
+            except SiteError as error:
+                if error.code == "page-crashed":
+                    await self.scout.demand_alive()
+                raise
+
+    # Single elements.
+
+    @contextlib.asynccontextmanager
+    async def pointed(self, where: Where, tab: str | None, ref: str) -> AsyncGenerator[tuple[refs.Pointed, Element]]:
+        """The element that a model was shown by this ref. Raises SiteError ``ref-gone`` where it is another one by now, and what ``look`` raises."""
+        async with self._alone(where):
+            page = self.page(where, tab)
+            async with self.pointed_at(page, ref) as found:
+                yield found
+
+    @contextlib.asynccontextmanager
+    async def pointed_at(self, page: Tab, ref: str) -> AsyncGenerator[tuple[refs.Pointed, Element]]:
+        """The same in a tab that the caller has for itself."""
+        element = await self.element(page, ref)
+        async with page.pointed(ref) as pointed:
+            yield pointed, element
+
+    async def element(self, page: Tab, ref: str) -> Element:
+        """What the element is now. ``last`` stays: what changed is told against what a model saw last."""
+        view = await self._view(page)
+        if not view.has(ref):
+            raise gone(ref)
+        element, seen = view.element(ref), self._seen.get(page)
+        was = seen.was(ref) if seen is not None else None
+        if was is None:
+            # In another browser, or another document, refs are given anew.
+            raise gone(ref, " that you were shown")
+        if was != _known(view, ref):
+            raise gone(ref, f": it is the {element.role} {element.name!r} by now")
+        return element
+
+    async def status(self, page: Tab) -> int | None:
+        """The status with which the page's document was answered; None where nobody knows."""
+        if page.dialog is not None:
+            return None
+        with contextlib.suppress(Error, TimeoutError, RunOpsError):
+            async with asyncio.timeout(STATUS_SECONDS):
+                return int(await page.page.evaluate(_STATUS)) or None
+        return None
+
+    @override
+    async def close(self) -> None:
+        """End the browser of scouting."""
+        await self.scout.close()
+
+
+def _known(view: Observation, ref: str) -> tuple[str, str]:
+    element = view.element(ref)
+    return telling.known_by(element.role, element.name)
+
+
+def gone(ref: str, why: str = "") -> SiteError:
+    """There is no such element."""
+    return SiteError(
+        "ref-gone",
+        f"the page has no element {ref[:40]} now{why}",
+        mend="take the ref that the element has now: `inspect_tab` and `find` show it",
+    )

@@ -1,0 +1,124 @@
+"""The browser of scouting: opened where it is first needed, kept from one deed to the next, and no part of the workflow."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+
+from nodes.errors import ModelError, RunOpsError
+from nodes.tabs import MAIN
+from runtime import clock, resolve
+from runtime.browser import launching, origins
+from runtime.browser.options import BrowserOptions
+from runtime.browser.session import Session
+
+if TYPE_CHECKING:
+    from director import draft
+    from director.workshop import Workshop
+
+ANSWERS_SECONDS = 1.0
+"""How long a tab may take to say that it is there."""
+
+
+class Browser:
+    """At most one at a time; what is signed in there stays so until the session ends."""
+
+    def __init__(self, shop: Workshop) -> None:
+        """Nothing is opened yet."""
+        self._shop = shop
+        self._session: Session | None = None
+        self._busy = asyncio.Lock()
+        self.latest = MAIN
+        """The tab that was last worked in: the one that is meant where none is named."""
+
+    @property
+    def session(self) -> Session | None:
+        """As it stands; None where none is open."""
+        return self._session
+
+    @contextlib.asynccontextmanager
+    async def used(self) -> AsyncGenerator[Session]:
+        """The browser, opened where there is none, for one user alone: several scouts share it. Raises SetupError, UsageError."""
+        async with self._busy:
+            session = self._session or await self._open()
+            session.allow(self.origins())
+            yield session
+
+    @contextlib.asynccontextmanager
+    async def there(self) -> AsyncGenerator[Session]:
+        """The browser as it stands, for one user alone. Raises ModelError ``no-page`` where none is open."""
+        async with self._busy:
+            if self._session is None:
+                raise ModelError(
+                    "no-page",
+                    "the scout has no page yet",
+                    mend=f"open one: `debug_navigate` {self._shop.wish.url or ''}",
+                )
+            yield self._session
+
+    def origins(self) -> list[str]:
+        """The origins whose documents may load: that of the site, and those of the draft as it is now."""
+        begins = self._shop.wish.url
+        first = origins.origin(begins) if begins is not None else None
+        return list(dict.fromkeys([*([first] if first else []), *self._of_draft()]))
+
+    def _of_draft(self) -> list[str]:
+        made = self._shop.desk.draft
+        if made is None:
+            return []
+        # Where an input is lacking, or is none of its kind, nobody knows what the draft allows.
+        with contextlib.suppress(RunOpsError):
+            return made.loaded.origins(made.loaded.check_inputs(self._inputs(made)))
+        return []
+
+    def _inputs(self, made: draft.Draft) -> dict[str, object]:
+        declared = made.loaded.workflow.inputs
+        return {name: value for name, value in self._shop.wish.inputs.items() if name in declared}
+
+    async def _open(self) -> Session:
+        shop = self._shop
+        private = shop.kept.private(shop.pen.conversation.id)
+        chosen = shop.chosen.model_copy(update={"browser_mode": "shared"})
+        self._session = await launching.open_browser(
+            self._options(), origins=self.origins(), private=private, chosen=chosen
+        )
+        self.latest = MAIN
+        return self._session
+
+    def _options(self) -> BrowserOptions | None:
+        """What the draft says of the browser, as far as a browser for several can be made so: a page looks as the workflow will see it."""
+        made = self._shop.desk.draft
+        wanted = made.loaded.workflow.browser if made is not None else None
+        if made is None or wanted is None:
+            return None
+        values = {"inputs": self._inputs(made), "secrets": dict(self._shop.known())}
+        # What lacks a value is told by the run that needs it.
+        with contextlib.suppress(RunOpsError):
+            values["inputs"] = made.loaded.check_inputs(self._inputs(made))
+            filled = resolve.filled(wanted, made.loaded.templates, values, clock.RecordedClock([]))
+            return filled.model_copy(update={"mode": "shared", "switches": []})
+        return None
+
+    async def demand_alive(self) -> None:
+        """Let go of a browser that ended by itself. Raises ModelError ``scout-ended`` where it did."""
+        session = self._session
+        if session is None:
+            return
+        with contextlib.suppress(RunOpsError, TimeoutError):
+            async with asyncio.timeout(ANSWERS_SECONDS), session.fresh_page() as page:
+                await page.title()
+                return
+        await self.close()
+        raise ModelError(
+            "scout-ended",
+            "the scout's browser has ended, with its tabs and what was signed in there",
+            mend="`debug_navigate` opens it anew",
+        )
+
+    async def close(self) -> None:
+        """End it."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
