@@ -10,7 +10,7 @@ import pytest
 
 from nodes.values import Json
 from runtime import events, log
-from runtime.browser.refs import Facts
+from runtime.browser.markup import Facts
 from runtime.models import threads
 from runtime.testing import responses, scripted
 from tests import models

@@ -16,8 +16,8 @@ from nodes.rules import Rule
 from nodes.tabs import MAIN
 from nodes.targets import Target
 from nodes.values import Json
+from runtime.browser.markup import Facts
 from runtime.browser.port import Captured, LostTab, PageFacts
-from runtime.browser.refs import Facts
 from runtime.observation import Observation
 
 
@@ -224,6 +224,9 @@ class FakePage:
     @contextlib.asynccontextmanager
     async def settling(self, seconds: float) -> AsyncGenerator[None]:
         yield
+
+    async def signs(self) -> dict[str, Json]:
+        return {"status": 200, "busy": False}
 
     async def count(self, target: Target) -> int:
         return int(str(target) in self.browser.site.texts)

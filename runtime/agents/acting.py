@@ -33,7 +33,7 @@ from nodes.ports import Task
 from nodes.values import Json
 from runtime import attempt, events, frames, judge, log, turn
 from runtime.agents import pages, refusals, targets, telling, tools
-from runtime.browser import origins, refs
+from runtime.browser import markup, origins
 from runtime.models.exchange import Tool, ToolCall
 from runtime.observation import Observation
 from runtime.observing.finding import Element
@@ -323,7 +323,7 @@ class Acting:
             evidence={"origin": scheme, "allowed": list[Json](allowed), "kind": "main frame"},
         )
 
-    async def _target(self, ref: str) -> tuple[targets.Target, refs.Facts]:
+    async def _target(self, ref: str) -> tuple[targets.Target, markup.Facts]:
         element = await self._element(ref)
         async with self._page.pointed(ref) as pointed:
             return await targets.target_of(pointed, element.role, element.name, self._usable), pointed.facts

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from nodes.errors import SiteError
 from nodes.targets import ROLES, Target
-from runtime.browser.refs import Facts, Row
+from runtime.browser.markup import Facts
 
 FIELDS = frozenset(
     {"textbox", "searchbox", "combobox", "listbox", "spinbutton", "slider", "checkbox", "radio", "switch"}
@@ -21,6 +22,18 @@ SAID_BY_TEXT = frozenset(
     {"generic", "none", "presentation", "clickable", "editable", "paragraph", "text", "cell", "listitem"}
 )
 """Roles that say nothing of what an element is for."""
+
+READ = (SAID_BY_TEXT - {"clickable", "editable"}) | {
+    "definition",
+    "term",
+    "gridcell",
+    "rowheader",
+    "strong",
+    "emphasis",
+    "time",
+    "code",
+}
+"""Roles of what is there to be read: its text is what changes, and not what it is found by."""
 
 MOST_ROW_TEXTS = 6
 """Texts of a row that are tried as what tells it from the others."""
@@ -48,22 +61,34 @@ class Pointed(Protocol):
         ...
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Way:
+    """A way of finding an element, not proved yet."""
+
+    fields: dict[str, Any]
+    """Of a target."""
+    worth: int
+    """How well it says what is meant, and how likely it is to hold tomorrow: 100 at best."""
+    why: str
+    """What it finds the element by."""
+
+
 async def target_of(pointed: Pointed, role: str, name: str, usable: Callable[[str], bool]) -> Target:
     """The first target that matches the element and nothing else now: by what it is called, then within its row, at last by its place among its like.
 
     ``role`` and ``name`` are as assistive programs see them. No text that is not ``usable`` stands in it. Raises SiteError ``no-target``.
     """
-    ways = [way for way in _ways(pointed.facts, role, name) if all(map(usable, _texts(way)))]
+    alone = ways(pointed.facts, role, name, usable)
     counted: list[dict[str, Any]] = []
-    for way in [*ways, *_in_rows(ways, pointed.facts, usable)]:
-        for target in _forms(way):
+    for way in ranked([*alone, *anchored(alone, pointed.facts, usable)]):
+        for target in forms(way.fields):
             count, index = await pointed.places(target)
             if (count, index) == (1, 0):
                 return target
             if index >= 0:
-                counted.append({**way, "nth": index})
-    for way in counted:
-        for target in _forms(way):
+                counted.append({**way.fields, "nth": index})
+    for fields in counted:
+        for target in forms(fields):
             if await pointed.places(target) == (1, 0):
                 return target
     raise SiteError(
@@ -73,56 +98,112 @@ async def target_of(pointed: Pointed, role: str, name: str, usable: Callable[[st
     )
 
 
-def _ways(facts: Facts, role: str, name: str) -> Iterator[dict[str, Any]]:
-    """The ways of finding the element by itself, the most telling first."""
+def ways(facts: Facts, role: str, name: str, usable: Callable[[str], bool]) -> list[Way]:
+    """The ways of finding the element by itself, the most telling first. No text that is not ``usable`` stands in them."""
+    return ranked([each for each in _ways(facts, role, name) if all(map(usable, _texts(each.fields)))])
+
+
+def ranked(found: Sequence[Way]) -> list[Way]:
+    """The ways, the best first."""
+    return sorted(found, key=lambda way: -way.worth)
+
+
+def _ways(facts: Facts, role: str, name: str) -> Iterator[Way]:
     frame = {} if not facts.frames else {"frame": facts.frames[0] if len(facts.frames) == 1 else list(facts.frames)}
-    named = role in ROLES and role not in SAID_BY_TEXT and 0 < len(name) <= LONGEST
+    for way in [*_said(facts, role, name), *_written(facts, role, name)]:
+        yield dataclasses.replace(way, fields={**way.fields, **frame})
+
+
+def _said(facts: Facts, role: str, name: str) -> Iterator[Way]:
+    """By what a person calls it."""
+    named = _speaks(role) and 0 < len(name) <= LONGEST
     if role in FIELDS:
         if name and any(name in each and name != each for each in facts.labels):
             # A label around a list holds the words of its options too.
-            yield {"label": name, **frame}
-        yield from ({"label": each, **frame} for each in facts.labels)
+            yield Way({"label": name}, 96, "its label")
+        for each in facts.labels:
+            yield Way({"label": each}, 95, "its label")
     if named:
-        yield {"role": role, "name": name, **frame}
-    if facts.test_id:
-        yield {"test_id": facts.test_id, **frame}
+        yield Way({"role": role, "name": name}, 94, "its role and name")
     for field in ("placeholder", "alt", "title"):
         if 0 < len(said := getattr(facts, field)) <= LONGEST:
-            yield {field: said, **frame}
+            yield Way({field: said}, 80, f"its {field}")
     if role not in FIELDS and facts.text and not named:
-        yield {"text": facts.text, **frame}
+        worth, why = (30, "the very text that it says now") if role in READ else (70, "its text")
+        yield Way({"text": facts.text}, worth, why)
+
+
+def _written(facts: Facts, role: str, name: str) -> Iterator[Way]:
+    """By how the document is written."""
+    if facts.test_id:
+        yield Way({"test_id": facts.test_id}, 90, "its test id")
     if PLAIN_ID.fullmatch(facts.id):
-        yield {"css": f"#{facts.id}", **frame}
+        yield Way({"css": f"#{facts.id}"}, 66, "its id")
     if (FIELD_NAME if role in FIELDS else PLAIN_ID).fullmatch(facts.name):
-        yield {"css": f'{facts.tag}[name="{facts.name}"]', **frame}
-    if role in ROLES and role not in SAID_BY_TEXT:
-        yield {"role": role, **frame}
+        yield Way({"css": f'{facts.tag}[name="{facts.name}"]'}, 64, "the name under which it is sent")
+    if (role in FIELDS and not (name or facts.labels)) or role in READ:
+        for caption in facts.beside:
+            yield Way({"css": caption.css}, 60, "the text beside it")
+    for css in facts.classes:
+        yield Way({"css": css}, 50, "its class")
+    if _speaks(role):
+        yield Way({"role": role}, 45, "its role alone")
     elif facts.tag:
-        yield {"css": facts.tag, **frame}
+        yield Way({"css": facts.tag}, 20, "its tag alone")
 
 
-def _in_rows(ways: list[dict[str, Any]], facts: Facts, usable: Callable[[str], bool]) -> Iterator[dict[str, Any]]:
-    """The same ways, each within the row that holds the element, told from the others by what it says."""
+def _speaks(role: str) -> bool:
+    """Whether the role is one that a target can take, and says what the element is for."""
+    return role in ROLES and role not in SAID_BY_TEXT
+
+
+def anchored(
+    alone: Sequence[Way], facts: Facts, usable: Callable[[str], bool], anchor: str | None = None
+) -> Iterator[Way]:
+    """The ways ``alone``, each within a part of the page that holds the element, nearest parts first.
+
+    That is a row or a card, told from the others by what it says, or something with a name or a heading. ``anchor`` is the text by which it is to be found.
+    """
+    for around, worth, why in _around(facts, anchor):
+        if not all(map(usable, _texts(around))):
+            continue
+        for way in alone:
+            inside = {key: value for key, value in way.fields.items() if key != "frame"}
+            outside = {**around, "frame": way.fields["frame"]} if "frame" in way.fields else around
+            yield Way({**inside, "within": outside}, way.worth * worth // 100, f"{way.why} in {why}")
+
+
+def _around(facts: Facts, anchor: str | None) -> Iterator[tuple[dict[str, Any], int, str]]:
+    """The parts of the page around the element as targets, with what being within them leaves of a way's worth, in percent."""
     for row in facts.rows:
-        for text in _telling(row):
-            if not usable(text):
-                continue
-            around = {"role": row.role, "has_text": text}
-            for way in ways:
-                inside = {key: value for key, value in way.items() if key != "frame"}
-                if "frame" in way:
-                    around = {**around, "frame": way["frame"]}
-                yield {**inside, "within": around}
+        for text in _telling(row.texts) if anchor is None else [anchor]:
+            yield {"role": row.role, "has_text": text}, 96 if _is_number(text) else 90, f"the {row.role} that says so"
+    for area in facts.areas:
+        for css in area.css if area.texts else ():
+            for text in _telling(area.texts) if anchor is None else [anchor]:
+                yield {"css": css, "has_text": text}, 88 if _is_number(text) else 82, "the card that says so"
+        named = {"role": area.role, **({"name": area.name} if area.name else {})}
+        if area.role and anchor in (None, area.name):
+            yield named, 93, f"the {area.role} of that name"
+        elif area.role:
+            yield {**named, "has_text": anchor}, 90, f"the {area.role} that says so"
+        if area.heading is not None and anchor in (None, area.heading.text):
+            for css in [*area.css, *([area.tag] if area.tag != "div" else [])]:
+                yield {"css": css, "has_text": area.heading.text}, 85, "the part with that heading"
+            yield {"css": area.heading.css}, 75, "the part with that heading"
 
 
-def _telling(row: Row) -> list[str]:
+def _telling(said: Sequence[str]) -> list[str]:
     """The texts of a row, those with a number in them first: numbers tell rows apart for longer than words do."""
-    texts = row.texts[:MOST_ROW_TEXTS]
-    plain_number = [each for each in texts if re.fullmatch(r"[\w-]*\d[\w-]*", each)]
-    return [*plain_number, *(each for each in texts if each not in plain_number)]
+    texts = said[:MOST_ROW_TEXTS]
+    return [*filter(_is_number, texts), *(each for each in texts if not _is_number(each))]
 
 
-def _forms(way: dict[str, Any]) -> Iterator[Target]:
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[\w-]*\d[\w-]*", text) is not None
+
+
+def forms(way: dict[str, Any]) -> Iterator[Target]:
     """The way as a target, and then with the whole text only."""
     exact = "test_id" not in way and "css" not in way and set(way) != {"role"}
     for each in (way, {**way, "exact": True}) if exact else (way,):

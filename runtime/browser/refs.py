@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import urllib.parse
 from abc import abstractmethod
 from collections.abc import AsyncGenerator
@@ -13,56 +12,13 @@ from typing import Any
 from playwright.async_api import ElementHandle, Error, Locator, Page, Request
 
 from nodes.targets import Target
-from runtime.browser import locators, matching
+from runtime.browser import locators, markup, matching
 from runtime.browser.dialogs import Dialogs
+from runtime.browser.markup import Facts
 from runtime.browser.reach import Reach
 
 QUIET_SECONDS = 0.1
 """How long nothing must be under way before what a deed set off counts as over."""
-
-_FACTS = (
-    "(element) => {"
-    + matching.SEEN
-    + """
-  const attribute = (name) => element.getAttribute(name) || '';
-  const short = (text) => { const found = folded(text || ''); return found.length <= 60 ? found : ''; };
-  const field = element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement || element instanceof HTMLSelectElement;
-  const box = element instanceof HTMLInputElement && ['checkbox', 'radio'].includes(element.type);
-  const aria = element.getAttribute('aria-checked');
-  const rows = [];
-  for (let around = element.parentElement; around; around = around.parentElement) {
-    const role = around.getAttribute('role');
-    const kind = role || {TR: 'row', LI: 'listitem', ARTICLE: 'article'}[around.tagName];
-    if (!['row', 'listitem', 'article'].includes(kind)) continue;
-    const texts = [];
-    const walk = (node) => {
-      if (node === element || texts.length >= 8) return;
-      const own = Array.from(node.childNodes).filter((child) => child.nodeType === 3).map((child) => child.data).join(' ');
-      const around = node.contains(element);
-      const said = own.trim() ? short(around ? own : seen(node)) : '';
-      if (said && !texts.includes(said)) texts.push(said);
-      if (!said || around) for (const child of node.children) walk(child);
-    };
-    walk(around);
-    rows.push({role: kind, texts});
-    if (rows.length === 2) break;
-  }
-  return {
-    tag: element.tagName.toLowerCase(),
-    type: field ? element.type : '',
-    test_id: attribute('data-testid'),
-    id: element.id || '',
-    name: attribute('name'),
-    placeholder: attribute('placeholder'),
-    title: attribute('title'),
-    alt: attribute('alt'),
-    labels: field && element.labels ? Array.from(element.labels, (each) => short(each.textContent)).filter(Boolean) : [],
-    text: short(seen(element)),
-    checked: box ? element.checked : aria === null ? null : aria === 'true',
-    rows,
-  };
-}"""
-)
 
 _PLACES = "(all, other) => [all.length, all.indexOf(other)]"
 
@@ -75,38 +31,6 @@ _SAID = (
   return element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement ? element.value : folded(seen(element));
 }"""
 )
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Row:
-    """Something that stands among others of its kind, and holds the element."""
-
-    role: str
-    texts: tuple[str, ...]
-    """Short texts in it, in the order of the page."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Facts:
-    """What the document says of an element; texts are empty where it says nothing."""
-
-    tag: str = ""
-    type: str = ""
-    """Of a field: ``text``, ``checkbox``, ``select-one`` …"""
-    test_id: str = ""
-    id: str = ""
-    name: str = ""
-    placeholder: str = ""
-    title: str = ""
-    alt: str = ""
-    labels: tuple[str, ...] = ()
-    text: str = ""
-    checked: bool | None = None
-    """Of what can be checked."""
-    rows: tuple[Row, ...] = ()
-    """The rows, items and articles that it stands in, the nearest first."""
-    frames: tuple[str, ...] = ()
-    """The frames that lead to it, outermost first, each as a target names it."""
 
 
 class Pointed:
@@ -157,15 +81,13 @@ class Refs(Reach):
                 await handle.dispose()
 
     async def _known_of(self, handle: ElementHandle) -> Facts:
-        found: dict[str, Any] = await handle.evaluate(_FACTS)
-        rows = tuple(Row(each["role"], tuple(each["texts"])) for each in found.pop("rows"))
-        labels = tuple(found.pop("labels"))
+        found: dict[str, Any] = await handle.evaluate(markup.FACTS)
         frames: list[str] = []
         frame = await handle.owner_frame()
         while frame is not None and frame.parent_frame is not None:
             frames.insert(0, frame.name or _address(frame.url))
             frame = frame.parent_frame
-        return Facts(**found, labels=labels, rows=rows, frames=tuple(frames))
+        return markup.facts(found, frames)
 
     @contextlib.asynccontextmanager
     async def settling(self, seconds: float) -> AsyncGenerator[None]:

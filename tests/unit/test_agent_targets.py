@@ -10,7 +10,7 @@ import pytest
 from nodes.errors import SiteError
 from nodes.targets import Target
 from runtime.agents import targets
-from runtime.browser.refs import Facts, Row
+from runtime.browser.markup import Facts, Row
 
 ROW = Row("row", ("Ada Okafor", "1001", "248.50"))
 
