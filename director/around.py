@@ -68,6 +68,7 @@ def _prefix(mode: log.Mode, subject: Subject) -> Iterator[Part]:
     yield Part("tools", prompt("tools"))
     if mode != "chat":
         yield Part("persona", prompt("persona"))
+    yield from subject.instructions()
     if mode == "run":
         yield Part("directive", subject.directive() or "RUN_DIRECTIVE\nThere is no run yet.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 
-from nodes.errors import ModelError, RunOpsError, SiteError
+from nodes.errors import ModelError, Paused, RunOpsError, SiteError
 from nodes.values import Json, normalise
 from runtime import journal, log, refusals, sessions, turn
 
@@ -21,8 +21,10 @@ async def done(
 ) -> turn.Outcome:
     """Do a tool's work behind its call. What it raises that a model can do something about is its outcome; anything else leaves the call open, and goes on.
 
-    Whoever takes up the session after a crash asks ``Kit.find_out`` what became of an open call; it is never done a second time.
+    Whoever takes up the session after a crash asks ``Kit.find_out`` what became of an open call; it is never done a second time. But a call that waits for
+    a person, and for which no run was begun, has done nothing yet: it is closed as skipped, and taken again with the answer.
     """
+    before = [each for each in pen.history.deeds.values() if each.call.path == place.path]
     call = pen.call(
         log.Call(
             thread=place.thread,
@@ -30,7 +32,7 @@ async def done(
             node="session",
             action=name,
             asked=place.asked,
-            attempt=1,
+            attempt=len(before) + 1,
             effect="effect",
             args=arguments,
             fingerprint="",
@@ -41,6 +43,8 @@ async def done(
     try:
         outcome = await work(call)
     except RunOpsError as error:
+        if isinstance(error, Paused) and call.call not in pen.history.runs_of:
+            pen.result(call, "skipped")
         if error.who in ENDS:
             raise
         recorded = pen.masker.json(error.as_json())

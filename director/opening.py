@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import override
 
@@ -15,6 +15,8 @@ from runtime import conversations, holders, journal, log, secrets, sessions, sto
 
 if TYPE_CHECKING:
     from runtime import settings
+
+Purpose = Literal["chat", "build"]
 
 Pen = journal.Journal[sessions.Session]
 
@@ -78,6 +80,9 @@ def fork(
         )
     taken = _taken(reading.entries[: line if line is not None else None])
     update = {
+        # Who goes on from a build talks about its draft; the build itself goes on by itself.
+        "purpose": "chat",
+        "build": None,
         "forked": log.Forked(conversation=conversation, line=taken[-1].seq if taken else 1),
         "versions": version.versions(),
         "budget": budget if budget is not None else past.budget,
@@ -128,18 +133,21 @@ class _Unwritten(store.Conversation):
         pass
 
 
-def find(chosen: settings.Settings, name: str) -> str:
-    """The id of the session that ``name`` means: the id, a part of it that no other has, or ``last``.
+def find(chosen: settings.Settings, name: str, purpose: Purpose | None = None) -> str:
+    """The id of the session that ``name`` means: the id, a part of it that no other has, or ``last``: of that ``purpose``, if one is given.
 
     Raises UsageError ``unknown-session``, and ``not-a-session`` where it is a run's.
     """
     kept = store.FileStore(chosen.home)
     ids = kept.ids()
     if name == "last":
-        last = next((each for each in reversed(ids) if _has_begun(kept, each)), None)
+        last = next((each for each in reversed(ids) if _has_begun(kept, each, purpose)), None)
         if last is None:
+            builds = purpose == "build"
             raise UsageError(
-                "unknown-session", f"there are no sessions in {chosen.home}", mend="begin one: `runops chat`"
+                "unknown-session",
+                f"there are no {'builds' if builds else 'sessions'} in {chosen.home}",
+                mend='begin one: `runops build "GOAL" --url URL`' if builds else "begin one: `runops chat`",
             )
         return last
     wanted = name.upper()
@@ -155,14 +163,14 @@ def find(chosen: settings.Settings, name: str) -> str:
     raise UsageError("unknown-session", what, mend="`runops runs --sessions` lists the sessions")
 
 
-def _has_begun(kept: store.FileStore, conversation: str) -> bool:
+def _has_begun(kept: store.FileStore, conversation: str, purpose: Purpose | None) -> bool:
     try:
         if conversations.kind(kept, conversation) != "session":
             return False
-        conversations.fold(kept.read(conversation))
+        header = conversations.fold(kept.read(conversation)).header
     except UsageError:
         return False
-    return True
+    return purpose is None or (header is not None and header.purpose == purpose)
 
 
 def _open(pen: Pen, header: log.SessionHeader) -> None:

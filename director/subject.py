@@ -50,6 +50,10 @@ class Subject(Protocol):
         """RUN_DIRECTIVE, as a step of the run would be told it; None where there is no run."""
         ...
 
+    def instructions(self) -> Sequence[window.Part]:
+        """How work on it goes, beside what every session is told; nothing where there is only talk about it."""
+        return ()
+
     def state(self, path: str) -> str | None:
         """The text that is kept at a path of its log, ``@state/…``; None where no entry of that log names it."""
         ...

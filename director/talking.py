@@ -7,6 +7,7 @@ a crash, is gone on with: what was paid for is used, and what was done is not do
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -22,14 +23,20 @@ from runtime import framing, journal, log, sessions, settings, turn, window
 from runtime.models import budgets, exchanges, supply
 from runtime.models.exchange import Item, Request
 
-TURNS = 40
-"""Requests that the model may take for one word of a person."""
 
-AN_ANSWER = 1200.0
-"""Seconds that one answer may take, with all that is tried again for it."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Manner:
+    """How much a model may take for one word of a person."""
 
-MAX_OUTPUT = 4_000
-"""Tokens that one answer may have, reasoning included."""
+    turns: int = 40
+    """Requests."""
+    an_answer: float = 1200.0
+    """Seconds that one answer may take, with all that is tried again for it."""
+    max_output: int = 4_000
+    """Tokens that one answer may have, reasoning included."""
+
+
+CHAT = Manner()
 
 NODE = "session"
 """Node type of the calls of a session."""
@@ -51,13 +58,16 @@ class Talk:
         listener: Listener,
         limits: Callable[[], window.Limits],
         more: Sequence[tools.Kit] = (),
+        manner: Manner | None = None,
     ) -> None:
-        """``limits`` are asked for each request; ``more`` are tools beside those of every session. Without ``models`` nothing can be said. Nothing is written or sent yet.
+        """``limits`` are asked for each request; ``more`` are tools beside those of every session; ``manner`` is that of a chat, unless another one is given. Without ``models`` nothing can be said. Nothing is written or sent yet.
 
         Raises UsageError where the knowledge that the settings name cannot be read.
         """
         self._pen, self._subject, self._desk, self._listener = pen, subject, desk, listener
-        self._limits = limits
+        self._limits, self._manner = limits, manner or CHAT
+        self.ended: turn.Done | None = None
+        """The call of the last answer that ended the work; None where it asked for no tool."""
         known = [chosen.chat_knowledge] if chosen.chat_knowledge is not None else []
         self._known = knowledge.Knowledge.read(known)
         self._until = math.inf
@@ -74,7 +84,7 @@ class Talk:
             log.SESSION_THREAD,
             self._around,
             limits,
-            max_output=MAX_OUTPUT,
+            max_output=self._manner.max_output,
             models=models,
             asks=summing.asks(models, pen, self._left, listener.waiting) if models is not None else None,
             ids=self._names,
@@ -111,7 +121,7 @@ class Talk:
         return self._built().report
 
     async def say(self, text: str) -> str:
-        """What the model answers to ``text``, once it asks for no tool any more. What was open before is closed first.
+        """What the model answers to ``text``, once it asks for no tool any more, or for one that ends the work. What was open before is closed first.
 
         Raises ModelError, after which the talk goes on with another word; BudgetReached and SetupError, after which ``go_on`` goes on with this one;
         LogError and Replaced. Where it is cancelled, what was going on is closed as interrupted.
@@ -120,6 +130,17 @@ class Talk:
         turns.break_off()
         turns.say(text, self.mode)
         return await self._until_answered(turns)
+
+    async def remind(self, text: str) -> str:
+        """What the model answers to a word that is not the person's: it has no further requests for it, and what failed before still counts. Raises like ``say``."""
+        turns = self._ready()
+        turns.say(text)
+        return await self._until_answered(turns)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing was said yet."""
+        return not self._pen.history.thread(log.SESSION_THREAD).said
 
     async def go_on(self) -> str | None:
         """The answer to what was said before a crash, or before a budget was reached, and has none; None where the word is the person's.
@@ -132,15 +153,16 @@ class Talk:
     async def _until_answered(self, turns: turn.Turns) -> str:
         try:
             while True:
-                if turns.since_word >= TURNS:
+                if turns.since_word >= self._manner.turns:
                     raise ModelError(
                         "talk-turns",
-                        f"there was no answer after {TURNS} requests",
+                        f"there was no answer after {self._manner.turns} requests",
                         mend="say `continue`, or ask for less at once",
                     )
-                self._until = time.monotonic() + AN_ANSWER
+                self._until = time.monotonic() + self._manner.an_answer
                 latest = await turns.turn()
-                if not latest.answer.calls:
+                self.ended = latest.final(self._tools)
+                if self.ended is not None or not latest.answer.calls:
                     return latest.answer.text
         except asyncio.CancelledError:
             turns.break_off()

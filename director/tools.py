@@ -27,6 +27,9 @@ LONGEST = 6_000
 BEGINNING = 4_000
 """Characters of what is longer that it is told."""
 
+FINISH = "finish"
+"""What the tool of a build is called that ends it where it succeeds."""
+
 READ: frozenset[log.Mode] = frozenset({"chat", "agent", "run"})
 KEPT: frozenset[log.Mode] = frozenset({"chat", "agent"})
 CHANGED: frozenset[log.Mode] = frozenset({"agent"})
@@ -113,7 +116,7 @@ class Toolbox(turn.Tools):
     @property
     @override
     def final(self) -> Collection[str]:
-        return ()
+        return (FINISH,)
 
     @property
     @override

@@ -13,7 +13,7 @@ from director import starting
 from director.listening import Listener
 from nodes.base import Leaf
 from nodes.values import Json
-from runtime import engine, journal, sessions, settings, store
+from runtime import engine, journal, log, sessions, settings, store
 from runtime.browser import port
 from runtime.observation import Observation
 
@@ -40,6 +40,35 @@ class Wish:
     """The inputs with which it is proved, by name."""
     secrets: Sequence[str] = ()
     """Names of the secrets that it may use."""
+    force: bool = False
+    """Whether ``save`` may be a file that was there before."""
+
+    @classmethod
+    def of(cls, build: log.Build) -> Wish:
+        """As it stands in the log."""
+        return cls(
+            build.goal,
+            build.url,
+            Path(build.save),
+            build.runs,
+            build.effects,
+            build.inputs,
+            build.secrets,
+            build.force,
+        )
+
+    def as_logged(self) -> log.Build:
+        """As it stands in the log."""
+        return log.Build(
+            goal=self.goal,
+            url=self.url,
+            save=str(self.save),
+            force=self.force,
+            runs=self.runs,
+            effects=self.policy,
+            inputs=dict(self.inputs),
+            secrets=list(self.secrets),
+        )
 
 
 class Effects(Protocol):

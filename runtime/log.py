@@ -107,6 +107,26 @@ class Forked(Piece):
     """The last line of the other one that it has taken over."""
 
 
+class Build(Piece):
+    """What a build is to reach, as the person said it."""
+
+    goal: str
+    url: str | None = None
+    """Where the site is."""
+    save: str
+    """The file in which the workflow is left."""
+    force: bool = False
+    """Whether that file may be one that was there before."""
+    runs: int
+    """How often the draft must pass."""
+    effects: Literal["ask", "allow", "hold"]
+    """What becomes of deeds of class *effect*."""
+    inputs: dict[str, Json]
+    """Those with which it is proved."""
+    secrets: list[str]
+    """Names of those that it may use."""
+
+
 class SessionHeader(Piece):
     """What a session was begun with."""
 
@@ -121,6 +141,8 @@ class SessionHeader(Piece):
     versions: dict[str, str]
     budget: str | None = None
     """What it may spend, delegates included."""
+    build: Build | None = None
+    """Of a build: what it is to reach."""
 
 
 class Taken(Piece):
@@ -387,6 +409,7 @@ NoteName = Literal[
     "submitted",
     "following",
     "followed",
+    "evidence",
     "ended",
 ]
 

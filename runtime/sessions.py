@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from typing_extensions import override
 
+from nodes.values import Json
 from runtime import journal, log
 from runtime.models import ledger, threads
 
@@ -17,6 +18,19 @@ class Deed:
 
     call: log.Call
     result: log.Result | None = None
+
+
+@dataclasses.dataclass(slots=True)
+class Question:
+    """What a person is asked in a session."""
+
+    question: str
+    choices: Sequence[str]
+    free: bool
+    """Whether words of their own are an answer, too."""
+    place: str
+    """The path of the call that asks."""
+    answer: str | None = None
 
 
 class Session(journal.Fold):
@@ -40,6 +54,8 @@ class Session(journal.Fold):
         """The same of each such run, by its id, in the order in which they began."""
         self.runs_of: dict[str, list[str]] = {}
         """The runs that a tool has begun, by the id of its call, in order; also those of which is known how they ended."""
+        self.questions: list[Question] = []
+        """What a person was asked, in order; each once."""
         self.messages = 0
         """Words of the person and answers of the model, delegates' and summaries' not counted."""
         self.ledger = ledger.Ledger()
@@ -60,6 +76,8 @@ class Session(journal.Fold):
             case log.Scope(session=log.SessionHeader() as header):
                 self.header, self.started, self.budget = header, entry.at, header.budget
                 self.about = header.run
+                if header.purpose == "build":
+                    self.mode = "agent"
             case log.Event():
                 self.about = entry.run or self.about
                 self._ended(entry.run)
@@ -71,6 +89,8 @@ class Session(journal.Fold):
             case log.Note(name="followed"):
                 self._ended(str(entry.data["run"]))
                 self.ledger.add(entry, "")
+            case log.Note(name="paused" | "answered"):
+                self._asked(entry.data)
             case log.Call():
                 self.deeds[entry.call] = Deed(entry)
             case log.Result():
@@ -85,6 +105,25 @@ class Session(journal.Fold):
                 self.ledger.stopped(entry.at)
             case _:
                 self.ledger.add(entry, self.path_of(entry.thread))
+
+    def _asked(self, data: dict[str, Json]) -> None:
+        """A question waits, or has its answer."""
+        found = self.asked(str(data["question"]), str(data["place"]))
+        if found is None:
+            found = Question(str(data["question"]), list(data["choices"]), bool(data["free"]), str(data["place"]))
+            self.questions.append(found)
+        found.answer = data.get("answer", found.answer)
+
+    def asked(self, question: str, place: str) -> Question | None:
+        """The question, as it was asked at that place before; None where it was not."""
+        every = (each for each in self.questions if (each.question, each.place) == (question, place))
+        return next(every, None)
+
+    @property
+    def waits_for(self) -> Question | None:
+        """The question that was asked last, while it has no answer."""
+        last = self.questions[-1] if self.questions else None
+        return last if last is not None and last.answer is None else None
 
     def _ended(self, run: str | None) -> None:
         """A run is followed no more; without a name all of them."""

@@ -26,6 +26,9 @@ INTERRUPTED = (
 )
 """What the model is told of a deed of which only its beginning is known."""
 
+NOT_DONE = "This waited for a person, and was not done."
+"""What the model is told of a deed that was given up while a person was asked."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Seat:
@@ -225,7 +228,8 @@ class Turns:
                 told = self._told_of(asked, state)
                 if state.call is None:
                     told = self._not_done(asked, place, state, begun=asked.id in begun)
-                self._tell(asked, told or INTERRUPTED, place, state)
+                waited = state.result is not None and state.result.status == "skipped"
+                self._tell(asked, told or (NOT_DONE if waited else INTERRUPTED), place, state)
         self._calls += len(calls)
         self._counted()
 
@@ -406,6 +410,8 @@ class Turns:
             and state.result.error.get("code") in refusals.OURS
         ):
             return refusals.told(state.result.error)
+        if state.result.status == "skipped":
+            return None
         if state.result.status != "interrupted" or state.result.error:
             return self._tools.told(asked, state.result)
         return INTERRUPTED if state.call.effect == "effect" else None

@@ -73,8 +73,10 @@ class About:
 
 
 def secrets_of(session: sessions.Session, chosen: settings.Settings) -> Mapping[str, str]:
-    """The secrets, as far as they are set, of everything that a session was ever about."""
+    """The secrets, as far as they are set, of everything that a session was ever about; of a build those that it may use."""
     header = session.header
+    if header is not None and header.build is not None:
+        return settings.known_secrets(header.build.secrets, Path(header.build.save).parent)
     every = [About(header.run), About(file=Path(header.file) if header.file else None)] if header is not None else []
     for each in session.thread(log.SESSION_THREAD).said:
         if isinstance(each, threads.Happened):
@@ -152,7 +154,14 @@ def as_kept(wish: Wish, chosen: settings.Settings, kept: store.Store) -> setting
     named = wish.resume if wish.resume is not None else wish.fork
     if named is None:
         return chosen
-    past = sessions.Session(kept.read(opening.find(chosen, named)).entries)
+    found = opening.find(chosen, named, "chat" if wish.resume is not None else None)
+    past = sessions.Session(kept.read(found).entries)
+    if wish.resume is not None and past.header is not None and past.header.purpose == "build":
+        raise UsageError(
+            "not-a-chat",
+            f"{found} is a build, and no chat",
+            mend=f"go on with it: `runops build --resume {found}`; talk about it: `runops chat --fork {found}`",
+        )
     return session_settings.of_session(past, journal.Texts(kept), chosen, wish.settings)
 
 
@@ -168,7 +177,7 @@ def open_session(
         knowledge.Knowledge.read([chosen.chat_knowledge])
     named = wish.resume if wish.resume is not None else wish.fork
     if named is not None:
-        conversation = opening.find(chosen, named)
+        conversation = opening.find(chosen, named, "chat" if wish.resume is not None else None)
         past = sessions.Session(kept.read(conversation).entries)
         masker = secrets.Masker({**secrets_of(past, chosen), **masked})
         if wish.fork is not None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
-from director import desk, subject, talking
+from director import desk, subject, talking, tools
 from director.cli import beginning, interrupts, slashes, terminal, words
 from nodes.errors import BudgetReached, ModelError, RunOpsError, SetupError, UsageError
 from nodes.values import Json
@@ -90,8 +90,20 @@ class Conversation:
                 self.chosen,
                 self.screen,
                 self.limits,
+                self.kits,
+                self.manner,
             )
         return self._talk
+
+    @property
+    def kits(self) -> Sequence[tools.Kit]:
+        """Tools beside those of every session."""
+        return ()
+
+    @property
+    def manner(self) -> talking.Manner:
+        """How much the model may take for one word."""
+        return talking.CHAT
 
     @property
     def desk(self) -> desk.Desk:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from director import delegation, listening
+from director import delegation, listening, talking
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime import log, sessions, window
@@ -201,7 +201,7 @@ def test_a_delegate_has_so_many_requests_and_no_more(monkeypatch: pytest.MonkeyP
 
 def test_a_delegate_that_inherits_more_than_there_is_room_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its sender is told, and can send it clean."""
-    monkeypatch.setattr("director.talking.TURNS", 2)
+    monkeypatch.setattr("director.talking.CHAT", talking.Manner(turns=2))
     limits = window.Limits(strategy="clean", hard_limit=2_000, overflow="prune")
     word, task = "Why? " * 500, "look " * 1_000
     inherit, clean = (

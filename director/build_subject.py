@@ -1,0 +1,100 @@
+"""What a build is about: its wish, its draft with what is known of each node, and the tabs of its browsers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from typing_extensions import override
+
+from director import around
+from director import desk as desks
+from director.subjects import DraftSubject
+from director.workshop import Wish
+from nodes.values import Json
+from runtime import window
+from runtime.display.text import cut, one_line
+
+TITLE = 120
+"""Characters of the goal in the title."""
+
+POLICIES = {
+    "ask": "the person is asked before each",
+    "allow": "they are done",
+    "hold": "none is done: a run stops before it, with its target found; that is no failure",
+}
+"""What becomes of effects, as the model is told it."""
+
+
+class BuildSubject(DraftSubject):
+    """The draft of a build, in its process or, read from its log, without one."""
+
+    def __init__(
+        self,
+        desk: desks.Desk,
+        wish: Wish,
+        values: Callable[[], Mapping[str, Json]] = dict,
+        states: Callable[[], Mapping[str, str]] = dict,
+        tabs: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        """``values`` and ``states`` are those that nodes have on the bench, by id; ``tabs`` are lines about those of its browsers."""
+        super().__init__(desk)
+        self._wish, self._values, self._states, self._tabs = wish, values, states, tabs
+
+    @property
+    @override
+    def title(self) -> str:
+        goal = cut(one_line(self._wish.goal), TITLE)
+        draft = self._desk.draft
+        if draft is None:
+            return f"build: {goal}; no nodes yet"
+        states = self._states()
+        known = [each for each in draft.loaded.places if each in states]
+        told = [f"{count} {state}" for state, count in Counter(states[each] for each in known).items()]
+        return f"build: {goal}; {draft.layout.kinds()}" + (f"; {', '.join(told)}" if told else "")
+
+    @override
+    def summary(self) -> str:
+        draft = self._desk.draft
+        return f"Goal: {self._wish.goal}\n{super().summary() if draft is not None else 'The draft has no nodes yet.'}"
+
+    @override
+    def outline(self) -> str:
+        draft = self._desk.draft
+        if draft is None:
+            return ""
+        states = self._states()
+        lines: list[str] = []
+        for line in draft.outline().splitlines():
+            words = line.split()
+            state = states.get(words[1]) if len(words) > 1 else None
+            lines.append(f"{line}  [{state}]" if state is not None else line)
+        return "\n".join(lines)
+
+    @override
+    def variables(self) -> dict[str, object]:
+        inputs = {f"inputs.{name}": value for name, value in self._wish.inputs.items()}
+        return {**super().variables(), **inputs, **self._values()}
+
+    @override
+    def description(self) -> str:
+        return super().description() or self._wish.goal
+
+    @override
+    def browser_state(self) -> str:
+        return "\n".join(self._tabs()) or "No browser is open yet."
+
+    @override
+    def instructions(self) -> Sequence[window.Part]:
+        return window.Part("build", around.prompt("build")), window.Part("wish", told(self._wish))
+
+
+def told(wish: Wish) -> str:
+    """The wish, as the model is told it with each request."""
+    lines = ["The wish", f"Goal: {wish.goal}"]
+    lines += [f"Site: {wish.url}"] if wish.url is not None else []
+    lines += [f"Input {name}: {value}" for name, value in wish.inputs.items()]
+    lines += [f"Secrets (their values are not told): {', '.join(wish.secrets)}"] if wish.secrets else []
+    times = "once" if wish.runs == 1 else f"{wish.runs} times"
+    lines += [f"Proof: the whole draft passes {times}", f"Deeds of class effect: {POLICIES[wish.policy]}"]
+    return "\n".join(lines)

@@ -1,0 +1,83 @@
+"""The loop of a build: the model's turns, from the wish to a `finish` that was accepted, or to where it stops.
+
+You know what a build does: look, write a few nodes, try them, go on. All of that is the model's; what is enforced here is that it comes to an end. One
+turn is a request and every call of its answer, in order (``runtime.turn``); the log has each before the next begins, so that whoever takes the build up
+again, after a crash, Ctrl-C, a budget or a question, goes on where it stood.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from director import talking, workshop
+from director.tools import FINISH
+from nodes.errors import ModelError
+from nodes.values import Json
+from runtime import log
+from runtime.models import threads
+
+MANNER = talking.Manner(turns=60, an_answer=3600.0, max_output=16_000)
+
+REMINDER = f"Nothing is finished yet. Go on with the build; end it with `{FINISH}`, and ask the person with `ask_user`."
+"""What a model is told that answers without asking for a tool."""
+
+GO_ON = "Go on with the build."
+"""What a person's `--resume` says where the model has the last word, or gave none."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ended:
+    """How a build ended by itself."""
+
+    done: bool
+    """Whether the workflow does what was asked for."""
+    value: dict[str, Json]
+    """What `finish` left."""
+    answer: str
+    """What the model said with it."""
+
+
+class Build:
+    """A build, in this process."""
+
+    def __init__(self, shop: workshop.Workshop, talk: talking.Talk) -> None:
+        """``talk`` has the tools of ``shop``."""
+        self._shop, self._talk = shop, talk
+
+    async def to_its_end(self) -> Ended:
+        """Begin the build, or go on with it.
+
+        Raises ModelError where the model gets nowhere, BudgetReached, Paused, SetupError, LogError and Replaced; what was done stands, and the build can be
+        gone on with from there.
+        """
+        self._shop.runs.settle()
+        answer = await self._begun()
+        while self._talk.ended is None:
+            answer = await self._reminded(answer)
+        value = self._talk.ended.value
+        left: dict[str, Json] = value if isinstance(value, dict) else {}
+        return Ended(bool(left.get("done", True)), left, answer)
+
+    async def _begun(self) -> str:
+        if self._talk.untouched:
+            return await self._talk.say(self._shop.wish.goal)
+        found = await self._talk.go_on()
+        return found if found is not None else await self._talk.say(GO_ON)
+
+    async def _reminded(self, answer: str) -> str:
+        """Tell a model that talks to go on; a second time in a row is too much."""
+        if self._was_reminded():
+            raise ModelError(
+                "build-stopped",
+                "the model stopped building: it answered twice without asking for a tool",
+                mend=f"go on with it: runops build --resume {self._shop.pen.conversation.id}",
+                evidence={"answer": answer[:1000]},
+            )
+        return await self._talk.remind(REMINDER)
+
+    def _was_reminded(self) -> bool:
+        """Whether the last answer is one to the reminder."""
+        said = self._shop.pen.history.thread(log.SESSION_THREAD).said
+        words = [each for each in said if isinstance(each, log.User | threads.Exchange)]
+        before = words[-2] if len(words) > 1 else None
+        return isinstance(before, log.User) and self._shop.pen.text_of(before) == REMINDER
