@@ -97,6 +97,8 @@ class CrashPoint(enum.StrEnum):
     JUDGED = "judged"
     PAUSED = "paused"
     ANSWERED = "answered"
+    EVIDENCE = "evidence"
+    """What the page showed where a step failed is kept."""
     ENDED = "ended"
     """How the run ended is appended, and not on the disk."""
 

@@ -197,6 +197,8 @@ class History:
         """What a person answered to the questions of a step, by its path."""
         self.decisions: dict[str, str] = {}
         """What a person decided about a step that may be the repetition of an earlier deed, by its path: ``done``, ``not-done``, ``skip``."""
+        self.evidence: list[dict[str, Json]] = []
+        """What the pages showed of steps that failed, in order: of a step at ``path`` what ``runtime.evidence`` kept."""
         self.ledger = ledger.Ledger()
         """What the run has had with models, and what it cost."""
         self.budget: str | None = None
@@ -296,6 +298,8 @@ class History:
             case "answered":
                 self.answer = entry
                 self.answers[str(entry.data["path"])] = entry.data["answers"]
+            case "evidence":
+                self.evidence.append(entry.data)
             case "ended":
                 self._ended(entry)
             case "tail-cut" | "changed" | "requested" | "submitted" | "following" | "followed":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from nodes.errors import AuthorError, BudgetReached, Cancelled, InternalError, LogError, Paused, Replaced, RunOpsError
 from nodes.values import Json
 from runtime import engine as engine_module
-from runtime import events, holders, journal, leases, log, resume, version
+from runtime import events, evidence, holders, journal, leases, log, resume, version
 from runtime.browser import port
 from runtime.language import workflow
 
@@ -85,7 +85,7 @@ class Run:
         passing: BaseException | None = None
         try:
             async with leases.held(self._journal.conversation):
-                output = await work
+                output = await self._evident(work)
                 if self._models is not None:
                     self._say(self._models.finish(self._journal.history.ledger.exchanges))
         except RunOpsError as error:
@@ -117,6 +117,14 @@ class Run:
         if passing is not None:
             raise passing
         return ended
+
+    async def _evident(self, work: Awaitable[Json]) -> Json:
+        """Await ``work``; where it fails, keep what the page shows."""
+        try:
+            return await work
+        except RunOpsError as error:
+            await evidence.keep(self.engine, error)
+            raise
 
     def _say(self, text: str | None) -> None:
         if text is not None:

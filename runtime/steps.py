@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nodes.base import Leaf
 from nodes.errors import RunOpsError
 from nodes.values import Json
-from runtime import attempt, events, frames, history, judge, rounds
+from runtime import attempt, events, evidence, frames, history, judge, rounds
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
@@ -135,6 +135,8 @@ async def _attempts(
             tolerated = not again and engine.tolerates(node, error)
             recorded = step.failed(error, tolerated=tolerated)
             if tolerated:
+                error.path = error.path or path
+                await evidence.keep(engine, error, tolerated=True)
                 return Tolerated(recorded)
             if not again:
                 raise

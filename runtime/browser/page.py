@@ -17,7 +17,8 @@ from nodes.errors import AuthorError, RunOpsError, SiteError
 from nodes.pages import Deed
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime.browser import deeds, dialogs, failures, locators, matching, origins, readings, refs, rules
+from nodes.values import Json
+from runtime.browser import deeds, dialogs, failures, locators, matching, origins, readings, refs, rules, signs
 from runtime.browser.inquiry import EVIDENCE_SECONDS, Inquiry, subject_of
 from runtime.browser.reach import Answer, Circumstances
 
@@ -83,6 +84,10 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         """Title of the tab's document."""
         # Playwright's own `title` is empty for a page that crashed.
         return await self._read(None, lambda: self.page.evaluate("document.title"))
+
+    async def signs(self) -> dict[str, Json]:
+        """What the page gives away at one glance: ``runtime.browser.signs``."""
+        return await self._read(None, lambda: signs.of(self.page))
 
     async def goto(self, url: str) -> str:
         """Load ``url`` until its load event, and return the final address."""

@@ -13,7 +13,7 @@ import typer
 
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import answers, conversations, history, journal, log, runs, settings, store
+from runtime import answers, conversations, evidence, history, journal, log, runs, settings, store
 from runtime.cli import console, show_session, threads, windows
 from runtime.cli.runs import moment
 from runtime.display import costs
@@ -257,6 +257,7 @@ class View:
             "tolerated": ending.get("tolerated") or 0,
             "files": list[Json](self.past.files),
             "flags": list[Json](self.past.flags),
+            "evidence": list[Json](self.past.evidence),
             "costs": self.past.ledger.totals(),
             "budget": self.past.budget,
             "question": None if question is None else {**question.as_json(), "path": question.path},
@@ -307,10 +308,23 @@ class View:
             lines += self._attempt(attempt)
         if not step.attempts and (error := self._error_in(step)):
             lines += [f"    {line}" for line in _error_lines(error)]
+        lines += [f"  {line}" for line in self._looked(step)]
         value = self.value(step)
         if value is not None:
             lines += ["  value", *(f"    {line}" for line in harmless(console.result_text(value)).split("\n"))]
         return lines + [line for child in step.below for line in self._tree(child, 1, width, whole=True)]
+
+    def _looked(self, step: Step) -> list[str]:
+        """What the page showed when the step failed, and where it is kept."""
+        found = evidence.of(self.past, step.path)
+        if found is None:
+            return []
+        kept = [str(found[name]["path"]) for name in ("observation", "screenshot") if found.get(name)]
+        where = one_line(
+            " ".join(filter(None, [f'"{found["title"]}"' if found.get("title") else "", str(found["url"])]))
+        )
+        dialog = f"  with the dialog {one_line(str(found['dialog']))!r}" if found.get("dialog") else ""
+        return [f"page  {where}{dialog}", *(f"look  {one_line(each)}" for each in kept)]
 
     def _head(self) -> list[str]:
         started = moment(self.past.started)
