@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -76,18 +75,8 @@ def typed(
     project: Project, said: str, *arguments: str, seconds: float = TIMEOUT, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """`runops` with these arguments, to which standard input says this."""
-    command = shutil.which("runops", path=project.path(**environment))
-    assert command is not None
-    return subprocess.run(
-        [command, *arguments],
-        input=said,
-        capture_output=True,
-        cwd=project.folder,
-        env={**project.environment, **environment},
-        encoding="utf-8",
-        timeout=seconds,
-        check=False,
-    )
+    settled = Project(project.folder, **{**project.environment, **environment})
+    return settled.runops(*arguments, said=said, seconds=seconds)
 
 
 def session_of(done: subprocess.CompletedProcess[str]) -> str:

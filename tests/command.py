@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
-import functools
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,15 +19,7 @@ TIMEOUT = 60.0
 Started = subprocess.Popen[str] | warm.Forked
 """A command that runs."""
 
-
-@functools.cache
-def warm_server() -> warm.Warm | None:
-    """The process that forks for commands, of this worker; None where the system cannot do it."""
-    if not hasattr(socket, "send_fds"):
-        return None
-    started = warm.Warm()
-    atexit.register(started.close)
-    return started
+warm_server = warm.server
 
 
 class Project:
@@ -48,13 +37,18 @@ class Project:
         file.write_text(text)
         return file
 
-    def start(self, *arguments: str, prepare: Callable[[], None] | None = None) -> Started:
-        """Start `runops` with pipes for stdout and stderr; `prepare` is called in the new process first."""
-        if prepare is None and (server := warm_server()) is not None and server.takes(self.environment):
-            return server.start(arguments, self.folder, self.environment)
+    def _server(self, **environment: str) -> warm.Warm | None:
+        """What forks for a command with that much more environment; None where one has to be started anew."""
+        server = warm.server()
+        return server if server is not None and server.takes({**self.environment, **environment}) else None
+
+    def start(self, *arguments: str, prepare: Callable[[], None] | None = None, asks: bool = False) -> Started:
+        """Start `runops` with pipes for stdout and stderr, and for stdin if it ``asks``; `prepare` is called in the new process first."""
+        if prepare is None and (server := self._server()) is not None:
+            return server.start(arguments, self.folder, self.environment, asks=asks)
         return subprocess.Popen(
             [str(RUNOPS), *arguments],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if asks else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=self.folder,
@@ -64,12 +58,16 @@ class Project:
         )
 
     def runops(
-        self, *arguments: str, prepare: Callable[[], None] | None = None, seconds: float = TIMEOUT
+        self,
+        *arguments: str,
+        prepare: Callable[[], None] | None = None,
+        said: str | None = None,
+        seconds: float = TIMEOUT,
     ) -> subprocess.CompletedProcess[str]:
-        """Run `runops` to its end; one that takes longer than ``seconds`` fails the test."""
-        with self.start(*arguments, prepare=prepare) as process:
+        """Run `runops` to its end, where standard input says this; one that takes longer than ``seconds`` fails the test."""
+        with self.start(*arguments, prepare=prepare, asks=said is not None) as process:
             try:
-                out, err = process.communicate(timeout=seconds)
+                out, err = process.communicate(said, timeout=seconds)
             except BaseException:
                 process.kill()
                 raise
@@ -77,10 +75,8 @@ class Project:
 
     def path(self, **environment: str) -> str:
         """A PATH on which `runops` is found, for a shell with ``environment`` more than the project has."""
-        server = warm_server()
-        folder = RUNOPS.parent
-        if server is not None and server.takes({**self.environment, **environment}):
-            folder = server.script.parent
+        server = self._server(**environment)
+        folder = server.script.parent if server is not None else RUNOPS.parent
         return os.pathsep.join((str(folder), str(RUNOPS.parent), self.environment["PATH"]))
 
     def shell(self, line: str) -> subprocess.CompletedProcess[str]:
@@ -88,21 +84,24 @@ class Project:
         return subprocess.run(
             ["bash", "-c", f"set -o pipefail; {line}"],
             cwd=self.folder,
-            env={**self.environment, "PATH": f"{RUNOPS.parent}{os.pathsep}{self.environment['PATH']}"},
+            env={**self.environment, "PATH": self.path()},
             capture_output=True,
             encoding="utf-8",
             timeout=TIMEOUT,
             check=False,
         )
 
-    def terminal(self, *arguments: str, columns: int = 80, rows: int = 24, **environment: str) -> Terminal:
-        """Start `runops` on a terminal."""
+    def terminal(
+        self, *arguments: str, columns: int = 80, rows: int = 24, anew: bool = False, **environment: str
+    ) -> Terminal:
+        """Start `runops` on a terminal; ``anew``: with a Python that has imported nothing."""
         return Terminal(
             [str(RUNOPS), *arguments],
             columns=columns,
             rows=rows,
             environment={**self.environment, **environment},
             folder=self.folder,
+            server=None if anew else self._server(**environment),
         )
 
     def runs(self) -> list[dict[str, Any]]:

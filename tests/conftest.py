@@ -47,10 +47,10 @@ def browser_of_runs(request: pytest.FixtureRequest) -> Iterator[None]:
     What shows documents is the same. What stands around them is not: tabs, dialogs, downloads, profiles, switches, documents that are loaded
     ahead. Modules that are about these, or about which browser is found, have the mark ``full_browser`` and drive what a person's run finds.
     """
-    shell = headless_shell()
     with pytest.MonkeyPatch.context() as patched:
-        if shell and not os.environ.get(find.VARIABLE) and not request.node.get_closest_marker("full_browser"):
-            patched.setenv(find.VARIABLE, str(shell))
+        if not os.environ.get(find.VARIABLE) and not request.node.get_closest_marker("full_browser"):
+            if shell := headless_shell():
+                patched.setenv(find.VARIABLE, str(shell))
             if "unit" not in request.path.parts and drivers.served():
                 patched.setenv(drivers.VARIABLE, str(driver_server().node))
         yield

@@ -1,4 +1,4 @@
-"""The shop as a process of its own, for tests: started on a free port, killed and started again with its data.
+"""The shop as a process of its own, for tests: forked on a free port, killed and started again with its data.
 
 with Shop.start(tmp_path, orders=3, paid=0) as shop:
     shop.switch("hold", path="/orders/1001/pay", method="POST")
@@ -11,7 +11,9 @@ with Shop.start(tmp_path, orders=3, paid=0) as shop:
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import select
 import subprocess
 import sys
@@ -22,6 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlencode
+
+from tests import warm
 
 ROOT = Path(__file__).parent.parent
 START_TIMEOUT = 20.0
@@ -42,7 +46,8 @@ class Shop:
     """Of the user `admin`."""
     arguments: tuple[str, ...]
     port: int = 0
-    _process: subprocess.Popen[str] | None = field(default=None, repr=False)
+    _process: subprocess.Popen[str] | warm.Forked | None = field(default=None, repr=False)
+    _ends: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False)
 
     @classmethod
     def start(
@@ -227,29 +232,19 @@ class Shop:
                 raise RuntimeError(f"{method} {path}: {error.read().decode()}") from error
 
     def _launch(self) -> int | None:
-        command = [
-            sys.executable,
-            "-m",
-            "workflows.shop",
-            "--port",
-            str(self.port),
-            "--db",
-            str(self.db),
-            "--until-eof",
-        ]
-        with (self.folder / "shop.log").open("a") as log:
-            process = subprocess.Popen(
-                [*command, *self.arguments],
-                cwd=ROOT,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-        self._process = process
-        assert process.stdout is not None
-        ready, _, _ = select.select([process.stdout], [], [], START_TIMEOUT)
-        line = process.stdout.readline() if ready else ""
+        arguments = ["--port", str(self.port), "--db", str(self.db), "--until-eof", *self.arguments]
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            log = theirs.enter_context((self.folder / "shop.log").open("a"))
+            (asked, ask), (tell, told) = os.pipe(), os.pipe()
+            # Held open: the shop ends when this process does, however it does.
+            ours.callback(os.close, ask)
+            said = ours.enter_context(os.fdopen(tell, encoding="utf-8"))
+            theirs.callback(os.close, asked)
+            theirs.callback(os.close, told)
+            self._process = process = _begin((asked, told, log.fileno()), arguments)
+            self._ends = ours.pop_all()
+        ready, _, _ = select.select([said], [], [], START_TIMEOUT)
+        line = said.readline() if ready else ""
         if not line:
             if not ready:
                 process.kill()
@@ -258,22 +253,28 @@ class Shop:
         self.port = int(line.split()[2].rpartition(":")[2])
         return None
 
-    def _running(self) -> subprocess.Popen[str]:
+    def _running(self) -> subprocess.Popen[str] | warm.Forked:
         if self._process is None:
             raise RuntimeError("the shop does not run")
         return self._process
 
-    def _reap(self, process: subprocess.Popen[str]) -> int:
+    def _reap(self, process: subprocess.Popen[str] | warm.Forked) -> int:
         self._process = None
         try:
             code = process.wait(10)
         except subprocess.TimeoutExpired:
             process.kill()
             code = process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
-        return code
+        with self._ends, process:
+            return code
+
+
+def _begin(files: tuple[int, int, int], arguments: list[str]) -> subprocess.Popen[str] | warm.Forked:
+    """Start a shop with these as stdin, stdout and stderr."""
+    if (server := warm.server()) is not None:
+        return server.start_on(files, arguments, ROOT, {}, program=warm.SHOP)
+    command = [sys.executable, "-m", "workflows.shop", *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stdin=files[0], stdout=files[1], stderr=files[2], text=True)
 
 
 def _query(**fields: object) -> str:

@@ -26,6 +26,8 @@ from typing import Self
 import psutil
 from rich.cells import cell_len
 
+from tests import warm
+
 PATIENCE = 30.0
 """Seconds after which a wait is given up."""
 
@@ -133,7 +135,9 @@ class Terminal:
         rows: int = 24,
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
+        server: warm.Warm | None = None,
     ) -> None:
+        """Where there is a ``server``, it forks for the arguments of the command, which is `runops` then."""
         self.screen = Screen(columns, rows)
         self._folder = folder
         self.raw = ""
@@ -141,16 +145,22 @@ class Terminal:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        self.process = subprocess.Popen(
-            list(command),
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            cwd=folder,
-            env=dict(environment) if environment is not None else None,
-            start_new_session=True,
-            preexec_fn=_own_the_terminal,  # noqa: PLW1509 — a controlling terminal can only be taken from inside, and no thread runs
-        )
+        self.process: subprocess.Popen[bytes] | warm.Forked
+        if server is None:
+            self.process = subprocess.Popen(
+                list(command),
+                stdin=slave,
+                stdout=slave,
+                stderr=slave,
+                cwd=folder,
+                env=dict(environment) if environment is not None else None,
+                start_new_session=True,
+                preexec_fn=_own_the_terminal,  # noqa: PLW1509 — a controlling terminal can only be taken from inside, and no thread runs
+            )
+        else:
+            where = folder or Path.cwd()
+            streams = (slave, slave, slave)
+            self.process = server.start_on(streams, command[1:], where, environment or os.environ, terminal=True)
         os.close(slave)
         self.started: list[psutil.Process] = []
         """Every process below the program that was ever seen."""
@@ -165,8 +175,8 @@ class Terminal:
                 process.kill()
             except (psutil.NoSuchProcess, ProcessLookupError):
                 continue
-        self.process.wait()
-        os.close(self._master)
+        with self.process:
+            os.close(self._master)
 
     @property
     def text(self) -> str:

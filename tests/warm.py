@@ -1,7 +1,7 @@
 """A process that has the command imported, and forks for each call of it: a test waits for the command, not for Python to start.
 
-What is forked is a process as any other, with an environment, a folder, streams and an exit code of its own, and it runs what the
-installed script runs. Only what it imports is there already, with the models of its files.
+What is forked is a process as any other, with an environment, a folder, streams, a terminal and an exit code of its own, and it runs what
+the installed script runs. Only what it imports is there already, with the models of its files. The shop is forked by it, too.
 
     python -m tests.warm SOCKET     serve on this socket, until standard input is closed
 """
@@ -11,8 +11,11 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import fcntl
+import functools
 import gc
 import importlib
+import io
 import json
 import os
 import selectors
@@ -21,11 +24,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self, TextIO
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -40,9 +44,17 @@ OWN_WORK = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
 NEVER = 86400.0
 """Seconds after which a wait without a limit is given up."""
 
+COMMAND, SHOP = "runops", "workflows.shop"
+"""What can be forked."""
+
 SCRIPT = """#!{python} -IS
 # The command as a shell finds it: has it forked, and ends as it ends.
 import json, os, signal, socket, sys
+try:
+    for number in (0, 1, 2):
+        os.fstat(number)
+except OSError:  # a stream that is closed cannot be handed over
+    os.execv({real!r}, [{real!r}, *sys.argv[1:]])
 link = socket.socket(socket.AF_UNIX)
 link.connect({address!r})
 request = dict(arguments=sys.argv[1:], folder=os.getcwd(), environment=dict(os.environ))
@@ -54,6 +66,16 @@ for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
 code = os.waitstatus_to_exitcode(int(answers.readline()))
 os._exit(code if code >= 0 else 128 - code)
 """
+
+
+@functools.cache
+def server() -> Warm | None:
+    """The serving process of this worker; None where the system cannot do it."""
+    if not hasattr(socket, "send_fds"):
+        return None
+    started = Warm()
+    atexit.register(started.close)
+    return started
 
 
 class Warm:
@@ -77,7 +99,8 @@ class Warm:
         if not self._server.stdout.readline():
             raise RuntimeError(self._server.communicate()[1].decode())
         self.script = Path(self._folder.name, "runops")
-        self.script.write_text(SCRIPT.format(python=sys.executable, address=self._address))
+        real = str(Path(sys.executable).with_name("runops"))
+        self.script.write_text(SCRIPT.format(python=sys.executable, address=self._address, real=real))
         self.script.chmod(0o755)
 
     def takes(self, environment: Mapping[str, str]) -> bool:
@@ -85,20 +108,53 @@ class Warm:
         changing = {name for name in environment if name.startswith(("PYTHON", "LC_"))}
         return environment.get("LANG") == LANGUAGE and changing <= OWN_WORK
 
-    def start(self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Forked:
-        """Start the command."""
-        request = {"arguments": arguments, "folder": str(folder), "environment": dict(environment)}
+    def start(
+        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], *, asks: bool = False
+    ) -> Forked:
+        """Start the command with pipes for stdout and stderr, and one for stdin if it ``asks``; else there is nothing to read."""
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            streams: list[BinaryIO] = []
+            files: list[int] = []
+            for _stream in ("stdout", "stderr"):
+                reading, writing = os.pipe()
+                streams.append(ours.enter_context(os.fdopen(reading, "rb")))
+                files.append(writing)
+            said: TextIO | None = None
+            if asks:
+                reading, writing = os.pipe()
+                said = ours.enter_context(os.fdopen(writing, "w", encoding="utf-8"))
+            else:
+                reading = os.open(os.devnull, os.O_RDONLY)
+            files.insert(0, reading)
+            for each in files:
+                theirs.callback(os.close, each)
+            forked = self.start_on(files, arguments, folder, environment)
+            forked.give(streams, said, ours.pop_all())
+            return forked
+
+    def start_on(
+        self,
+        files: Sequence[int],
+        arguments: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        program: str = COMMAND,
+        terminal: bool = False,
+    ) -> Forked:
+        """Start it with these as stdin, stdout and stderr; where they are a ``terminal``, it becomes its own."""
+        request = {
+            "program": program,
+            "arguments": arguments,
+            "folder": str(folder),
+            "environment": dict(environment),
+            "terminal": terminal,
+        }
         with contextlib.ExitStack() as opened:
             link = opened.enter_context(socket.socket(socket.AF_UNIX))
             link.connect(self._address)
-            pipes = [os.pipe(), os.pipe()]
-            streams = [opened.enter_context(os.fdopen(reading, "rb")) for reading, _writing in pipes]
-            nothing = opened.enter_context(Path(os.devnull).open())
-            files = [nothing.fileno(), *(writing for _reading, writing in pipes)]
             socket.send_fds(link, [json.dumps(request).encode() + b"\n"], files)
-            for _reading, writing in pipes:
-                os.close(writing)
-            return Forked(["runops", *arguments], link, streams, opened.pop_all())
+            return Forked([program, *arguments], link, opened.pop_all())
 
     def close(self) -> None:
         """End it."""
@@ -109,26 +165,36 @@ class Warm:
 class Forked:
     """A command that runs: what tests use of ``subprocess.Popen``. Leaving its `with` closes our ends and waits for its end."""
 
-    def __init__(
-        self, command: Sequence[str], link: socket.socket, streams: Sequence[BinaryIO], opened: contextlib.ExitStack
-    ) -> None:
+    def __init__(self, command: Sequence[str], link: socket.socket, opened: contextlib.ExitStack) -> None:
         self.args = command
         self.returncode: int | None = None
+        self.stdin: TextIO | None = None
         self._link = link
-        self._streams = streams
+        self._streams: Sequence[BinaryIO] = ()
         self._opened = opened
         self._unread = b""
         self._written: tuple[str, str] | None = None
         self.pid = int(self._line(None) or b"")
+
+    def give(self, streams: Sequence[BinaryIO], said: TextIO | None, opened: contextlib.ExitStack) -> None:
+        """Give it our ends of its pipes, and what closes them."""
+        self._streams, self.stdin = streams, said
+        self._opened.push(opened)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         with self._opened:
+            self._hear_no_more()
             for each in self._streams:
                 each.close()
             self.wait()
+
+    def _hear_no_more(self) -> None:
+        if self.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self.stdin.close()
 
     def poll(self) -> int | None:
         """The exit code, negative where a signal ended it; None while it runs."""
@@ -146,28 +212,43 @@ class Forked:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
     def kill(self) -> None:
         """End it, if it still runs."""
         self.send_signal(signal.SIGKILL)
 
-    def communicate(self, timeout: float = NEVER) -> tuple[str, str]:
-        """What it wrote on stdout and stderr, once it has ended; the same again for whoever asks again. Raises TimeoutError."""
+    def communicate(self, said: str | None = None, timeout: float = NEVER) -> tuple[str, str]:
+        """Say this to it; what it wrote on stdout and stderr, once it has ended, the same again for whoever asks again. Raises TimeoutError."""
         if self._written is None:
             end = time.monotonic() + timeout
+            if said:
+                self._say(said)
+            self._hear_no_more()
             out, err = _read_all([stream.fileno() for stream in self._streams], end)
             self._written = out.decode(), err.decode()
             self.wait(max(0.0, end - time.monotonic()))
             self._opened.close()
         return self._written
 
-    def result(self, seconds: float) -> subprocess.CompletedProcess[str]:
-        """How it ended, and what it wrote; one that takes longer is killed. Raises TimeoutError."""
+    def result(self, seconds: float, said: str | None = None) -> subprocess.CompletedProcess[str]:
+        """How it ended, and what it wrote, where standard input says this; one that takes longer is killed. Raises TimeoutError."""
         try:
-            out, err = self.communicate(seconds)
+            out, err = self.communicate(said, seconds)
         except BaseException:
             self.kill()
             raise
         return subprocess.CompletedProcess(self.args, self.wait(), out, err)
+
+    def _say(self, said: str) -> None:
+        assert self.stdin is not None
+        # A pipe takes so much at once.
+        assert len(said.encode()) < 1 << 16
+        with contextlib.suppress(BrokenPipeError):
+            self.stdin.write(said)
+            self.stdin.flush()
 
     def _ended(self, seconds: float | None) -> int | None:
         if self.returncode is None and (line := self._line(seconds)) is not None:
@@ -282,6 +363,7 @@ def _import_all() -> None:
         "tests.hasty",
         "tests.kills.mortal",
         "tests.one_browser",
+        "workflows.shop.__main__",
     ):
         importlib.import_module(module)
     _build(Part)
@@ -327,18 +409,32 @@ def _build(model: type[BaseModel]) -> None:
 
 
 def _become(request: dict[str, object], files: Sequence[int]) -> int:
-    """Be the command."""
-    from runtime.cli import main
-    from tests import hasty, one_browser
-    from tests.kills import mortal
-
+    """Be what was asked for."""
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
+    if request.get("terminal"):
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        # Whoever starts the tests in the background lets them ignore Ctrl-C; the program here is in the foreground of its terminal.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Python decides once, when it starts, when it hands over what is printed: on a terminal at the end of each line.
+    assert isinstance(sys.stdout, io.TextIOWrapper)
+    sys.stdout.reconfigure(line_buffering=os.isatty(1))
     os.chdir(str(request["folder"]))
     environment, arguments = request["environment"], request["arguments"]
     assert isinstance(environment, dict)
     assert isinstance(arguments, list)
+    if request.get("program", COMMAND) == SHOP:
+        from workflows.shop import __main__ as shop
+
+        sys.argv = [SHOP, *arguments]
+        return shop.main()
+
+    from runtime.cli import main
+    from tests import hasty, one_browser
+    from tests.kills import mortal
+
     mortal.install_from(environment)
     one_browser.install_from(environment)
     hasty.install_from(environment)

@@ -6,7 +6,6 @@ import contextlib
 import json
 import re
 import signal
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from runtime.testing import scripted
 from runtime.testing.scripted import call, cut, text
 from tests.chats import Chats, session_of, text_of, typed, words_of
-from tests.command import RUNOPS, Project
+from tests.command import Project
 from tests.terminal import Terminal
 
 DONE = text("It adds up prices.")
@@ -299,22 +298,14 @@ def test_a_killed_session_goes_on_where_it_stood(chats: Chats) -> None:
     """Killed while the model is at it, nothing that was said is lost: going on asks again, and then takes the next word."""
     gate = threading.Event()
     project = chats.answers(text("One."), text("never").held(gate), text("Two."), text("Three."))
-    process = subprocess.Popen(
-        [str(RUNOPS), "chat"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=project.folder,
-        env=project.environment,
-        encoding="utf-8",
-    )
-    assert process.stdin is not None
-    process.stdin.write("first\nsecond\n")
-    process.stdin.flush()
-    assert chats.server is not None
-    chats.server.wait(2)
-    process.send_signal(signal.SIGKILL)
-    out, _err = process.communicate(timeout=30)
+    with project.start("chat", asks=True) as process:
+        assert process.stdin is not None
+        process.stdin.write("first\nsecond\n")
+        process.stdin.flush()
+        assert chats.server is not None
+        chats.server.wait(2)
+        process.send_signal(signal.SIGKILL)
+        out, _err = process.communicate(timeout=30)
     gate.set()
     assert out == "One.\n"
     done = project.runops("chat", "--resume", "last", "-m", "third")

@@ -156,7 +156,7 @@ def test_ctrl_c_during_the_imports(module: str, project: Project, tmp_path: Path
     slow = tmp_path / "slow"
     slow.mkdir()
     (slow / f"{module}.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(60)\n")
-    with project.terminal("run", PAY_ORDERS, PYTHONPATH=str(slow)) as terminal:
+    with project.terminal("run", PAY_ORDERS, anew=True, PYTHONPATH=str(slow)) as terminal:
         terminal.wait_for(lambda: "importing" in terminal.text)
         terminal.press("\x03")
         assert terminal.wait() == 130

@@ -13,7 +13,6 @@ import itertools
 import json
 import random
 import signal
-import subprocess
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from tests.shop_process import Shop
 SECONDS = 180.0
 """How long a command may take. None does; one that hangs is to be seen."""
 
-KILLED = 128 + signal.SIGKILL
+KILLED = -signal.SIGKILL
 
 CONTROLS: dict[controls.Control, CrashPoint] = {
     "forgotten": CrashPoint.EXCHANGE_SYNCED,
@@ -142,16 +141,9 @@ class Trial:
         # Tools that work side by side pass their moments in another order each time: only a name means the same one.
         dies: dict[str, Any] = {"first": str(deadly)} if isinstance(deadly, CrashPoint) else {"any": deadly}
         fate = mortal.Fate(str(self._record), begins=begins, writes=True, control=self.case.control or "", **dies)
-        ended = subprocess.run(
-            [str(self._bench.server.script), "chat", *arguments, *flags],
-            input="".join(f"{each}\n" for each in left),
-            capture_output=True,
-            cwd=self._folder,
-            env={**self._project.environment, **fate.environment()},
-            encoding="utf-8",
-            timeout=SECONDS,
-            check=False,
-        )
+        environment = {**self._project.environment, **fate.environment()}
+        with self._bench.server.start(["chat", *arguments, *flags], self._folder, environment, asks=True) as chat:
+            ended = chat.result(SECONDS, "".join(f"{each}\n" for each in left))
         if ended.returncode == KILLED:
             self.kills.append(self.moments[-1])
             told = disk.read(self._record)
