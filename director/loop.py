@@ -44,23 +44,25 @@ class Build:
         """``talk`` has the tools of ``shop``."""
         self._shop, self._talk = shop, talk
 
-    async def to_its_end(self) -> Ended:
-        """Begin the build, or go on with it.
+    async def to_its_end(self, word: str | None = None) -> Ended:
+        """Begin the build, or go on with it; ``word`` is what the person says besides, then.
 
         Raises ModelError where the model gets nowhere, BudgetReached, Paused, SetupError, LogError and Replaced; what was done stands, and the build can be
         gone on with from there.
         """
         self._shop.runs.settle()
-        answer = await self._begun()
+        answer = await self._begun(word)
         while self._talk.ended is None:
             answer = await self._reminded(answer)
         value = self._talk.ended.value
         left: dict[str, Json] = value if isinstance(value, dict) else {}
         return Ended(bool(left.get("done", True)), left, answer)
 
-    async def _begun(self) -> str:
+    async def _begun(self, word: str | None) -> str:
         if self._talk.untouched:
-            return await self._talk.say(self._shop.wish.goal)
+            return await self._talk.say("\n\n".join(filter(None, (self._shop.wish.goal, word))))
+        if word:
+            return await self._talk.say(word)
         found = await self._talk.go_on()
         return found if found is not None else await self._talk.say(GO_ON)
 

@@ -1,0 +1,102 @@
+"""How a build ended, for people and for programs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from director import loop
+from nodes.errors import BudgetReached, Paused, RunOpsError
+from nodes.values import Json
+from runtime.cli import console
+from runtime.display import costs
+from runtime.display.text import harmless, one_line
+
+if TYPE_CHECKING:
+    from runtime import sessions
+
+STATES = {4: "paused", 5: "out-of-budget", 75: "replaced", 130: "interrupted", 143: "interrupted"}
+"""How a build stands, by its exit code; with any other it ``failed``."""
+
+
+def exit_of(ended: loop.Ended) -> int:
+    """0 where the workflow does what was asked for."""
+    return 0 if ended.done else 1
+
+
+def status(ended: loop.Ended | None, code: int) -> str:
+    """In a word."""
+    if ended is not None:
+        return "done" if ended.done else "given-up"
+    return STATES.get(code, "failed")
+
+
+def shown(path: str) -> str:
+    """A file as it is typed from here."""
+    file = Path(path)
+    return str(file.relative_to(Path.cwd())) if file.is_relative_to(Path.cwd()) else path
+
+
+def as_json(
+    session: str, past: sessions.Session, ended: loop.Ended | None, error: RunOpsError | None, code: int
+) -> dict[str, Json]:
+    """The build, for programs."""
+    left = ended.value if ended is not None else {}
+    questions: list[Json] = [
+        {"question": each.question, "choices": list(each.choices), "answer": each.answer} for each in past.questions
+    ]
+    return {
+        "session": session,
+        "status": status(ended, code),
+        "exit": code,
+        "goal": past.header.build.goal if past.header is not None and past.header.build is not None else None,
+        "file": left.get("file"),
+        "proved": left.get("proved"),
+        "finish": left or None,
+        "error": error.as_json() if error is not None else None,
+        "costs": past.ledger.totals(),
+        "runs": {run: dict(totals) for run, totals in past.ledger.totals_by_run().items()},
+        "questions": questions,
+    }
+
+
+def closing(session: str, past: sessions.Session, ended: loop.Ended) -> str:
+    """How it ended by itself, and what to type next."""
+    left = ended.value
+    head = "done" if ended.done else "not done"
+    lines = ["  ".join(filter(None, (head, one_line(str(left.get("proved") or "")))))]
+    facts = dict(_facts(left))
+    totals = past.ledger.totals()
+    if totals is not None:
+        facts["cost"] = costs.told(totals)
+    file = left.get("file")
+    if file and ended.done:
+        facts["run"] = f"runops run {shlex.quote(shown(str(file)))} --frozen"
+    else:
+        facts["again"] = f"runops build --resume {session}"
+    wide = max(map(len, facts))
+    return "\n".join([*lines, *(f"  {name:<{wide}}  {harmless(text)}" for name, text in facts.items())])
+
+
+def _facts(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
+    for name in ("file", "notes"):
+        if left.get(name):
+            yield name, shown(str(left[name]))
+
+
+def broken_off(session: str, error: RunOpsError) -> str:
+    """An error that ended a build, with what goes on with it."""
+    again = f"runops build --resume {session}"
+    if isinstance(error, Paused):
+        choices = error.evidence.get("choices") or ()
+        numbered = [f"  {number} {one_line(str(each))}" for number, each in enumerate(choices, 1)]
+        return "\n".join(
+            ["a question waits", f"  {harmless(error.message)}", *numbered, f"  answer  {again} --answer TEXT"]
+        )
+    if isinstance(error, BudgetReached):
+        larger = costs.resume_command(session, error.as_json()).rpartition(" --budget ")[2]
+        error.mend = None
+        again = f"{again} --budget {larger}"
+    return console.failure(error, again)

@@ -1,0 +1,111 @@
+"""What a person sees of a build: the plan as a to-do list, each tool in a line with what came of it, the steps of its runs, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TextIO
+
+from typing_extensions import override
+
+from director.cli import terminal
+from nodes.values import Json
+from runtime import events, sessions, window
+from runtime.display import costs, plain, plans
+from runtime.display.stream import Talk
+from runtime.display.text import cut, harmless, one_line
+
+INDENT = "    "
+
+TOLD = 160
+"""Columns of what came of a tool."""
+
+
+class _Below(Talk):
+    """Lines below the line of a tool."""
+
+    def __init__(self, talk: Talk) -> None:
+        super().__init__(talk.stream)
+        self._talk = talk
+
+    @override
+    def line(self, text: str = "") -> None:
+        self._talk.line(f"{INDENT}{text}")
+
+
+class BuildScreen(terminal.Screen):
+    """Shows a build on stderr; stdout is for its result."""
+
+    def __init__(self, stream: TextIO, *, quiet: bool) -> None:
+        """``stream`` is stderr."""
+        talk = Talk(stream)
+        super().__init__(as_it_comes=False, quiet=quiet, talk=talk, answers=talk)
+        self._session: Callable[[], sessions.Session] | None = None
+        self._plan: Callable[[], Json] | None = None
+        self._shown: list[str] = []
+        """The to-do list as it was shown last."""
+        self._steps: plain.Plain | None = None
+        self._turn = 0
+
+    def follow(self, session: Callable[[], sessions.Session], plan: Callable[[], Json]) -> None:
+        """Show this session: its costs, and its plan as it is then."""
+        self._session, self._plan = session, plan
+
+    @override
+    def asked(self, model: str, report: window.Report) -> None:
+        super().asked(model, report)
+        self._turn += 1
+        spent = self._session().ledger.totals() if self._session is not None else None
+        parts = [f"turn {self._turn}", f"window {terminal.filled(report)}"]
+        parts += [f"so far {costs.told(spent)}"] if spent is not None and spent["requests"] else []
+        self.say(f"--  {'  '.join(parts)}", terminal.DIM)
+
+    @override
+    def text(self, piece: str) -> None:
+        pass
+
+    @override
+    def called(self, path: str, name: str, arguments: str) -> None:
+        super().called(path, name, arguments)
+        told = "  ".join(filter(None, (name, "" if arguments in ("", "{}") else one_line(arguments))))
+        self.say(f">   {cut(harmless(told), terminal.WIDE)}", terminal.DIM)
+
+    @override
+    def done(self, path: str, told: str, *, failed: bool) -> None:
+        self._asked.pop(path, None)
+        depth = "  " * path.count("/")
+        first = next((line for line in map(one_line, told.splitlines()) if line), "")
+        self.say(f"{'error' if failed else 'ok'}  {depth}{cut(first, TOLD)}", terminal.RED if failed else None)
+
+    @override
+    def ran(self, event: events.Event) -> None:
+        if self.quiet:
+            return
+        if isinstance(event, events.RunStarted):
+            self._steps = plain.Plain(_Below(self.talk))
+        if self._steps is not None:
+            self._steps(event)
+
+    @override
+    def changed(self, of: str, name: str) -> None:
+        if of != "plan" or self._plan is None:
+            super().changed(of, name)
+            return
+        lines = [cut(line, terminal.WIDE) for line in plans.as_todo(self._plan())]
+        for line in lines if not self._shown else [each for each in lines if each not in self._shown]:
+            self.say(f"{INDENT}{line}")
+        self._shown = lines
+
+    def asks(self, text: str) -> None:
+        """A person is asked, also where nothing else is shown."""
+        self.talk.line(harmless(text))
+
+    @override
+    def answered(self, text: str) -> None:
+        if text.strip():
+            self.say(harmless(text))
+
+
+def plan_of(session: sessions.Session, value_of: Callable[..., Json]) -> Json:
+    """The plan, as plain data; None where there is none."""
+    found = session.latest("plan")
+    return value_of(found) if found is not None else None

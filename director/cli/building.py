@@ -1,0 +1,133 @@
+"""A build in the foreground: what it works with, how it is followed, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+
+import typer
+from typing_extensions import override
+
+from director import build_subject, kits, loop, person, shops, talking, tools
+from director.cli import beginning, build_ends, build_screen, conversation, interrupts, ordering, typing_in
+from nodes.errors import RunOpsError
+from runtime import journal, sessions, settings, store
+from runtime.cli import console, execution, signals
+
+
+class Building(conversation.Conversation):
+    """What is held while a build goes on. ``close`` it."""
+
+    def __init__(
+        self,
+        pen: journal.Journal[sessions.Session],
+        chosen: settings.Settings,
+        models: beginning.Models,
+        kept: store.FileStore,
+        screen: build_screen.BuildScreen,
+        who: person.Person,
+    ) -> None:
+        """``pen`` is the session's, and is closed with it; ``who`` answers questions."""
+        super().__init__(pen, chosen, models, kept, screen)
+        # The budget is the session's, and what it leaves holds for each run.
+        of_runs = chosen.model_copy(update={"budget": None, "model_timeout": settings.load().model_timeout})
+        self.shop = shops.of_session(pen, self.desk, kept, of_runs, screen, who, self.price)
+        self._about = shops.subject_of(self.shop)
+        self._kits = kits.kits(self.shop)
+        screen.follow(lambda: self.session, lambda: self.desk.value("plan"))
+
+    @property
+    @override
+    def subject(self) -> build_subject.BuildSubject:
+        return self._about
+
+    @property
+    @override
+    def kits(self) -> Sequence[tools.Kit]:
+        return self._kits
+
+    @property
+    @override
+    def manner(self) -> talking.Manner:
+        return loop.MANNER
+
+    @override
+    async def close(self) -> None:
+        try:
+            await self.shop.close()
+        finally:
+            await super().close()
+
+
+def carry_out(order: ordering.Order, chosen: settings.Settings, *, as_json: bool, quiet: bool) -> None:
+    """Begin a build or go on with one, to its end; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
+    order.check()
+    execution.hush()
+    kept = store.FileStore(chosen.home)
+    chosen = ordering.as_kept(order, chosen, kept)
+    models = beginning.Models.of(chosen)
+    pen = ordering.open_build(order, chosen, models, kept)
+    screen = build_screen.BuildScreen(sys.stderr, quiet=quiet)
+    who = typing_in.person_at(screen.asks) if not order.yes and typing_in.possible() else person.Nobody()
+    with asyncio.Runner() as runner:
+        held = Building(pen, chosen, models, kept, screen, who)
+        again = f"again  runops build --resume {held.id}"
+        signalled = interrupts.Interrupts(runner, lambda: again, lambda: _end_browsers(held))
+        with signals.handled_by(signalled.handle):
+            try:
+                code, ended, error = _follow(held, signalled, order)
+            finally:
+                runner.run(held.close())
+    _tell(held, code, ended, error, as_json=as_json, quiet=quiet)
+    raise typer.Exit(code)
+
+
+def _follow(
+    held: Building, signalled: interrupts.Interrupts, order: ordering.Order
+) -> tuple[int, loop.Ended | None, RunOpsError | None]:
+    """The exit code, and how it ended; the error where it did not end by itself."""
+    held.screen.say(f"build  {held.id}  {held.subject.title}")
+    execution.say_taken(held.pen.conversation)
+    one = loop.Build(held.shop, held.talk)
+    try:
+        ended = signalled.run(one.to_its_end(order.goal if order.resume is not None else None))
+    except signals.Interrupted as interrupted:
+        held.screen.broken()
+        return interrupted.exit, None, None
+    except RunOpsError as error:
+        held.screen.broken()
+        return error.exit, None, error
+    held.screen.answered(ended.answer)
+    return build_ends.exit_of(ended), ended, None
+
+
+def _tell(
+    held: Building,
+    code: int,
+    ended: loop.Ended | None,
+    error: RunOpsError | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Say how it ended: what is built, where it stands, and what to type next."""
+    if error is not None:
+        console.say(build_ends.broken_off(held.id, error))
+    elif ended is None:
+        console.say(f"interrupted; nothing is lost\n  again  runops build --resume {held.id}")
+    elif not quiet or code:
+        console.say(build_ends.closing(held.id, held.session, ended))
+    if as_json:
+        console.result(console.as_json(**build_ends.as_json(held.id, held.session, ended, error, code)))
+    elif ended is not None and ended.done and ended.value.get("file"):
+        console.result(build_ends.shown(str(ended.value["file"])))
+
+
+def _end_browsers(held: Building) -> None:
+    """End the browsers that would outlive us: those of the session and of the runs that it follows."""
+    private = held.chosen.home / "private"
+    for name in (held.id, *held.session.open_runs):
+        folder = private / name
+        for each in (folder, *(found for found in folder.glob("*") if found.is_dir())):
+            execution.end_browser(each)

@@ -1,0 +1,212 @@
+"""From the command line of ``runops build`` to the session of a build, and back to it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import urllib.parse
+from collections.abc import Mapping
+from pathlib import Path
+
+from director import desk, effects, opening, person, session_settings
+from director.cli import beginning
+from director.workshop import Policy, Wish
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime import journal, log, secrets, sessions, settings, store, version
+from runtime.cli import given
+from runtime.language import filters
+
+FOLDER = "workflows"
+"""Where workflows are left, if there is such a folder."""
+
+SLUG = 60
+"""Characters of a file's name that is made of a goal."""
+
+REQUEST_SECONDS = 300.0
+"""Seconds that one request of a build may take, where nothing is set: its answers are long."""
+
+RECENT_OUTPUTS = 5_000
+"""Tokens of the newest part of a build in which outputs of tools stand whole, where nothing is set."""
+
+GOAL = 4_000
+"""Characters of a goal."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for on the command line."""
+
+    goal: str | None = None
+    url: str | None = None
+    save: Path | None = None
+    force: bool = False
+    inputs: tuple[str, ...] = ()
+    """As ``NAME=VALUE``."""
+    secrets: tuple[str, ...] = ()
+    effects: Policy | None = None
+    runs: int | None = None
+    resume: str | None = None
+    answer: str | None = None
+    take_over: bool = False
+    yes: bool = False
+    model: str | None = None
+
+    def check(self) -> None:
+        """Raise UsageError ``usage`` for what does not go together."""
+        if self.resume is None:
+            if self.answer is not None or self.take_over:
+                flag = "--answer" if self.answer is not None else "--take-over"
+                raise UsageError("usage", f"`{flag}` is for a build that is there", mend="name it with `--resume`")
+            if self.goal is None or not self.goal.strip():
+                raise UsageError(
+                    "usage", "there is no goal", mend='say what is to be built: runops build "GOAL" --url URL'
+                )
+            if len(self.goal) > GOAL:
+                raise UsageError(
+                    "usage", f"the goal has {len(self.goal):,} characters, and may have {GOAL:,}", mend="say it shorter"
+                )
+            return
+        flags = {
+            "--url": self.url,
+            "--save": self.save,
+            "--force": self.force,
+            "-i": self.inputs,
+            "--secret": self.secrets,
+            "--effects": self.effects,
+            "--runs": self.runs,
+        }
+        said = [name for name, value in flags.items() if value]
+        if said:
+            raise UsageError(
+                "usage",
+                f"a build that goes on keeps its wish: {', '.join(said)} cannot be changed",
+                mend="leave it out, or begin another build",
+            )
+        if self.answer is not None and not self.answer.strip():
+            raise UsageError("usage", "`--answer` says nothing", mend="give it a text")
+
+    def wish(self) -> Wish:
+        """What a new build is to reach. Raises UsageError ``usage``, ``bad-input``, ``file-exists``, ``effects-not-local``."""
+        assert self.goal is not None
+        goal = self.goal.strip()
+        save = (self.save if self.save is not None else _named(goal)).absolute()
+        if save.suffix not in beginning.SUFFIXES:
+            raise UsageError("usage", f"{save} is no name of a workflow", mend="end it with .yaml")
+        if save.exists() and not self.force:
+            raise UsageError(
+                "file-exists",
+                f"{save} is there already",
+                mend="name another file with --save, or write over it: --force",
+            )
+        policy = self.effects or ("hold" if self.yes or os.environ.get("CI") else "ask")
+        if policy == "allow":
+            effects.refuse_allow([self.url] if self.url is not None else [])
+        values = given.inputs(self.inputs).values
+        return Wish(
+            goal,
+            _checked(self.url),
+            save,
+            self.runs or 2,
+            policy,
+            values,
+            tuple(dict.fromkeys(self.secrets)),
+            self.force,
+        )
+
+
+def _named(goal: str) -> Path:
+    """The file of a workflow that nobody has named."""
+    name = str(filters.slug(goal))[:SLUG].strip("-_") or "workflow"
+    folder = Path(FOLDER)
+    return (folder if folder.is_dir() else Path()) / f"{name}.yaml"
+
+
+def _checked(url: str | None) -> str | None:
+    """An address of a site. Raises UsageError ``usage``."""
+    if url is None:
+        return None
+    try:
+        parts = urllib.parse.urlsplit(url)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        named = parts.username is not None or parts.password is not None
+    except ValueError:
+        fits = named = False
+    if named:
+        raise UsageError(
+            "usage", "`--url` holds a user or a password", mend="leave it out; pass a password with `--secret NAME`"
+        )
+    if not fits:
+        raise UsageError("usage", f"{url!r} is no address of a site", mend="write it whole: --url https://…")
+    return url
+
+
+def chosen_for(chosen: settings.Settings) -> settings.Settings:
+    """The settings as a build has them: more time for a request, and pointers earlier, unless something else is set."""
+    update: dict[str, object] = {}
+    if "model_timeout" not in chosen.model_fields_set:
+        update["model_timeout"] = REQUEST_SECONDS
+    if chosen.window_recent_outputs is None:
+        update["window_recent_outputs"] = RECENT_OUTPUTS
+    return chosen.model_copy(update=update)
+
+
+def as_kept(order: Order, chosen: settings.Settings, kept: store.FileStore) -> settings.Settings:
+    """The settings of the build that is wanted: one that is there has its own. Raises UsageError ``unknown-session``, ``not-a-build``; LogError."""
+    chosen = chosen_for(chosen)
+    if order.resume is None:
+        return chosen
+    past = found(order.resume, chosen, kept)[1]
+    return session_settings.of_session(past, journal.Texts(kept), chosen, _said(order, chosen))
+
+
+def found(name: str, chosen: settings.Settings, kept: store.FileStore) -> tuple[str, sessions.Session]:
+    """The build that is meant: its id, and what it holds. Raises UsageError ``unknown-session``, ``not-a-session``, ``not-a-build``; LogError."""
+    session = opening.find(chosen, name, "build")
+    past = sessions.Session(kept.read(session).entries)
+    if past.header is None or past.header.build is None:
+        raise UsageError(
+            "not-a-build", f"{session} is a chat, and no build", mend=f"go on with it: `runops chat --resume {session}`"
+        )
+    return session, past
+
+
+def open_build(
+    order: Order, chosen: settings.Settings, models: beginning.Models, kept: store.FileStore
+) -> journal.Journal[sessions.Session]:
+    """The pen of a new build, or of one that goes on, with the answer that was given it."""
+    budget = str(chosen.budget) if chosen.budget is not None else None
+    models.check(chosen.budget)
+    if order.resume is not None:
+        session, past = found(order.resume, chosen, kept)
+        assert past.header is not None
+        assert past.header.build is not None
+        masker = secrets.Masker({**_secrets(Wish.of(past.header.build)), **models.masked()})
+        pen = opening.reopen(kept, session, masker, take_over=order.take_over, budget=budget)
+    else:
+        wish = order.wish()
+        masker = secrets.Masker({**_secrets(wish), **models.masked()})
+        header = log.SessionHeader(
+            purpose="build",
+            versions=version.versions(),
+            budget=budget,
+            build=log.Build.model_validate(masker.json(wish.as_logged().model_dump(mode="json"))),
+        )
+        pen = opening.begin(kept, header, masker)
+    try:
+        session_settings.keep(desk.Desk(pen), _said(order, chosen))
+        if order.answer is not None:
+            person.answer(pen, order.answer)
+    except BaseException:
+        pen.conversation.close()
+        raise
+    return pen
+
+
+def _said(order: Order, chosen: settings.Settings) -> dict[str, Json]:
+    return session_settings.given(chosen, {"model_director": order.model})
+
+
+def _secrets(wish: Wish) -> Mapping[str, str]:
+    """The secrets of a wish. Raises SetupError ``secret-missing``, ``secret-too-short``."""
+    return settings.read_secrets(wish.secrets, wish.save.parent) if wish.secrets else {}

@@ -1,0 +1,65 @@
+"""Opens the workshop of a build: over the log that it writes, or one that is only read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from director import build_subject, kits, person, starting, workshop
+from director import desk as desks
+from director.listening import Listener
+from nodes.values import Json
+from runtime import journal, sessions, settings, store
+
+
+def of_session(
+    pen: journal.Journal[sessions.Session],
+    desk: desks.Desk,
+    kept: store.FileStore,
+    chosen: settings.Settings,
+    listener: Listener,
+    who: person.Person,
+    price: starting.Price,
+) -> workshop.Workshop:
+    """The workshop of a build whose wish stands in the log; nothing is opened or written yet. ``chosen`` are the settings of its runs, ``who`` answers questions."""
+    header = pen.history.header
+    assert header is not None
+    assert header.build is not None, "a build says in its first line what it is to reach"
+    wish = workshop.Wish.of(header.build)
+
+    def known() -> Mapping[str, str]:
+        draft = desk.draft
+        declared = draft.loaded.workflow.secrets if draft is not None else ()
+        return settings.known_secrets(dict.fromkeys([*wish.secrets, *declared]), wish.save.parent)
+
+    shop = workshop.Workshop(
+        pen=pen,
+        desk=desk,
+        kept=kept,
+        chosen=chosen,
+        listener=listener,
+        wish=wish,
+        person=person.Remembering(pen, who),
+        runs=starting.Runs(pen, chosen, listener, price),
+        known=known,
+    )
+    kits.furnish(shop)
+    return shop
+
+
+def subject_of(shop: workshop.Workshop) -> build_subject.BuildSubject:
+    """What the build is about, as its bench and its tabs are at each moment."""
+    return build_subject.BuildSubject(
+        shop.desk, shop.wish, lambda: _values(shop), lambda: _states(shop), lambda: _tabs(shop)
+    )
+
+
+def _values(shop: workshop.Workshop) -> Mapping[str, Json]:
+    return shop.bench.values() if hasattr(shop, "bench") else {}
+
+
+def _states(shop: workshop.Workshop) -> Mapping[str, str]:
+    return {}
+
+
+def _tabs(shop: workshop.Workshop) -> Sequence[str]:
+    return ()
