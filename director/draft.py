@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from director import layout
-from nodes import registry
-from nodes.errors import ModelError
+from director.editing import edits, lists, patches
 from runtime.language import callees, workflow, yaml_text
-from runtime.language.diagnostics import WorkflowInvalid
+from runtime.language.diagnostics import Diagnostic, Source, WorkflowInvalid
 
 NAME = "draft.yaml"
 """What the draft is called where something is wrong with it."""
 
-NODES = "nodes"
-"""What nodes are called that are to be added, where something is wrong with these alone."""
+Limits = Callable[["Draft"], Sequence[Diagnostic]]
+"""What a draft may not, though it is valid: each with its place in the draft."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,10 +33,17 @@ class Draft:
         return cls(text, workflow.parse(text, NAME, files), files)
 
     @classmethod
-    def begun(cls, head: str, nodes: str, files: callees.Files | None = None) -> Draft:
+    def begun(cls, head: str, nodes: str, files: callees.Files | None = None, limits: Limits | None = None) -> Draft:
         """A draft with its first nodes: ``head`` is all of the file but ``nodes``, such as ``version: 1`` and the ``name``. Raises WorkflowInvalid."""
-        items = _items(nodes)
-        return cls.of(f"{head.rstrip()}\nnodes:\n{layout.indented(items, 2)}\n", files)
+        new = edits.given(nodes)
+        source = Source(NAME, f"{head.rstrip()}\n\nnodes:\n")
+        cuts = [patches.cut(source, 0, len(source.text))]
+        for number, each in enumerate(new.items):
+            empty = number and new.gaps and not new.gaps[number - 1].strip() and new.gaps[number - 1]
+            cuts += [patches.put("\n" if empty else "", source, len(source.text)), *each.in_lines(lists.INDENT, "\n")]
+            cuts.append(patches.put("\n", source, len(source.text)))
+        data: Any = yaml_text.read(NAME, head).data
+        return _made(edits.Edit(patches.Patched(cuts), {**data, "nodes": new.data}), "", files, limits)
 
     @functools.cached_property
     def layout(self) -> layout.Layout:
@@ -54,67 +62,47 @@ class Draft:
         lines += [f"Secrets: {', '.join(file.secrets)}"] if file.secrets else []
         return "\n".join([*lines, f"Nodes: {self.layout.kinds()}"])
 
-    def with_nodes(self, nodes: str, after: str | None = None) -> Draft:
-        """The draft with further nodes, given as YAML text: a list of them, or one. They stand behind the node ``after``, in the same block; else at the end.
+    def with_nodes(self, nodes: str, after: str | None = None, limits: Limits | None = None) -> Draft:
+        """The draft with further nodes, given as YAML text: a list of them, or one.
 
-        Nothing is added where anything is wrong: raises WorkflowInvalid with the mistakes in the nodes, or in the draft as it would be, and
-        ModelError ``node-unknown``.
+        ``after`` is a node, behind which they come in the same block; ``ID/`` or ``ID/BLOCK``: they begin that block; ``/``: they begin the file; None:
+        they end it.
+        Nothing is done where anything is wrong, here as in the other edits: raises WorkflowInvalid with every mistake at its place in the text that was
+        given, or in the draft as it is, and ModelError for what cannot be done.
         """
-        items = _items(nodes)
-        text, stop, column = self._place(after)
-        added = layout.indented(items, column)
-        rest = text[stop:]
-        # What stands behind the last node on its line is a comment, and stays with it.
-        line, newline, further = rest.partition("\n")
-        return Draft.of(f"{text[:stop]}{line}\n{added}{newline or chr(10)}{further}", self.files)
+        return self._edited(self._editor.created(edits.given(nodes), after), limits)
 
-    def _place(self, after: str | None) -> tuple[str, int, int]:
-        """The text, where in it the node ends behind which others come, and how far to the right the items of its list stand."""
-        if after is not None and after not in self.loaded.places:
-            close = registry.near(after, self.loaded.places)
-            raise ModelError(
-                "node-unknown",
-                f"the draft has no node `{after[:80]}`",
-                mend=f"did you mean `{close}`?" if close else "the outline lists the nodes",
-            )
-        path = self.loaded.places[after] if after is not None else self._last()
-        document = self.loaded.document
-        of_list, stop = document.values[path[:-1]], layout.end_of(document, path)
-        text = document.source.text
-        if text[of_list.start] != "[":
-            return text, stop, of_list.column - 1
-        # A list in brackets gets lines of its own, at the column of what it belongs to.
-        owner = document.keys[path[:-1]]
-        number = int(path[-1])
-        paths = [(*path[:-1], each) for each in range(len(document.values))]
-        marks = [document.values[each] for each in paths if each in document.values]
-        lines = [layout.indented(layout.item(text, each.start, each.stop), owner.column - 1) for each in marks]
-        head = text[: of_list.start].rstrip(" ")
-        before = f"{head}\n" + "\n".join(lines[: number + 1])
-        behind = "".join(f"\n{each}" for each in lines[number + 1 :])
-        return f"{before}{behind}{text[of_list.stop :]}", len(before), owner.column - 1
+    def with_updates(self, nodes: str, node: str | None = None, limits: Limits | None = None) -> Draft:
+        """The draft with another text for ``node``; without it, for each node that is given, by its id."""
+        return self._edited(self._editor.updated(edits.given(nodes), node), limits)
 
-    def _last(self) -> yaml_text.Path:
-        """Where the last node at the top stands."""
-        return ("nodes", len(self.loaded.workflow.nodes) - 1)
+    def with_moved(self, ids: Sequence[str], after: str | None, limits: Limits | None = None) -> Draft:
+        """The draft with these nodes elsewhere, in this order; ``after`` as in ``with_nodes``."""
+        return self._edited(self._editor.moved(ids, after), limits)
+
+    def without(self, ids: Sequence[str], limits: Limits | None = None) -> Draft:
+        """The draft without these nodes, and what is in them."""
+        return self._edited(self._editor.deleted(ids), limits)
+
+    @property
+    def _editor(self) -> edits.Editor:
+        return edits.Editor(self.loaded.document, self.loaded.places, self.layout)
+
+    def _edited(self, edit: edits.Edit, limits: Limits | None) -> Draft:
+        mark = self.text[: len(self.text) - len(self.text.removeprefix("\ufeff"))]
+        return _made(edit, mark, self.files, limits)
 
 
-def _items(nodes: str) -> str:
-    """The nodes of a text as items of a list, at the left margin; raises WorkflowInvalid where it is no YAML, or holds no node."""
-    document = yaml_text.read(NODES, nodes)
-    if document.problems:
-        raise WorkflowInvalid(document.problems, NODES)
-    data = document.data
-    if isinstance(data, dict) and set(data) == {"nodes"}:
-        paths: list[yaml_text.Path] = [("nodes", number) for number in range(len(data["nodes"] or ()))]
-    elif isinstance(data, dict):
-        paths = [()]
-    else:
-        paths = [(number,) for number in range(len(data))] if isinstance(data, list) else []
-    if not paths:
-        problem = document.source.diagnostic(
-            "not-a-list", "this is no list of nodes", document.mark(()), help=["write `- id: …` for each node"]
-        )
-        raise WorkflowInvalid([problem], NODES)
-    text = document.source.text
-    return "\n".join(layout.item(text, document.values[path].start, layout.end_of(document, path)) for path in paths)
+def _made(edit: edits.Edit, mark: str, files: callees.Files | None, limits: Limits | None) -> Draft:
+    """The draft as an edit makes it, with a byte order mark where there was one. What is written is read again: it must say what was meant."""
+    try:
+        made = Draft.of(f"{mark}{edit.patched.text}", files)
+        problems = limits(made) if limits is not None else ()
+        if problems:
+            raise WorkflowInvalid(problems, NAME)
+    except WorkflowInvalid as error:
+        back = [edit.patched.back(each) if each.file == NAME else each for each in error.diagnostics]
+        raise WorkflowInvalid(back, NAME) from None
+    if made.loaded.document.data != edit.data:
+        raise lists.unsuited("the text would say something else than was meant")
+    return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from director import asking, effects, eyes
+from director.editing import tools as editing
 from director.tools import Kit
 from director.workshop import Workshop
 
@@ -17,4 +18,4 @@ def furnish(shop: Workshop) -> None:
 
 def kits(shop: Workshop) -> Sequence[Kit]:
     """The tools of a build, in order of weight."""
-    return (*asking.kits(shop),)
+    return (*asking.kits(shop), *editing.kits(shop))

@@ -19,6 +19,7 @@ RECENT = 5
 """How many nodes are the recent ones."""
 
 _COMMENT = re.compile(r"[ \t]+#[^\r\n]*")
+_PROPERTIES = re.compile(r"(?:[&!][^\s\[\]{},]*\s+)*")
 _RANGE = re.compile(r"([0-9]{1,6})\s*(?:[-–]\s*([0-9]{1,6}))?")
 
 
@@ -55,6 +56,8 @@ class Layout:
         self._document = document
         self.nodes: list[Placed] = []
         """In the order of their positions."""
+        self.blocks: dict[str, dict[str, yaml_text.Path]] = {}
+        """The blocks of each container by its id: what the block is called, as ``Placed.block`` says it, and where its list stands."""
         data: Json = document.data
         self._anatomy: Anatomy | None = None
         if isinstance(data, dict):
@@ -72,6 +75,10 @@ class Layout:
             deed = unit.text("action") or unit.text("query") or unit.text("use") or ""
             label = _label(block, owner)
             yield Placed(0, depth, unit.id or "?", unit.type, deed, label, mark.line, mark.start, stop)
+            named = {
+                _label(block[len(unit.path) :], unit.data): anatomy.written(block) for block, _inner in unit.blocks
+            }
+            self.blocks[unit.id or "?"] = named | ({"confirm": (*path, "confirm", "nodes")} if unit.confirm else {})
             for block_path, inner in unit.blocks:
                 yield from self._placed(anatomy, inner, depth + 1, block_path[len(unit.path) :], unit.data)
             yield from self._placed(anatomy, unit.confirm, depth + 1, ("confirm",), unit.data)
@@ -152,12 +159,19 @@ class Layout:
         return item(self._document.source.text, placed.start, placed.stop)
 
 
+def opening(document: yaml_text.Document, path: yaml_text.Path) -> str:
+    """The character with which a value begins, behind its anchor: ``{`` and ``[`` are braces and brackets, ``*`` an alias."""
+    text = document.source.text
+    found = _PROPERTIES.match(text, document.values[path].start)
+    return text[found.end() : found.end() + 1] if found is not None else ""
+
+
 def end_of(document: yaml_text.Document, path: yaml_text.Path) -> int:
     """Where a value ends in its text. A comment behind it, which the parser takes for a part of it, belongs to what comes next."""
     data: Json = document.data
     for step in path:
         data = data[step]
-    while isinstance(data, dict | list) and data and document.source.text[document.values[path].start] not in "{[":
+    while isinstance(data, dict | list) and data and opening(document, path) not in ("{", "[", "*"):
         values: Json = data
         last: str | int = next(reversed(values)) if isinstance(values, dict) else len(values) - 1
         path, data = (*path, last), values[last]

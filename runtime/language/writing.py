@@ -50,6 +50,13 @@ def text(data: dict[str, Json]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def inline(value: Json) -> str:
+    """Data in one line, as it may stand in brackets."""
+    found = _inline(value)
+    assert found is not None, "data holds no comments"
+    return found
+
+
 def _entry(key: str, value: Json, indent: str) -> Iterator[str]:
     head = f"{indent}{_scalar(key)}:"
     if isinstance(value, str) and (block := _literal_block(value, indent)) is not None:

@@ -113,12 +113,12 @@ def test_nodes_are_added_at_the_end_and_behind_another_one() -> None:
     draft = draft.with_nodes("nodes: [{id: c, type: transform, expr: 3}]", after="a")
     assert ids(draft) == ["one", "each", "a", "c", "b", "two", "three", "four"]
     assert "expr: 3 # stays" in draft.text
-    assert draft.text.startswith(f"{HEAD}nodes:\n  {ONE}")
+    assert draft.text.startswith(f"{HEAD}\nnodes:\n  {ONE}")
     assert [each.depth for each in draft.layout.nodes] == [0, 0, 1, 1, 1, 0, 1, 1]
 
 
 def test_comments_stay_where_they_are() -> None:
-    """One behind a node stays on its line, and one above a node stays above it."""
+    """One behind a node stays on its line, and one above a node stays above it; where empty lines stand between nodes, new ones have them too."""
     draft = drafts.Draft.of(
         f"{HEAD}nodes:\n- {{id: one, type: transform, expr: 1}} # first\n\n"
         "- id: two\n  type: transform\n  expr: 2 # second\n\n# about three\n- id: three\n  type: transform\n  expr: 3\n  description:\n# the end\n"
@@ -130,11 +130,13 @@ def test_comments_stay_where_they_are() -> None:
     lines = draft.text.splitlines()[3:]
     assert lines == [
         "- {id: one, type: transform, expr: 1} # first",
+        "",
         f"- {more[0][1]}",
         "",
         "- id: two",
         "  type: transform",
         "  expr: 2 # second",
+        "",
         f"- {more[1][1]}",
         "",
         "# about three",
@@ -142,6 +144,7 @@ def test_comments_stay_where_they_are() -> None:
         "  type: transform",
         "  expr: 3",
         "  description:",
+        "",
         f"- {more[2][1]}",
         "# the end",
     ]
@@ -160,12 +163,12 @@ def test_a_draft_grows_to_fifteen_nodes() -> None:
 @pytest.mark.parametrize(
     ("nodes", "code", "place"),
     [
-        ("- {id: one, type: transform, expr: 2}", "duplicate-id", "draft.yaml"),
-        ("- {id: two, type: transfrom, expr: 2}", "unknown-choice", "draft.yaml"),
-        ("- {id: two, type: transform, expr: '{{ thre }}'}", "unknown-reference", "draft.yaml"),
-        ("- {id: two", "yaml-syntax", "nodes"),
-        ("just words", "not-a-list", "nodes"),
-        ("[]", "not-a-list", "nodes"),
+        ("- {id: one, type: transform, expr: 2}", "duplicate-id", "yaml"),
+        ("- {id: two, type: transfrom, expr: 2}", "unknown-choice", "yaml"),
+        ("- {id: two, type: transform, expr: '{{ thre }}'}", "unknown-reference", "yaml"),
+        ("- {id: two", "yaml-syntax", "yaml"),
+        ("just words", "not-a-list", "yaml"),
+        ("[]", "not-a-list", "yaml"),
     ],
 )
 def test_nothing_is_added_where_anything_is_wrong(nodes: str, code: str, place: str) -> None:

@@ -1,0 +1,159 @@
+"""What a draft may not, though a file may: what a person has not granted, and what reaches beyond the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from director.draft import Draft
+from director.workshop import Wish
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime import pythons
+from runtime.browser.options import BrowserOptions
+from runtime.browser.origins import origin
+from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
+from runtime.language.inputs import check
+
+HARMLESS = frozenset(
+    {
+        "mode",
+        "viewport",
+        "device_scale_factor",
+        "locale",
+        "timezone",
+        "user_agent",
+        "color_scheme",
+        "reduced_motion",
+        "geolocation",
+        "java_script",
+        "http_credentials",
+        "mobile",
+        "touch",
+        "offline",
+    }
+)
+"""What a draft may say of its browser; the rest (switches, a proxy, certificates, headers, permissions) a person writes into the file."""
+
+_ADDRESS = re.compile(r"https?://[^\s\"'<>()]+", re.IGNORECASE)
+
+
+def refused(made: Draft, before: Draft | None, wish: Wish) -> list[Diagnostic]:
+    """What keeps a draft from being written, though it is valid, each at its place; what stood in it ``before`` may stay."""
+    found = [*_browser(made, before), *_secrets(made, before, wish), *_inputs(made, wish)]
+    try:
+        pythons.check(made.loaded)
+    except WorkflowInvalid as error:
+        found += error.diagnostics
+    return found or _origins(made, before, wish)
+
+
+def granted(wish: Wish) -> set[str]:
+    """The origins that the person has named: with ``--url``, as an input, in the goal."""
+    named = [
+        wish.url or "",
+        *(each for each in wish.inputs.values() if isinstance(each, str)),
+        *_ADDRESS.findall(wish.goal),
+    ]
+    return {known for each in named if (known := origin(each.rstrip(".,;:!?")))}
+
+
+def given(made: Draft, wish: Wish) -> dict[str, Json]:
+    """The values of the draft's inputs in a proof: as the person gave them, else the defaults. Raises UsageError."""
+    declared = made.loaded.workflow.inputs
+    values = {name: value for name, value in wish.inputs.items() if name in declared}
+    known = {name: each for name, each in declared.items() if name in values or not each.required}
+    return check(known, values)
+
+
+def _browser(made: Draft, before: Draft | None) -> list[Diagnostic]:
+    wanted = made.loaded.workflow.browser
+    was = before.loaded.workflow.browser if before is not None else None
+    if wanted is None:
+        return []
+    names = [
+        name
+        for name in sorted(wanted.model_fields_set - HARMLESS)
+        if getattr(wanted, name) != getattr(was or BrowserOptions(), name)
+    ]
+    return [
+        diagnostic(
+            made,
+            ("browser", name),
+            "browser-not-allowed",
+            f"a draft does not set `{name}` of the browser",
+            f"leave it out; ask the person, who can write it into the file: it may say {', '.join(sorted(HARMLESS))}",
+        )
+        for name in names
+    ]
+
+
+def _secrets(made: Draft, before: Draft | None, wish: Wish) -> list[Diagnostic]:
+    allowed = [*wish.secrets, *(before.loaded.workflow.secrets if before is not None else ())]
+    return [
+        diagnostic(
+            made,
+            ("secrets", number),
+            "secret-not-given",
+            f"the person has not given the secret `{name}`",
+            f"these may be used: {', '.join(allowed)}" if allowed else "ask the person: `--secret NAME` gives one",
+        )
+        for number, name in enumerate(made.loaded.workflow.secrets)
+        if name not in allowed
+    ]
+
+
+def _inputs(made: Draft, wish: Wish) -> list[Diagnostic]:
+    declared = made.loaded.workflow.inputs
+    lacking = [name for name in wish.inputs if name not in declared]
+    found = [
+        diagnostic(
+            made,
+            ("inputs",),
+            "input-missing",
+            f"the person gives the input `{name}`, and it is not declared any more",
+            "keep it: the draft is proved with it",
+        )
+        for name in lacking
+    ]
+    for name, value in wish.inputs.items():
+        if name in declared:
+            try:
+                check({name: declared[name]}, {name: value})
+            except UsageError as error:
+                found.append(
+                    diagnostic(made, ("inputs", name), error.code, error.message, "the person has given it so")
+                )
+    return found
+
+
+def _origins(made: Draft, before: Draft | None, wish: Wish) -> list[Diagnostic]:
+    """Origins that nobody has granted."""
+    try:
+        wanted = _opens(made, given(made, wish))
+    except UsageError as error:
+        return [diagnostic(made, ("allowed_origins",), error.code, error.message, error.mend or "")]
+    allowed = granted(wish)
+    if before is not None:
+        allowed |= set(_opens(before, given(before, wish)))
+    wrong = [each for each in wanted if each not in allowed]
+    may = f"these may be opened: {', '.join(sorted(allowed))}; " if allowed else ""
+    return [
+        diagnostic(
+            made,
+            ("allowed_origins",),
+            "origin-not-granted",
+            f"the draft would open {each}, which the person has not named",
+            f"{may}ask the person, who can add it with `--url` or as an input",
+        )
+        for each in wrong
+    ]
+
+
+def _opens(draft: Draft, values: Mapping[str, Json]) -> Sequence[str]:
+    return draft.loaded.origins(values)
+
+
+def diagnostic(made: Draft, path: tuple[str | int, ...], code: str, message: str, mend: str) -> Diagnostic:
+    document = made.loaded.document
+    return document.source.diagnostic(code, message, document.mark(path), help=[mend])

@@ -1,0 +1,129 @@
+"""A text put together from pieces of others, which knows where each piece stands there: so what is wrong in it is told where it was written."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from runtime.language.diagnostics import Diagnostic, Mark, Source
+
+_BLANK = re.compile(r"[ \t]*")
+_LINE = re.compile(r"\bline ([0-9]+)(?:, column ([0-9]+))?")
+"""Where a help names another place of the same text."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cut:
+    """A piece of a patched text."""
+
+    text: str
+    source: Source
+    """Where it comes from."""
+    start: int
+    stop: int
+    """From where to where it stands there: letter by letter, or, where it is as long no more, as what stands for it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Splice:
+    """What stands in a text from one offset to another gives way to other pieces."""
+
+    start: int
+    stop: int
+    cuts: Sequence[Cut] = ()
+
+
+def cut(source: Source, start: int, stop: int) -> Cut:
+    """A piece as it stands in its text."""
+    return Cut(source.text[start:stop], source, start, stop)
+
+
+def put(text: str, source: Source, at: int) -> Cut:
+    """Text that nobody wrote, such as blanks before a line; what is wrong there is told at an offset of ``source``."""
+    return Cut(text, source, at, at)
+
+
+class Patched:
+    """The text, and the way back."""
+
+    def __init__(self, cuts: Iterable[Cut]) -> None:
+        self._cuts = [each for each in cuts if each.text]
+        self._starts = list(itertools.accumulate((len(each.text) for each in self._cuts), initial=0))
+        self.text = "".join(each.text for each in self._cuts)
+
+    def back(self, problem: Diagnostic) -> Diagnostic:
+        """The same mistake, at its place in the text from which the piece comes; also the places that its help names."""
+        if problem.mark is None or not self._cuts:
+            return problem
+        source, mark = self._origin(problem.mark.start, problem.mark.stop)
+        lines = _Lines(self.text)
+        help = tuple(
+            _LINE.sub(lambda found: self._named(lines, int(found[1]), found[2], source), each) for each in problem.help
+        )
+        return dataclasses.replace(problem, file=source.name, mark=mark, source=source.line(mark.line), help=help)
+
+    def _origin(self, start: int, stop: int) -> tuple[Source, Mark]:
+        number = min(bisect.bisect_right(self._starts, start), len(self._cuts)) - 1
+        each, at = self._cuts[number], start - self._starts[number]
+        if each.stop - each.start != len(each.text):
+            return each.source, each.source.mark(each.start, each.stop)
+        first = each.start + at
+        return each.source, each.source.mark(first, min(first + stop - start, each.stop))
+
+    def _named(self, lines: _Lines, number: int, column: str | None, here: Source) -> str:
+        if number > len(lines.starts):
+            return f"line {number}"
+        start = lines.starts[number - 1]
+        at = start + int(column) - 1 if column else _after_blanks(self.text, start)
+        source, mark = self._origin(at, at + 1)
+        behind = f", column {mark.column}" if column else ""
+        return f"line {mark.line}{behind}" if source is here else f"line {mark.line}{behind} of {source.name}"
+
+
+class _Lines:
+    def __init__(self, text: str) -> None:
+        self.starts = [0, *(found.end() for found in Source.BREAKS.finditer(text))]
+
+
+def _after_blanks(text: str, start: int) -> int:
+    found = _BLANK.match(text, start)
+    return found.end() if found is not None else start
+
+
+def spliced(source: Source, splices: Sequence[Splice]) -> Patched:
+    """``source`` with every splice done. They do not overlap; those at one place are done in their order."""
+    cuts: list[Cut] = []
+    at = 0
+    for each in sorted(splices, key=lambda splice: (splice.start, splice.stop)):
+        assert each.start >= at, "splices do not overlap"
+        cuts += [cut(source, at, each.start), *each.cuts]
+        at = each.stop
+    return Patched([*cuts, cut(source, at, len(source.text))])
+
+
+def newline(text: str) -> str:
+    """How the lines of a text end, by its first one."""
+    found = Source.BREAKS.search(text)
+    return found[0] if found is not None else "\n"
+
+
+def shifted(source: Source, start: int, stop: int, by: int, end: str) -> Iterator[Cut]:
+    """What stands there, every line but the first so far to the right, or left as far as there are blanks; lines end with ``end``.
+
+    A line of blanks moves with the others: within a text of several lines they may count.
+    """
+    at = start
+    for found in Source.BREAKS.finditer(source.text, start, stop):
+        yield cut(source, at, found.start())
+        yield Cut(end, source, found.start(), found.end())
+        at = found.end()
+        if by > 0:
+            if at < stop and source.text[at] not in "\r\n":
+                yield put(" " * by, source, at)
+        else:
+            blanks = len(source.text[at:stop]) - len(source.text[at:stop].lstrip(" "))
+            at += min(-by, blanks)
+    yield cut(source, at, stop)

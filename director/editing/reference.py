@@ -1,0 +1,142 @@
+"""How nodes are written, for a model: short, and made from the models of the language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from director.editing import examples
+from nodes import registry
+from nodes.errors import ModelError, UsageError
+from runtime.language import filters, manual, vocabulary
+
+LONGEST = 3_500
+"""Characters of one answer."""
+
+TOPICS = {
+    "targets": "target",
+    "target": "target",
+    "rules": "rule",
+    "rule": "rule",
+    "verify": "rule",
+    "workflow": "file",
+    "file": "file",
+    "head": "file",
+    "confirm": "confirm",
+    "retry": "retry",
+    "browser": "browser",
+    "inputs": "input",
+    "input": "input",
+    "step": "step",
+    "container": "container",
+}
+"""What is asked for besides types, and what it is called in the reference."""
+
+REFERENCES = """\
+Text with `{{ … }}` is a reference, and stands in quotes. Exactly one expression gives the value itself (list, number); other text gives text.
+Names: inputs.NAME, secrets.NAME (only where a field takes secrets), vars.NAME (set by `context`), a node's id (its value), the `as` name of a loop, loop.index|first|last|key|length, run.id, run.errors.ID, run.taken.ID, run.failures.ID, error (in catch).
+What has no value is an error: guard it (`x | default(…)`, `x is defined`, or `when`). Inside `iterate` ids are seen within the turn only; outside read the loop's list.
+Expressions are Jinja's: a.b, a['b'], a[0], + - * / // % **, ~ joins, == != < <= > >=, in, and or not, `a if c else b`, is defined, is none; now(), uuid(). No {% %}."""
+
+TARGETS = """\
+Best first: {role: button, name: Save} · {label: Email} · {test_id: status} · {role: button, name: Pay, within: {role: row, has_text: "{{ order.no }}"}} · {css: "#total"}"""
+
+HEAD = """\
+Changed by `update_node` with id `workflow`: keys given replace those keys, `inputs` are taken in by name, null takes a key away."""
+
+
+def card() -> str:
+    """All node types in brief: what each is for, and how it is written."""
+    lines = [
+        f"{name}: {manual.sentence(_summary(name))}\n{_short(example)}" for name, example in examples.EXAMPLES.items()
+    ]
+    return "\n".join(lines)
+
+
+def told(name: str) -> str:
+    """The reference of a type, of a kind of it, or of a topic. Raises ModelError ``type-unknown`` with the nearest name."""
+    name = name.strip().strip("`")
+    if name in ("references", "reference", "filters"):
+        return _bounded([REFERENCES, f"Filters: {_filters()}"])
+    try:
+        entry = manual.entry(TOPICS.get(name, name))
+    except UsageError as error:
+        mend = (error.mend or "").replace("runops nodes show ", "")
+        known = (
+            f"types: {', '.join(registry.node_types())}; topics: targets, rules, references, workflow, step, container"
+        )
+        raise ModelError("type-unknown", error.message, mend=mend if mend.startswith("did you") else known) from None
+    return _bounded(_entry(entry))
+
+
+def _entry(entry: manual.Entry) -> list[str]:
+    about = [entry.name if not entry.effect else f"{entry.name} ({entry.effect})", " ".join(entry.text.split())]
+    if entry.value:
+        about.append(f"Value: {entry.value}")
+    lines = [*about, *(_line(each) for each in _shown(entry.fields))]
+    lines += [_kind(each) for each in entry.kinds]
+    for part in entry.parts:
+        lines += [f"a {part.name}: {' '.join(part.text.split())}", *(_line(each, "  ") for each in part.fields)]
+    if entry.around == "step":
+        lines.append(
+            "Also: id, description, when, timeout, retry, on_error, verify, effect, after_crash, confirm (`step`, `rules`, `confirm`)."
+        )
+    elif entry.around == "container":
+        lines.append("Also: id, description, when, value, on_error, on_redo (`container`).")
+    lines += {"target": [TARGETS], "file": [HEAD], "confirm": [examples.CONFIRM]}.get(entry.name, [])
+    if entry.name in examples.EXAMPLES:
+        lines.append(examples.EXAMPLES[entry.name])
+    return lines
+
+
+def _shown(fields: Iterable[manual.Field]) -> list[manual.Field]:
+    return [each for each in fields if each.name != "type"]
+
+
+def _line(field: manual.Field, indent: str = "") -> str:
+    notes = [
+        field.kind.replace("`", ""),
+        *(each for each in field.notes[1:] if not each.startswith("takes references")),
+    ]
+    if field.secrets:
+        notes.append("secrets too")
+    text = field.text.rstrip(".")
+    return (
+        f"{indent}{field.name} ({'; '.join(notes)}): {text}" if text else f"{indent}{field.name} ({'; '.join(notes)})"
+    )
+
+
+def _kind(entry: manual.Entry) -> str:
+    own = [each for each in _shown(entry.fields) if each.name not in ("action", "query", "tab")]
+    fields = ", ".join(each.name if each.required else f"{each.name}?" for each in own)
+    return f"{entry.name.rpartition('.')[2]}({fields}): {manual.sentence(entry.text).rstrip('.')}"
+
+
+def _filters() -> str:
+    own = [vocabulary.usage(name) for name in sorted(filters.OWN) if name != "e"]
+    return ", ".join([*own, *sorted(vocabulary.KEPT)])
+
+
+def _summary(name: str) -> str:
+    return manual.entry(name).text
+
+
+_LINES = re.compile(r"\n")
+
+
+def _short(example: str) -> str:
+    return example
+
+
+def _bounded(lines: Sequence[str]) -> str:
+    """The text, each line of it shorter where it is too long as a whole."""
+    text = "\n".join(lines)
+    wide = 200
+    while len(text) > LONGEST and wide > 40:
+        text = "\n".join(_cut(each, wide) if "\n" not in each else each for each in lines)
+        wide -= 20
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _cut(line: str, wide: int) -> str:
+    return line if len(line) <= wide else f"{line[: wide - 1].rsplit(' ', 1)[0]}…"
