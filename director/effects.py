@@ -21,7 +21,7 @@ from nodes.base import Leaf
 from nodes.errors import Paused, RunOpsError, UsageError
 from nodes.iterate import Iterate
 from nodes.values import Json
-from runtime import briefs, engine, log
+from runtime import briefs, engine, journal, log, sessions
 from runtime.display.text import harmless
 from runtime.language import workflow
 
@@ -148,7 +148,7 @@ class Grants:
         def holds(leaf: Leaf, path: str) -> bool:
             if policy == "allow" or not changes(leaf):
                 return False
-            where = _key(loaded, path)
+            where = key_of(loaded, path)
             deed = known.get(where)
             if deed is not None:
                 return where not in granted or core(leaf) != core(deed.leaf)
@@ -156,13 +156,6 @@ class Grants:
             return not any(known[each].is_agent for each in _above(loaded, path) if each in granted)
 
         return holds
-
-    def answers(self) -> Iterator[dict[str, Json]]:
-        """What was asked, in order: ``answer`` (None while it waits), ``question``, ``what``, ``path``, ``place``."""
-        history = self._shop.pen.history
-        for name in history.names_of("grant"):
-            if name != ALL and (found := history.latest("grant", name)) is not None:
-                yield self._shop.pen.value_of(found)
 
     @property
     def _loaded(self) -> workflow.Loaded | None:
@@ -261,6 +254,13 @@ class Grants:
         return last
 
 
+def answers(pen: journal.Journal[sessions.Session]) -> Iterator[dict[str, Json]]:
+    """What was asked in a build, in order: ``answer`` (None while it waits), ``question``, ``what``, ``path``, ``place``."""
+    for name in pen.history.names_of("grant"):
+        if name != ALL and (found := pen.history.latest("grant", name)) is not None:
+            yield pen.value_of(found)
+
+
 def deeds_of(loaded: workflow.Loaded) -> list[tuple[Leaf, str]]:
     """Every leaf of class *effect* of a file and of the files that it uses, each with its path, in the order in which they are run."""
     return [(leaf, path) for leaf, path in leaves_of(loaded) if changes(leaf)]
@@ -291,7 +291,7 @@ def _deed(loaded: workflow.Loaded | None, leaf: Leaf, path: str, inputs: Mapping
                 told = each.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=set(AROUND))
                 around[each.id] = told["over"] if list(told) == ["over"] else told
         reads = {name: inputs[name] for name in _inputs_read(found, [core(leaf), around]) if name in inputs}
-    return Deed(leaf, _key(loaded, path), around, reads, place)
+    return Deed(leaf, key_of(loaded, path), around, reads, place)
 
 
 def _inputs_read(found: workflow.Found, said: Json) -> list[str]:
@@ -315,7 +315,7 @@ def _texts(value: Json) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _key(loaded: workflow.Loaded | None, path: str) -> str:
+def key_of(loaded: workflow.Loaded | None, path: str) -> str:
     """What tells a step from the others of its workflow, whatever turn it is in: its id, behind the groups by which its file is used."""
     found = loaded.find(path) if loaded is not None else None
     if found is None:
@@ -325,14 +325,14 @@ def _key(loaded: workflow.Loaded | None, path: str) -> str:
         return found.node.id
     # Of the path of the group only the groups that use a file count.
     assert loaded is not None
-    return f"{_key(loaded, found.user)}/{found.node.id}"
+    return f"{key_of(loaded, found.user)}/{found.node.id}"
 
 
 def _above(loaded: workflow.Loaded | None, path: str) -> Iterator[str]:
     """The keys of the steps above a path."""
     parts = path.split("/")
     for number in range(len(parts) - 1, 0, -1):
-        yield _key(loaded, "/".join(parts[:number]))
+        yield key_of(loaded, "/".join(parts[:number]))
 
 
 def _fields(leaf: Leaf) -> dict[str, Json]:

@@ -1,0 +1,126 @@
+"""Runs of a whole draft: each in a fresh browser, with the inputs that the person gave, as a run of its own that is started from the session."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from director.proving import proofs
+from director.tools import FINISH
+from nodes.errors import ModelError, RunOpsError, SetupError, UsageError
+from nodes.values import Json
+from runtime import artifacts, engine, history, log, preparing, pythons, running, secrets
+from runtime.language import callees, workflow
+
+if TYPE_CHECKING:
+    from director.workshop import Workshop
+
+RUN_DRAFT = "run_draft"
+
+WHOLE = (RUN_DRAFT, FINISH)
+"""The tools that run whole drafts."""
+
+MOST_BEFORE = 20
+"""Runs of before that are looked at."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Done:
+    """A run that is over, with what its log says."""
+
+    ran: proofs.Ran
+    past: history.History | None
+    """None where nobody can read it any more."""
+
+
+def as_saved(shop: Workshop) -> workflow.Loaded:
+    """The draft as a file at the place where it will be left: what is proved is what is saved.
+
+    Raises ModelError ``draft-missing``, WorkflowInvalid where it does not hold there: it may use files by other paths.
+    """
+    draft = shop.desk.draft
+    if draft is None:
+        raise ModelError("draft-missing", "there is no draft yet", mend="begin it with `create_nodes`")
+    save = shop.wish.save.absolute()
+    return workflow.parse(draft.text, str(save), callees.Project(artifacts.workspace(save.parent)))
+
+
+def prepared(shop: Workshop, loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> preparing.Prepared:
+    """What a run of the draft is given. Raises UsageError for inputs that do not fit or hold a secret, SetupError ``secret-missing``."""
+    pythons.check(loaded)
+    typed = loaded.check_inputs(inputs)
+    loaded.origins(typed)
+    known = shop.known()
+    lacking = [each for each in loaded.workflow.secrets if each not in known]
+    if lacking:
+        raise SetupError(
+            "secret-missing",
+            f"not set: {', '.join(lacking)}",
+            mend="only the person can set it in the environment of the build: `ask_user`, or do without",
+        )
+    if secrets.Masker(known).json(typed) != typed:
+        raise UsageError(
+            "secret-in-input",
+            "an input holds a secret, and inputs are kept in the log",
+            mend="read it as `{{ secrets.NAME }}` where it is typed",
+        )
+    return preparing.Prepared(loaded, typed, dict(known))
+
+
+async def run(
+    shop: Workshop, call: log.Call, loaded: workflow.Loaded, fit: preparing.Prepared, holds: engine.Holds
+) -> Done:
+    """Run the draft once, from nothing, to its end. Raises RunOpsError only where it could not begin."""
+    ended = await shop.runs.follow(
+        call,
+        lambda listener, purse: running.begin(
+            fit, shop.chosen, listener, parent=shop.pen.conversation.id, purse=purse, holds=holds
+        ),
+    )
+    past = shop.runs.past(ended.run)
+    held = str(ended.path) if ended.status == "paused" and (ended.question or {}).get("reason") == "held" else None
+    ran = proofs.Ran(
+        run=ended.run,
+        status=ended.status,
+        deeds=proofs.deeds_of(loaded, past) if past is not None else {},
+        held=held,
+        path=ended.path if held is None else None,
+        error=(ended.error or ended.question) if held is None else None,
+        output=ended.output,
+        seconds=round(ended.seconds, 1),
+    )
+    return Done(ran, past)
+
+
+def passed_before(shop: Workshop, fit: preparing.Prepared) -> list[proofs.Ran]:
+    """The whole runs of just this draft with just these inputs that passed in this session, oldest first: what they did need not be done again to be proved."""
+    text, inputs = shop.pen.masker.text(fit.loaded.text), shop.pen.masker.json(dict(fit.inputs))
+    wanted = log.blob_of(text.encode(), "").sha256
+    calls = [call for call in shop.pen.history.runs_of if shop.pen.history.deeds[call].call.action in WHOLE]
+    found: list[proofs.Ran] = []
+    for run_id in [run_id for call in calls for run_id in shop.pen.history.runs_of[call]][-MOST_BEFORE:]:
+        past = shop.runs.past(run_id)
+        header = past.header if past is not None else None
+        if past is None or header is None or header.trial is not None or past.status != "passed":
+            continue
+        if (header.text.sha256, header.inputs) == (wanted, inputs):
+            found.append(proofs.Ran(run_id, "passed", proofs.deeds_of(fit.loaded, past)))
+    return found
+
+
+def last_failure(shop: Workshop) -> tuple[str, dict[str, Json]] | None:
+    """The step that ended the last run of the session which did not pass, with its error; None where the last one passed, or none was begun."""
+    runs = [each for runs in shop.pen.history.runs_of.values() for each in runs]
+    for run_id in reversed(runs):
+        past = shop.runs.past(run_id)
+        if past is None or past.ending is None:
+            continue
+        error = past.ending.data.get("error")
+        return (str(past.ending.data.get("path") or ""), error) if isinstance(error, dict) else None
+    return None
+
+
+def refused(work: RunOpsError) -> str:
+    """An error in one sentence, with its mend."""
+    return f"{work.message} ({work.code}). {work.mend or ''}".rstrip()

@@ -1,0 +1,234 @@
+"""The end of a build: what is lacking until the draft is done, the runs that prove it, and what is left where it is, or is not."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from director.proving import drafts, leaving, notes, proofs, telling
+from nodes.errors import RunOpsError
+from nodes.values import Json
+from runtime import briefs, engine, log, secrets
+from runtime.language import diagnostics, workflow
+
+if TYPE_CHECKING:
+    from director.workshop import Workshop
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Lack:
+    """Something without which a build is not done."""
+
+    what: str
+    mend: str
+
+    def __str__(self) -> str:
+        return f"- {self.what}\n  {self.mend}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Said:
+    """What the model said with ``finish``."""
+
+    summary: str
+    unproved: str
+    """What stays unproved or empty, and why."""
+
+    def names(self, name: str) -> bool:
+        """Whether it speaks of this."""
+        return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.unproved) is not None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Proof:
+    """Runs of one text of the draft, one after the other, up to the first that did not go well."""
+
+    text: str
+    loaded: workflow.Loaded
+    runs: tuple[drafts.Done, ...]
+    before: tuple[proofs.Ran, ...] = ()
+    """Runs of the same text with the same inputs that had passed before these."""
+
+    @property
+    def ran(self) -> list[proofs.Ran]:
+        """The runs."""
+        return [each.ran for each in self.runs]
+
+    @property
+    def effects(self) -> list[proofs.Effect]:
+        """What became of each deed."""
+        return proofs.of_runs(self.loaded, [*self.before, *self.ran])
+
+    @property
+    def went_well(self) -> bool:
+        """Whether each of the runs did."""
+        return bool(self.runs) and all(each.went_well for each in self.ran)
+
+    @property
+    def headline(self) -> str:
+        """How far it goes."""
+        return proofs.headline(self.effects, self.ran)
+
+
+def lacks(shop: Workshop, said: Said) -> list[Lack]:
+    """What can be seen to be lacking without a run: everything at once."""
+    return list(_lacks(shop, said))
+
+
+def _lacks(shop: Workshop, said: Said) -> Iterator[Lack]:
+    if not said.summary.strip():
+        yield Lack("`summary` says nothing", "say what the workflow does and what its output is")
+    draft = shop.desk.draft
+    if draft is None:
+        yield Lack("there is no draft", "begin it with `create_nodes`")
+        return
+    wish, known = shop.wish, secrets.Masker(shop.known())
+    if not wish.force and not leaving.may_write(wish.save, shop.pen.conversation.id):
+        yield Lack(
+            f"{wish.save} is there already, and this build has not left it so",
+            "ask the person to move it away, or to go on with `--force`",
+        )
+    if known.text(draft.text) != draft.text:
+        yield Lack(
+            "a secret stands in the draft itself",
+            "write `{{ secrets.NAME }}` in a field that takes secrets, and the name under `secrets:`",
+        )
+    file = draft.loaded.workflow
+    for name in wish.inputs:
+        if name not in file.inputs:
+            yield Lack(
+                f"the person gave the input `{name}`, and the draft declares none of that name",
+                f"declare it under `inputs:` and read `{{{{ inputs.{name} }}}}` where its value is used",
+            )
+    if file.output is None and not said.names("output"):
+        yield Lack(
+            "the draft has no `output`",
+            "say what a run yields (`update_node` of `workflow`, key `output`), or, where nothing was asked for, why none, with the word `output`, in `unproved`",
+        )
+    try:
+        loaded = drafts.as_saved(shop)
+        drafts.prepared(shop, loaded, {name: each for name, each in wish.inputs.items() if name in file.inputs})
+    except diagnostics.WorkflowInvalid as invalid:
+        for each in invalid.diagnostics:
+            place = f" (line {each.mark.line}, column {each.mark.column})" if each.mark is not None else ""
+            yield Lack(f"{each.message}{place} ({each.code})", "; ".join(each.help) or "mend it in the draft")
+    except RunOpsError as error:
+        yield Lack(f"{error.message} ({error.code})", error.mend or "mend it in the draft")
+
+
+async def prove(shop: Workshop, call: log.Call, loaded: workflow.Loaded, holds: engine.Holds) -> Proof:
+    """Run the draft as often as the wish says, each time in a fresh browser with the inputs of the person; the first run that does not go well is the last."""
+    fit = drafts.prepared(shop, loaded, shop.wish.inputs)
+    before = drafts.passed_before(shop, fit)
+    runs: list[drafts.Done] = []
+    for _number in range(shop.wish.runs):
+        runs.append(await drafts.run(shop, call, loaded, fit, holds))
+        if not runs[-1].ran.went_well:
+            break
+    return Proof(loaded.text, loaded, tuple(runs), tuple(before))
+
+
+def unsaid(proof: Proof, said: Said) -> list[str]:
+    """What the runs leave unproved or empty, and of which the model did not speak."""
+    return [each for each in proofs.to_be_said(proof.effects, proof.ran) if not said.names(each)]
+
+
+def refusal(shop: Workshop, proof: Proof) -> tuple[str, str]:
+    """Why a proof that did not go well is none: in our words alone, and as it is told with what was seen."""
+    last, number = proof.runs[-1], len(proof.runs)
+    why = f"not done: proof run {number} of {shop.wish.runs} did not pass: {telling.head(last)}"
+    more = [each for each in (proofs.surprise(proof.ran),) if each]
+    return "\n".join([why, *more]), "\n".join([why, *more, telling.told(last, proof.loaded)])
+
+
+def say_more(names: Sequence[str]) -> str:
+    """What is told of a proof that leaves something of which the model did not speak."""
+    listed = ", ".join(f"`{each}`" for each in names)
+    return (
+        f"not done: the runs passed, but never did, or always left empty: {listed}. Mend the draft, or, where that is right, name each of them in `unproved` "
+        "and say why; as long as the draft stays as it is, these runs then count."
+    )
+
+
+def accepted(shop: Workshop, proof: Proof, said: Said) -> dict[str, Json]:
+    """Leave the workflow and its notes; what ``finish`` yields. Raises UsageError ``file-not-written``."""
+    wish, session = shop.wish, shop.pen.conversation.id
+    file, beside = wish.save, leaving.notes_of(wish.save)
+    every, headline = proof.effects, proof.headline
+    passed = sum(each.status == "passed" for each in proof.ran)
+    lines = [
+        f"proved: {headline}; {passed} of {len(proof.runs)} runs passed in fresh browsers",
+        *(f"{each.key}: {each.words()}" for each in every),
+        f"how it was built and proved: {beside.name}",
+    ]
+    beside = _notes_place(shop, beside)
+    text = notes.page(
+        shop,
+        file=file,
+        headline=headline,
+        summary=said.summary,
+        unproved=said.unproved,
+        runs=proof.runs,
+        before=proof.before,
+        every=every,
+        next_command=f"{notes.run_command(file)} --frozen",
+    )
+    masked = [shop.pen.masker.text(each) for each in lines]
+    leaving.write(file, leaving.workflow(session, proof.text, masked))
+    leaving.write(beside, leaving.notes(session, text))
+    return {
+        "done": True,
+        "file": str(file),
+        "notes": str(beside),
+        "proved": headline,
+        "runs": [{"run": each.run, "status": each.status, "held": _ours(each.held)} for each in proof.ran],
+        "effects": [{"node": each.key, "deed": each.said, "what": each.words()} for each in every],
+        "output": proof.ran[-1].output,
+        "summary": said.summary,
+        "unproved": said.unproved or None,
+        "command": notes.run_command(file),
+    }
+
+
+def leave_partial(shop: Workshop, why: str) -> dict[str, Json]:
+    """Leave the draft as far as it came, with the step at which it fails, and its notes; what is told of it. ``file`` is None where there is no draft.
+
+    Nothing that stood there before is overwritten: then it is left beside it. Raises UsageError ``file-not-written``.
+    """
+    draft, session = shop.desk.draft, shop.pen.conversation.id
+    left: dict[str, Json] = {"done": False, "file": None, "notes": None, "proved": "not", "summary": why}
+    if draft is None:
+        return left
+    failure = drafts.last_failure(shop)
+    file = shop.wish.save if shop.wish.force else leaving.partial_name(shop.wish.save, session)
+    beside = _notes_place(shop, leaving.notes_of(file))
+    step = briefs.ours(failure[0]) if failure is not None else ""
+    failing = (
+        f"it fails at {step or 'no step'} ({failure[1].get('code')})" if failure is not None else "no run of it failed"
+    )
+    lines = [f"NOT FINISHED: {failing}", f"what was done, and why it stopped: {beside.name}"]
+    text = notes.page(
+        shop,
+        file=file,
+        headline="not",
+        summary=why,
+        unproved="",
+        failure=failure,
+        next_command=f"runops build --resume {session}",
+    )
+    masked = [shop.pen.masker.text(each) for each in lines]
+    leaving.write(file, leaving.workflow(session, draft.text, masked))
+    leaving.write(beside, leaving.notes(session, text))
+    return {**left, "file": str(file), "notes": str(beside), "failing": step or None}
+
+
+def _notes_place(shop: Workshop, beside: Path) -> Path:
+    """Where the notes are left: beside the workflow, and where somebody else's page stands there, beside that."""
+    return beside if shop.wish.force else leaving.free_name(beside, shop.pen.conversation.id)
+
+
+def _ours(path: str | None) -> str | None:
+    return briefs.ours(path) if path is not None else None

@@ -1,0 +1,225 @@
+"""The page that a build leaves beside its workflow: what was wanted, how it was decided, how it was proved, what it cost. For people, in Markdown.
+
+What a page of the site or a model said stands in it as such: in blocks of code, or on one line, where it can be no heading, no link and no end of a block.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from director import effects, saving
+from director.proving import proofs
+from nodes.values import Json
+from runtime import briefs, log, sessions
+from runtime.display import costs
+from runtime.display.text import one_line
+from runtime.models import ledger
+
+if TYPE_CHECKING:
+    from director.proving.drafts import Done
+    from director.workshop import Workshop
+
+A_LINE, A_BLOCK, MOST = 300, 1_500, 60
+"""Characters of a line and of a block, and how many items a list has."""
+
+_MARKS = re.compile(r"([\\`*_\[\]<>#|!~])")
+
+
+def page(
+    shop: Workshop,
+    *,
+    file: Path,
+    headline: str,
+    summary: str,
+    unproved: str,
+    runs: Sequence[Done] = (),
+    before: Sequence[proofs.Ran] = (),
+    every: Sequence[proofs.Effect] = (),
+    failure: tuple[str, dict[str, Json]] | None = None,
+    next_command: str = "",
+) -> str:
+    """The whole of it, secrets masked."""
+    parts = [
+        _head(shop, file, headline),
+        _section("What was wanted", _wanted(shop)),
+        _section("What came of it", _came(summary, unproved)),
+        _section("Where it fails", _fails(failure)) if failure is not None else "",
+        _section("Outline", _outline(shop)),
+        _section("Decisions", _decisions(shop)),
+        _section("Targets, and why", _targets(shop)),
+        _section("How it was proved", _proved(runs, before, every)),
+        _section("Questions and answers", _questions(shop)),
+        _section("What may not be done twice", _grants(shop)),
+        _section("What it cost", _cost(shop)),
+        _section("Go on", [saving.fenced(next_command, "console")] if next_command else []),
+    ]
+    return shop.pen.masker.text("\n\n".join(filter(None, parts)) + "\n")
+
+
+def run_command(file: Path) -> str:
+    """The command that runs what was built."""
+    try:
+        file = file.absolute().relative_to(Path.cwd())
+    except ValueError:
+        file = file.absolute()
+    return f"runops run {shlex.quote(str(file))}"
+
+
+def _section(title: str, lines: Iterator[str] | Sequence[str]) -> str:
+    text = "\n".join(lines)
+    return f"## {title}\n\n{text}" if text else ""
+
+
+def _head(shop: Workshop, file: Path, headline: str) -> str:
+    draft = shop.desk.draft
+    name = draft.loaded.workflow.name if draft is not None else file.stem
+    return "\n".join(
+        [
+            f"# Build of {_line(name)}",
+            "",
+            f"- workflow: {_code(file.name)}",
+            f"- session: {_code(shop.pen.conversation.id)}, begun {shop.pen.history.started}",
+            f"- proved: {_line(headline)}",
+        ]
+    )
+
+
+def _wanted(shop: Workshop) -> Iterator[str]:
+    wish = shop.wish
+    yield saving.fenced(wish.goal.strip() or "(nothing was said)", "text")
+    yield ""
+    if wish.url is not None:
+        yield f"- site: {_code(wish.url)}"
+    for name, value in wish.inputs.items():
+        yield f"- input {_code(name)}: {_code(json.dumps(value, ensure_ascii=False))}"
+    if wish.secrets:
+        yield f"- secrets: {', '.join(map(_code, wish.secrets))}"
+    yield f"- deeds of class *effect*: {wish.policy}; runs of proof: {wish.runs}"
+    if agreed := shop.desk.description:
+        yield f"- as it was agreed: {_line(agreed)}"
+
+
+def _came(summary: str, unproved: str) -> Iterator[str]:
+    yield _line(summary, A_BLOCK) or "(nothing was said)"
+    if unproved:
+        yield ""
+        yield f"Left unproved or empty, and why: {_line(unproved, A_BLOCK)}"
+
+
+def _fails(failure: tuple[str, dict[str, Json]]) -> Iterator[str]:
+    path, error = failure
+    yield f"- step: {_code(briefs.ours(path) or 'none')}"
+    yield f"- error: {_code(str(error.get('code')))}"
+    yield ""
+    yield saving.fenced(_cut(str(error.get("message") or ""), A_BLOCK), "text")
+    if mend := str(error.get("mend") or ""):
+        yield saving.fenced(_cut(f"mend: {mend}", A_BLOCK), "text")
+
+
+def _outline(shop: Workshop) -> Iterator[str]:
+    draft = shop.desk.draft
+    if draft is not None:
+        yield saving.fenced(draft.outline(), "text")
+        for node in draft.loaded.nodes():
+            if node.description:
+                yield f"- {_code(node.id)}: {_line(node.description)}"
+
+
+def _decisions(shop: Workshop) -> Iterator[str]:
+    kept = shop.pen.history.versions("draft")
+    for each in kept[-MOST:]:
+        yield f"- version {each.number}: {_line(each.reason)}"
+    if len(kept) > MOST:
+        yield f"- (and {len(kept) - MOST} before these)"
+    plan = shop.desk.plan
+    if plan is not None:
+        told = [each for each in plan.tasks() if each.notes]
+        for each in told[:MOST]:
+            yield f"- {_line(each.description)}: {_line(each.notes)}"
+        if plan.notes:
+            yield f"- {_line(plan.notes)}"
+
+
+def _targets(shop: Workshop) -> Iterator[str]:
+    for deed in list(_calls(shop, "propose_target"))[-MOST:]:
+        given: dict[str, Json] = shop.pen.value_of(deed.call) or {}
+        yield f"- {_line(str(given.get('reason') or ''))}"
+        value = shop.pen.value_of(deed.result) if deed.result is not None else None
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield _indented(saving.fenced(_cut(text, A_BLOCK // 2), "text"))
+
+
+def _proved(runs: Sequence[Done], before: Sequence[proofs.Ran], every: Sequence[proofs.Effect]) -> Iterator[str]:
+    for each in before:
+        yield f"- an earlier run of the same draft: {_code(each.run)} {each.status}"
+    for number, each in enumerate(runs, 1):
+        ran = each.ran
+        held = f", held at {_code(briefs.ours(ran.held))}" if ran.held is not None else ""
+        at = f" at {_code(briefs.ours(ran.path))}" if ran.path else ""
+        yield f"- run {number}: {_code(ran.run)} {ran.status}{at}{held} in {ran.seconds} s, in a browser of its own"
+    if not runs:
+        yield "- the whole draft was not run for a proof"
+    for each in every:
+        yield f"- {_code(each.key)} ({_line(each.said)}): {each.words()}"
+    passed = next((each.ran for each in reversed(runs) if each.ran.status == "passed"), None)
+    if passed is not None:
+        yield "- output of the last run:"
+        yield _indented(saving.fenced(_cut(json.dumps(passed.output, ensure_ascii=False, indent=1), A_BLOCK), "json"))
+
+
+def _questions(shop: Workshop) -> Iterator[str]:
+    places = {str(each.get("place")) for each in effects.answers(shop.pen)}
+    for each in shop.pen.history.questions:
+        if each.place not in places:
+            yield f"- {_line(each.question)}"
+            yield f"  - {_line(each.answer) if each.answer is not None else '(not answered)'}"
+
+
+def _grants(shop: Workshop) -> Iterator[str]:
+    for each in effects.answers(shop.pen):
+        yield f"- {_code(str(each.get('path')))}: {_line(str(each.get('what')))}: {_line(str(each.get('answer') or 'not answered'))}"
+    draft = shop.desk.draft
+    for node in draft.loaded.nodes() if draft is not None else ():
+        said, usual = getattr(node, "effect", None), node.effect_default
+        if said is not None and said != usual and usual == "effect":
+            yield f"- {_code(node.id)} is said to be {said}, so nobody was asked for it"
+
+
+def _cost(shop: Workshop) -> Iterator[str]:
+    book = shop.pen.history.ledger
+    own = book.totals()
+    yield f"- the build itself: {costs.told(own)}" if own is not None else "- the build itself: nothing"
+    runs = list(book.totals_by_run().values())
+    if runs:
+        yield f"- the runs that it started: {costs.told(ledger.together(runs))}"
+
+
+def _calls(shop: Workshop, name: str) -> Iterator[sessions.Deed]:
+    return (each for each in shop.pen.history.deeds.values() if each.call.action == name and _went_well(each.result))
+
+
+def _went_well(result: log.Result | None) -> bool:
+    return result is not None and result.error is None
+
+
+def _line(text: str, most: int = A_LINE) -> str:
+    """What somebody said, on one line, with no mark of Markdown in it that counts."""
+    return _MARKS.sub(r"\\\1", _cut(one_line(" ".join(text.split())), most))
+
+
+def _code(text: str) -> str:
+    text = _cut(one_line(text), A_LINE).replace("`", "'")
+    return f"`{text}`" if text else "``"
+
+
+def _indented(block: str) -> str:
+    return "\n".join(f"  {line}" for line in block.split("\n"))
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"

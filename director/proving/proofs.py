@@ -1,0 +1,167 @@
+"""What runs of a draft have proved: of each deed of class *effect* in how many of them it was really done. Pure: it reads runs that are over."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal
+
+from director import effects
+from nodes.values import Json
+from runtime import briefs, history
+from runtime.language import workflow
+
+Outcome = Literal["done", "idle", "held", "failed", "passed by", "not reached"]
+"""What became of a deed in one run. ``idle``: an agent was at work and changed nothing. ``passed by``: it failed or was left out, and the run went on."""
+
+FULL = "full"
+"""What is said of a proof in which every deed was done."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ran:
+    """One run of a whole draft that is over."""
+
+    run: str
+    status: str
+    """As runs end: ``passed``, ``failed``, ``paused`` …"""
+    deeds: dict[str, Outcome]
+    """What became of each deed of class *effect*, by its key (``effects.leaves_of``)."""
+    held: str | None = None
+    """The path of the deed at which it stopped, ready and not done."""
+    path: str | None = None
+    """The path of the step that ended it otherwise."""
+    error: dict[str, Json] | None = None
+    output: Json = None
+    seconds: float = 0.0
+
+    @property
+    def went_well(self) -> bool:
+        """Whether it passed, or stopped only before what may not be done."""
+        return self.status == "passed" or self.held is not None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Effect:
+    """A deed of class *effect* of the draft, and what became of it in each run."""
+
+    key: str
+    said: str
+    """The deed as a line."""
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def done(self) -> int:
+        """In how many runs it was done."""
+        return self.outcomes.count("done")
+
+    @property
+    def held(self) -> bool:
+        """Whether it was ready and not done in any run."""
+        return "held" in self.outcomes
+
+    def words(self) -> str:
+        """In how many of the runs what became of it."""
+        of = len(self.outcomes)
+        runs = f"{of} run" if of == 1 else f"{of} runs"
+        if self.done == of and of:
+            return f"done in {of} of {runs}"
+        kinds: tuple[tuple[Outcome, str], ...] = (
+            ("done", "done"),
+            ("held", "held: ready, not done"),
+            ("idle", "at work, and changed nothing"),
+            ("failed", "failed"),
+            ("passed by", "tried without success"),
+        )
+        told = [f"{words} in {n} of {runs}" for kind, words in kinds if (n := self.outcomes.count(kind))]
+        return "; ".join(told) or "never reached"
+
+
+def deeds_of(loaded: workflow.Loaded, past: history.History) -> dict[str, Outcome]:
+    """What became of each deed of class *effect* in a run of the file."""
+    wanted = [path for _leaf, path in effects.deeds_of(loaded)]
+    found: dict[str, Outcome] = dict.fromkeys(wanted, "not reached")
+    for path, attempts in past.attempts.items():
+        key = effects.key_of(loaded, path)
+        if key in found:
+            found[key] = better(found[key], _of(attempts))
+    if (held := held_at(past)) is not None and (key := effects.key_of(loaded, held)) in found:
+        found[key] = better(found[key], "held")
+    return found
+
+
+_RANKS: tuple[Outcome, ...] = ("not reached", "passed by", "failed", "idle", "held", "done")
+
+
+def better(one: Outcome, other: Outcome) -> Outcome:
+    """Of what became of a deed in two turns of a loop what proves more."""
+    return one if _RANKS.index(one) > _RANKS.index(other) else other
+
+
+def _of(attempts: Sequence[history.Attempt]) -> Outcome:
+    last = attempts[-1]
+    result = last.result
+    if result is not None and result.status in ("ok", "recovered") and last.verdict != "skipped":
+        return "done" if last.acted else "idle"
+    if last.verdict == "done":
+        return "done"
+    return "passed by" if result is not None and (result.tolerated or result.status == "skipped") else "failed"
+
+
+def held_at(past: history.History) -> str | None:
+    """The path of the deed before which the run was stopped, because it may not be done."""
+    question = past.question
+    return str(question.data["path"]) if question is not None and question.data["reason"] == "held" else None
+
+
+def of_runs(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[Effect]:
+    """Each deed of class *effect* of the file with what became of it in these runs, in the order of the file."""
+    return [
+        Effect(key, leaf.summary(), tuple(each.deeds.get(key, "not reached") for each in ran))
+        for leaf, key in effects.deeds_of(loaded)
+    ]
+
+
+def headline(every: Sequence[Effect], ran: Sequence[Ran]) -> str:
+    """How far the runs prove the draft: ``full`` only where each of them passed, and each deed was really done in one of them."""
+    held = list(dict.fromkeys(briefs.ours(each.held) for each in ran if each.held is not None))
+    if held:
+        return f"up to {' and '.join(held)} (held: ready, not done)"
+    lacking = [each for each in every if not each.done]
+    if not ran or not all(each.status == "passed" for each in ran):
+        return "not"
+    if not lacking:
+        return FULL
+    return f"all but {', '.join(f'{each.key} ({each.words()})' for each in lacking)}"
+
+
+def to_be_said(every: Sequence[Effect], ran: Sequence[Ran]) -> list[str]:
+    """The names of what the runs leave unproved though nothing was held back, and of what they yield that is empty in all of them."""
+    held = any(each.held is not None for each in ran)
+    lacking = [] if held else [each.key.rpartition("/")[2] for each in every if not each.done and not each.held]
+    passed = [each.output for each in ran if each.status == "passed"]
+    return list(dict.fromkeys([*lacking, *empty_names(passed)]))
+
+
+def empty_names(outputs: Sequence[Json]) -> list[str]:
+    """What is empty in all of these outputs: the names of fields, ``output`` where it is the whole."""
+    if not outputs or any(not _is_empty(each) for each in outputs if not isinstance(each, dict)):
+        return []
+    if not all(isinstance(each, dict) and each for each in outputs):
+        return ["output"] if all(map(_is_empty, outputs)) else []
+    names: list[str] = list(outputs[0])
+    return [name for name in names if all(_is_empty(each.get(name)) for each in outputs)]
+
+
+def _is_empty(value: Json) -> bool:
+    return value is None or value in ("", [], {})
+
+
+def surprise(ran: Sequence[Ran]) -> str:
+    """What to think of where a later run failed and the first one passed; empty where it did not."""
+    if not (ran and ran[0].went_well and not ran[-1].went_well):
+        return ""
+    return (
+        f"Run 1 went well and run {len(ran)} did not: the first may have changed what the next one finds. Have the workflow look at what is there first "
+        "(`when`, `route`), or read what it needs in place of what was there before."
+    )

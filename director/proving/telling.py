@@ -1,0 +1,88 @@
+"""How a run of a whole draft is told to the model: what became of its steps, where it ended and why, what it yields. Bounded; page text stands in fences."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+from director import effects, run_pieces
+from director.proving import drafts
+from nodes.values import Json
+from runtime import briefs, history
+from runtime.agents import telling
+from runtime.language import workflow
+
+OUTPUT, EVIDENCE, STEPS = 1_000, 1_500, 1_200
+"""Characters of an output, of what was seen of an error, and of the steps."""
+
+
+def told(done: drafts.Done, loaded: workflow.Loaded) -> str:
+    """The whole of it."""
+    return "\n".join(_lines(done, loaded))
+
+
+def _lines(done: drafts.Done, loaded: workflow.Loaded) -> Iterator[str]:
+    ran = done.ran
+    yield f"run {ran.run}: {head(done)}"
+    if done.past is not None:
+        yield from steps(done.past, loaded)
+    if ran.error is not None:
+        yield failure(ran.error)
+    if ran.status == "passed":
+        yield "output:"
+        yield telling.fenced(_cut(json.dumps(ran.output, ensure_ascii=False), OUTPUT))
+
+
+def head(done: drafts.Done) -> str:
+    """How it ended, in a line."""
+    ran = done.ran
+    if ran.held is not None:
+        return f"held at {briefs.ours(ran.held)}: ready, not done; what comes behind it was not executed"
+    at = f" at {briefs.ours(ran.path)}" if ran.path else ""
+    return f"{ran.status}{at} ({ran.seconds} s)"
+
+
+def steps(past: history.History, loaded: workflow.Loaded) -> Iterator[str]:
+    """What became of each step, those of one fate on a line; of a loop how many turns."""
+    fates: dict[str, Counter[str]] = {}
+    for path in past.order:
+        if (last := past.last(path)) is None:
+            continue
+        fate = last.result.status if last.result is not None else "open"
+        if last.result is not None and last.result.tolerated:
+            fate = "failed, and the run went on"
+        fates.setdefault(effects.static(briefs.ours(path)), Counter())[fate] += 1
+    lines: dict[str, list[str]] = {}
+    for path, counts in fates.items():
+        for fate, number in counts.items():
+            lines.setdefault(fate, []).append(f"{path} ×{number}" if number > 1 else path)
+    reached = {effects.key_of(loaded, path) for path in fates}
+    left = [key for _leaf, key in effects.leaves_of(loaded) if key not in reached]
+    if left:
+        lines["not executed"] = left
+    for fate, paths in lines.items():
+        yield f"{fate}: {_cut(', '.join(paths), STEPS)}"
+
+
+def failure(error: dict[str, Json]) -> str:
+    """Why a run did not pass: our own words, and what may be a page's in a fence."""
+    mend, theirs = run_pieces.mend_of(error)
+    evidence = error.get("evidence")
+    seen = [str(error.get("message") or ""), theirs]
+    if isinstance(evidence, dict):
+        seen += [f"{name}: {_cut(_plain(each), EVIDENCE // 3)}" for name, each in evidence.items() if each]
+    code = error.get("code") or error.get("reason")
+    lines = [
+        f"why: {code} ({error.get('phase', 'before')} the deed)",
+        telling.fenced(_cut("\n".join(filter(None, seen)), EVIDENCE)),
+    ]
+    return "\n".join([*lines, f"mend: {mend}"] if mend else lines)
+
+
+def _plain(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"

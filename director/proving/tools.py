@@ -1,0 +1,215 @@
+"""``run_draft`` and ``finish``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from director import deeds, effects
+from director.proving import drafts, finishing, proofs, telling
+from director.proving.drafts import RUN_DRAFT
+from director.tools import CHANGED, FINISH, Kit
+from nodes.errors import ModelError
+from nodes.values import Json
+from runtime import briefs, log, turn
+from runtime.models.exchange import Tool
+
+if TYPE_CHECKING:
+    from director.workshop import Workshop
+
+_TEXT: dict[str, Json] = {"type": "string"}
+_PERHAPS: dict[str, Json] = {"type": ["string", "null"]}
+
+
+def kits(shop: Workshop) -> Sequence[Kit]:
+    """The tools that run the whole draft, and end the build."""
+    return (RunDraft(shop), Finish(shop))
+
+
+class RunDraft(Kit):
+    """Runs the whole draft once."""
+
+    def __init__(self, shop: Workshop) -> None:
+        self._shop = shop
+
+    @property
+    @override
+    def tool(self) -> Tool:
+        fields = {
+            "inputs": {**_PERHAPS, "description": "Other inputs than the wish's, as a JSON map."},
+            "reason": _TEXT,
+        }
+        return Tool(RUN_DRAFT, "Runs the whole draft once in a fresh browser.", _object(fields))
+
+    @property
+    @override
+    def modes(self) -> frozenset[log.Mode]:
+        return CHANGED
+
+    @property
+    @override
+    def side_by_side(self) -> bool:
+        return False
+
+    @override
+    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        shop = self._shop
+        inputs = {**_known(shop), **_map(arguments["inputs"])}
+        loaded = drafts.as_saved(shop)
+        fit = drafts.prepared(shop, loaded, inputs)
+        holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path, inputs=fit.inputs)
+
+        async def work(call: log.Call) -> turn.Outcome:
+            done = await drafts.run(shop, call, loaded, fit, holds)
+            ran = done.ran
+            words = [f"{each.key}: {each.words()}" for each in proofs.of_runs(loaded, [ran])]
+            told = telling.told(done, loaded)
+            if words:
+                told = f"{told}\ndeeds: {'; '.join(words)}"
+            told = shop.pen.masker.text(told)
+            if ran.went_well:
+                return turn.Outcome(told, told)
+            return turn.Outcome(told, told, _error("draft-failed", telling.head(done), "mend the draft where it fails"))
+
+        return await deeds.done(shop.pen, RUN_DRAFT, arguments, place, work)
+
+    @override
+    def find_out(self, call: log.Call) -> turn.Outcome | None:
+        return found_out(self._shop, call) if call.action == RUN_DRAFT else None
+
+
+class Finish(Kit):
+    """Ends the build: with a workflow that is proved, or, given up, with what there is."""
+
+    def __init__(self, shop: Workshop) -> None:
+        self._shop = shop
+        self._counts: finishing.Proof | None = None
+        """Runs that went well, and of which only something was not said."""
+
+    @property
+    @override
+    def tool(self) -> Tool:
+        fields = {
+            "done": {"type": "boolean", "description": "false: it cannot be done; `summary` says why."},
+            "summary": {**_TEXT, "description": "What the workflow does and yields."},
+            "unproved": {**_PERHAPS, "description": "What stays undone, or empty, by id, and why."},
+            "reason": _TEXT,
+        }
+        return Tool(FINISH, "Proves the draft by whole runs, saves it, and ends the build.", _object(fields))
+
+    @property
+    @override
+    def modes(self) -> frozenset[log.Mode]:
+        return CHANGED
+
+    @property
+    @override
+    def side_by_side(self) -> bool:
+        return False
+
+    @override
+    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        shop = self._shop
+        said = finishing.Said(str(arguments["summary"]), str(arguments["unproved"] or ""))
+        if not arguments["done"]:
+            return await deeds.done(shop.pen, FINISH, arguments, place, lambda _call: self._given_up(said))
+        if lacking := finishing.lacks(shop, said):
+            told = "\n".join(["not done; lacking:", *map(str, lacking)])
+            return turn.Outcome(shop.pen.masker.text(told), error=_error("not-finished", told, "see to each of them"))
+        loaded = drafts.as_saved(shop)
+        holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path)
+
+        async def work(call: log.Call) -> turn.Outcome:
+            proof = self._counts if self._counts is not None and self._counts.text == loaded.text else None
+            self._counts = None
+            proof = proof or await finishing.prove(shop, call, loaded, holds)
+            return self._judged(proof, said)
+
+        return await deeds.done(shop.pen, FINISH, arguments, place, work)
+
+    def _judged(self, proof: finishing.Proof, said: finishing.Said) -> turn.Outcome:
+        shop = self._shop
+        if not proof.went_well:
+            ours, told = finishing.refusal(shop, proof)
+            return turn.Outcome(
+                shop.pen.masker.text(told), error=_error("not-proved", ours, "mend the draft where it fails")
+            )
+        if names := finishing.unsaid(proof, said):
+            self._counts = proof
+            told = finishing.say_more(names)
+            return turn.Outcome(told, error=_error("not-finished", told, "see to each of them"))
+        value: dict[str, Json] = shop.pen.masker.json(finishing.accepted(shop, proof, said))
+        told = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
+        told += [f"{each.key}: {each.words()}" for each in proof.effects]
+        return turn.Outcome("\n".join(told), value)
+
+    async def _given_up(self, said: finishing.Said) -> turn.Outcome:
+        value = self._shop.pen.masker.json(finishing.leave_partial(self._shop, said.summary))
+        where = f"the draft as it is: {value['file']}" if value["file"] else "there was no draft to save"
+        return turn.Outcome(f"given up; {where}", value)
+
+    @override
+    def find_out(self, call: log.Call) -> turn.Outcome | None:
+        return found_out(self._shop, call) if call.action == FINISH else None
+
+
+def found_out(shop: Workshop, call: log.Call) -> turn.Outcome:
+    """What is told of a call that a crash broke off: which of its runs were over, and at what the last one was."""
+    told: list[str] = []
+    for number, run in enumerate(shop.runs.of(call), 1):
+        past = shop.runs.past(run)
+        if past is None:
+            told.append(f"run {number} ({run}) left nothing that can be read")
+            continue
+        open_steps = [briefs.ours(each.call.path) for each in past.open_calls()]
+        state = past.status if past.ending is not None else "broken off"
+        if (held := proofs.held_at(past)) is not None:
+            state = f"held at {briefs.ours(held)}"
+        if open_steps:
+            state += f" at {', '.join(open_steps)}, which may have happened"
+        told.append(f"run {number} ({run}): {state}")
+    ran = "; ".join(told) or "no run of it was begun"
+    error = ModelError(
+        "interrupted",
+        f"`{call.action}` was interrupted, and nothing came of it: {ran}",
+        mend="what a run did on the site stands: look at it, then call again; all runs are made anew",
+    )
+    return turn.Outcome("", error=shop.pen.masker.json(error.as_json()))
+
+
+def _known(shop: Workshop) -> dict[str, Json]:
+    """The inputs of the wish that the draft declares by now."""
+    draft = shop.desk.draft
+    declared = draft.loaded.workflow.inputs if draft is not None else {}
+    return {name: each for name, each in shop.wish.inputs.items() if name in declared}
+
+
+def _map(text: Json) -> dict[str, Json]:
+    """Inputs as a model writes them. Raises ModelError ``tool-arguments``."""
+    if text is None or not str(text).strip():
+        return {}
+    try:
+        value: Json = json.loads(str(text))
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise ModelError(
+            "tool-arguments", "`inputs` is no JSON map", mend='write it like `{"number": "1007"}`, or null'
+        )
+    return value
+
+
+def _error(code: str, message: str, mend: str) -> dict[str, Json]:
+    return ModelError(code, message, mend=mend).as_json()
+
+
+def _object(properties: dict[str, dict[str, Json]]) -> dict[str, Json]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list[Json](properties),
+        "additionalProperties": False,
+    }
