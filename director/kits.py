@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from director import asking, effects, eyes
 from director.editing import tools as editing
+from director.proving import tools as proving
+from director.targeting import tools as targeting
 from director.tools import Kit
 from director.workshop import Workshop
 
@@ -18,4 +20,4 @@ def furnish(shop: Workshop) -> None:
 
 def kits(shop: Workshop) -> Sequence[Kit]:
     """The tools of a build, in order of weight."""
-    return (*asking.kits(shop), *editing.kits(shop))
+    return (*asking.kits(shop), *editing.kits(shop), *proving.kits(shop))

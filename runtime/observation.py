@@ -113,6 +113,11 @@ class Observation:
         """The refs of what one can act on, in the order of the page."""
         return [node.ref for node in self._root.walk() if node.acting and node.ref is not None]
 
+    @property
+    def all_refs(self) -> list[str]:
+        """The refs of everything that has one, also of what is only there to be read, in the order of the page."""
+        return list(self._refs)
+
     @functools.cached_property
     def _fold(self) -> Fold:
         return Fold(items(self._root))

@@ -170,7 +170,9 @@ def anchored(
         for way in alone:
             inside = {key: value for key, value in way.fields.items() if key != "frame"}
             outside = {**around, "frame": way.fields["frame"]} if "frame" in way.fields else around
-            yield Way({**inside, "within": outside}, way.worth * worth // 100, f"{way.why} in {why}")
+            # A field that is called nothing is known by what its row or part says.
+            alone_worth = 68 if way.fields.get("role") in FIELDS and "name" not in way.fields else way.worth
+            yield Way({**inside, "within": outside}, alone_worth * worth // 100, f"{way.why} in {why}")
 
 
 def _around(facts: Facts, anchor: str | None) -> Iterator[tuple[dict[str, Any], int, str]]:

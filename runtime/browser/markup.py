@@ -130,6 +130,23 @@ FACTS = (
 """JavaScript: everything of it, as ``facts`` reads it."""
 
 
+IDENTITY = (
+    matching.SEEN
+    + r"""
+  const identity = (element) => {
+    const up = (node) => node.parentElement || (node.getRootNode() instanceof ShadowRoot ? node.getRootNode().host : null);
+    const said = (node) => folded(seen(node)).slice(0, 300);
+    const known = ['type', 'name', 'href', 'role', 'aria-label', 'alt', 'title', 'placeholder'].map((name) => element.getAttribute(name) || '');
+    let row = '';
+    for (let around = up(element); around && !row; around = up(around))
+      if (['tr', 'li', 'article'].includes(around.localName) || ['row', 'listitem', 'article'].includes(around.getAttribute('role'))) row = said(around);
+    return JSON.stringify([element.localName, ...known, element.localName === 'select' ? '' : said(element), row]);
+  };
+"""
+)
+"""JavaScript: who an element is, told by what it and its row say, so that it is known again in another document."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
     """Something that stands among others of its kind, and holds the element."""

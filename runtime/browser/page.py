@@ -89,6 +89,13 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         """What the page gives away at one glance: ``runtime.browser.signs``."""
         return await self._read(None, lambda: signs.of(self.page))
 
+    @contextlib.asynccontextmanager
+    async def beside(self, seconds: float) -> AsyncGenerator[Tab]:
+        """A tab of its own in the same browser, closed at the end; it and this one have ``seconds`` from now on."""
+        self._patience.bound(seconds)
+        async with self._run.fresh_page() as fresh:
+            yield fresh
+
     async def goto(self, url: str) -> str:
         """Load ``url`` until its load event, and return the final address."""
         self._run.admit(url)

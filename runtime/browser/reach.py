@@ -17,6 +17,7 @@ from runtime.browser.patience import Patience
 
 if TYPE_CHECKING:
     from runtime.browser.downloads import Desk
+    from runtime.browser.page import Tab
     from runtime.browser.tabs import Tabs
 
 Answer = TypeVar("Answer")
@@ -39,6 +40,10 @@ class Circumstances(Told, Protocol):
 
     async def settled(self) -> None:
         """Wait until no tab is there that is none of the site's."""
+        ...
+
+    def fresh_page(self) -> AbstractAsyncContextManager[Tab]:
+        """A tab of its own in the same browser, closed at the end."""
         ...
 
     def opening_tabs(self) -> AbstractAsyncContextManager[Callable[[], Awaitable[bool]]]:

@@ -20,6 +20,8 @@ from runtime.browser.reach import Reach
 QUIET_SECONDS = 0.1
 """How long nothing must be under way before what a deed set off counts as over."""
 
+_IDENTITY = "(element) => {" + markup.IDENTITY + "return identity(element); }"
+
 _PLACES = "(all, other) => [all.length, all.indexOf(other)]"
 
 _SAID = (
@@ -49,6 +51,10 @@ class Pointed:
             # A target in another frame, or one that Playwright does not understand, is none of this element's.
             return 0, -1
         return int(count), int(index)
+
+    async def identity(self) -> str:
+        """Who it is, told by what it and its row say: the same in another document that shows the same."""
+        return str(await self._handle.evaluate(_IDENTITY))
 
     async def said(self) -> str:
         """What the element says, white space folded; of a field what it holds, of a password nothing."""

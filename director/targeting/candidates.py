@@ -1,0 +1,176 @@
+"""What a proof found out about ways of finding an element, and which of them is best. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from nodes.targets import Target
+from nodes.values import Json
+from runtime.agents.targets import Way
+from runtime.browser.markup import Facts
+from runtime.language import writing
+
+Mark = Literal["one", "none", "several", "another", "untried"]
+"""What a way finds: the one element that is meant; nothing; several; another one. Or it was not tried."""
+
+MOST = 1_500
+"""Characters of a proposal."""
+
+OTHERS = 3
+"""Candidates that are told beside the best."""
+
+WORTH_TELLING = 20
+"""Score that one of them must have."""
+
+_FAILS = 45
+"""What it costs not to hold."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Candidate:
+    """A target that matches the element and nothing else now, and what became of it."""
+
+    target: Target
+    way: Way
+    reloaded: Mark = "untried"
+    """On the page as it is when it is loaded again."""
+    grown: Mark = "untried"
+    """There, with more rows above."""
+    placed: bool = False
+    """Whether it counts places."""
+
+    @property
+    def score(self) -> int:
+        """From 0 to 100: how well it says what is meant, less for each proof that failed, a little less for one that was not made."""
+        score = 8 if self.placed else self.way.worth
+        score -= 2 if self.target.exact else 0
+        score -= 6 if _counts(self.target) else 0
+        for mark, untried in ((self.reloaded, 6), (self.grown, 4)):
+            score -= untried if mark == "untried" else 0 if mark == "one" else _FAILS
+        return max(0, min(100, score))
+
+    @property
+    def holds(self) -> bool:
+        """Whether no proof failed."""
+        return self.reloaded in ("one", "untried") and self.grown in ("one", "untried")
+
+    @property
+    def fields(self) -> dict[str, Json]:
+        """The target as a node has it."""
+        data = self.target.model_dump(mode="json", exclude_unset=True, by_alias=True)
+        return {key: writing.literal(value) for key, value in data.items()}
+
+
+def _counts(target: Target) -> bool:
+    """Whether a number stands in what the element is called: that may count something."""
+    said = (target.name, target.label, target.text, target.title, target.alt)
+    return any(each is not None and re.search(r"\d", each) for each in said)
+
+
+def ranked(found: Sequence[Candidate]) -> list[Candidate]:
+    """The best first; of those that find the element by the same thing only the best."""
+    best: dict[str, Candidate] = {}
+    for each in sorted(found, key=lambda one: -one.score):
+        best.setdefault(each.way.why, each)
+    return list(best.values())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Proof:
+    """All that was found out about one element."""
+
+    found: Sequence[Candidate]
+    """The best first; never empty."""
+    refused: Sequence[tuple[Target, int]] = ()
+    """Better ways that match more than one element, with how many."""
+    unloaded: str = ""
+    """Why the page was not loaded again; empty where it was."""
+    ungrown: str = ""
+    """Why no rows were added; empty where some were."""
+    rows: int = 0
+    """How many were added."""
+
+    def marks(self, each: Candidate) -> str:
+        """What was proved of a candidate, in words."""
+        said = ["one now"]
+        if not self.unloaded:
+            said.append(f"{_WORDS[each.reloaded]} after reload")
+        if self.rows and each.grown != "untried":
+            said.append(f"{_WORDS[each.grown]} with {self.rows} more rows above")
+        return ", ".join(said)
+
+
+_WORDS: dict[Mark, str] = {
+    "one": "one",
+    "none": "NONE",
+    "several": "SEVERAL",
+    "another": "ANOTHER ONE",
+    "untried": "not tried",
+}
+
+
+def kind(role: str, facts: Facts) -> tuple[str, str]:
+    """What the element is, and what can be done with it."""
+    if facts.tag == "select":
+        return "select", "`select`; read: `query: value`"
+    if facts.type in ("checkbox", "radio") or role in ("checkbox", "radio", "switch"):
+        return facts.type or role, "`check`" + (
+            "" if "radio" in (facts.type, role) else ", `uncheck`"
+        ) + "; read: `query: state`"
+    if facts.type == "file":
+        return "file field", "`upload`"
+    if facts.type in ("button", "submit", "reset", "image") or role in (
+        "button",
+        "link",
+        "menuitem",
+        "tab",
+        "option",
+        "clickable",
+    ):
+        return role, "`click`, `hover`"
+    if facts.type or role in ("textbox", "searchbox", "spinbutton", "combobox", "editable"):
+        return f"{facts.type or role} field", "`fill`, `type`, `press`; read: `query: value`"
+    if facts.tag == "table":
+        return "table", "read: `query: table`"
+    return role or facts.tag, "read: `query: text`; all of its kind: `query: extract`"
+
+
+def told(proof: Proof, most: int = MOST) -> tuple[list[str], list[str]]:
+    """A proof in words: ours, and behind them what holds texts of the page; at most about ``most`` characters, the best always whole."""
+    best, *others = proof.found
+    ours = [f"score {best.score}: found by {best.way.why}; {proof.marks(best)}"]
+    if proof.unloaded:
+        ours.append(f"not reloaded: {proof.unloaded}")
+    if proof.ungrown:
+        ours.append(f"no rows added: {proof.ungrown}")
+    if best.placed:
+        ours.append(
+            "only its place tells it from its like, and that changes: give an `anchor`, or have the page changed"
+        )
+    elif not best.holds:
+        ours.append("this proof failed: point at what it stands in, or give an `anchor`")
+    elif "very text" in best.way.why:
+        ours.append("found by what it says now: good for a check, not for reading what may change")
+    theirs = [writing.text({"target": best.fields}).rstrip()]
+    theirs += _while_room(_rest(proof, others), most - sum(len(each) + 1 for each in [*ours, *theirs]))
+    return ours, theirs
+
+
+def _rest(proof: Proof, others: Sequence[Candidate]) -> Iterator[str]:
+    for each in [one for one in others if one.score >= WORTH_TELLING][:OTHERS]:
+        line = writing.text({"target": each.fields}).strip().removeprefix("target: ")
+        if "\n" not in line:
+            yield f"# {each.score}: {line} ({proof.marks(each)})"
+    for target, count in proof.refused[:2]:
+        yield f"# refused, {count} match: {target}"
+
+
+def _while_room(lines: Iterator[str], room: int) -> Iterator[str]:
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            return
+        yield line

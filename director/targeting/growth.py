@@ -1,0 +1,68 @@
+"""JavaScript of proofs: who an element is, and rows that are put above it."""
+
+from __future__ import annotations
+
+from runtime.browser import markup
+
+FOUND = (
+    "(all, meant) => {"
+    + markup.IDENTITY
+    + """
+  return [all.length, all.length === 1 ? identity(all[0]) : '', meant === null ? null : all[0] === meant];
+}"""
+)
+"""How many match, who the only one is, and whether it is the one that is meant."""
+
+GROW = r"""(element) => {
+  const up = (node) => node.parentElement || (node.getRootNode() instanceof ShadowRoot ? node.getRootNode().host : null);
+  const shape = (node) => Array.from(node.children, (child) => child.localName).join(' ');
+  const like = (node) => {
+    const role = node.getAttribute('role');
+    const row = ['tr', 'li', 'article'].includes(node.localName) || ['row', 'listitem', 'article', 'option'].includes(role);
+    const classes = Array.from(node.classList);
+    const all = Array.from(node.parentElement ? node.parentElement.children : []).filter((each) => each.localName === node.localName);
+    if (row) return node.parentElement && node.parentElement.localName === 'thead' ? [] : all.filter((each) => each === node || shape(each) === shape(node));
+    const cards = all.filter((each) => classes.some((one) => each.classList.contains(one)) && shape(each) === shape(node));
+    return cards.length > 1 && node.children.length ? cards : [];
+  };
+  const texts = (node) => {
+    const found = [], walker = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) if (walker.currentNode.data.trim()) found.push(walker.currentNode);
+    return found;
+  };
+  const turned = (text, by) => text
+    .replace(/[0-9]/g, (each) => String((Number(each) + by) % 10))
+    .replace(/[a-z]/g, (each) => String.fromCharCode(97 + (each.charCodeAt(0) - 97 + by) % 26))
+    .replace(/[A-Z]/g, (each) => String.fromCharCode(65 + (each.charCodeAt(0) - 65 + by) % 26))
+    .replace(/[^\x00-\x7f]/gu, (each) => /\p{L}/u.test(each) ? 'x' : each);
+  const CONTROL = 'button, label, th, dt, legend, summary, option, [role=button], [role=tab], [role=menuitem]';
+  let added = 0, levels = 0;
+  for (let around = up(element); around && around.localName !== 'body' && levels < 2; around = up(around)) {
+    const all = like(around);
+    if (!all.length) continue;
+    levels += 1;
+    // What several of them say is what they are labelled with; what one of them says alone is what it is about.
+    const times = new Map();
+    for (const each of all) for (const said of new Set(texts(each).map((one) => one.data.trim()))) times.set(said, (times.get(said) || 0) + 1);
+    for (const by of [3, 6]) {
+      const clone = around.cloneNode(true);
+      for (const node of texts(clone)) {
+        const said = node.data.trim(), plain = !/[0-9]/.test(said);
+        const control = node.parentElement.closest(all.length > 1 ? CONTROL : `${CONTROL}, a`);
+        if (times.get(said) > 1 || (plain && control && clone.contains(control))) continue;
+        node.data = turned(node.data, by);
+      }
+      for (const node of [clone, ...clone.querySelectorAll('*')])
+        for (const {name, value} of Array.from(node.attributes))
+          if (/[0-9]/.test(value) && !['class', 'style', 'colspan', 'rowspan', 'width', 'height', 'src', 'd', 'viewBox', 'type', 'maxlength', 'tabindex'].includes(name))
+            node.setAttribute(name, value.replace(/[0-9]/g, (each) => String((Number(each) + by) % 10)));
+      all[0].before(clone);
+      added += 1;
+    }
+  }
+  return added;
+}"""
+"""Puts two more of each row, item or card that holds the element above the first of them, with other texts and numbers; how many in all.
+
+What its like say too is left as it is, and so is what a button is called: in the next row it is called the same.
+"""

@@ -1,0 +1,196 @@
+"""Proofs on the living page: which ways find the element now, when the page is loaded again, and when there are more rows.
+
+It only looks. What is loaded again is the address that is there, in a tab of its own, by GET; rows are added to that tab alone, and no form is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from playwright.async_api import ElementHandle, Error
+
+from director.targeting import growth
+from director.targeting.candidates import Candidate, Mark, Proof, ranked
+from nodes.errors import ModelError, RunOpsError, SiteError
+from nodes.targets import Target
+from runtime.agents import targets
+from runtime.browser import locators, origins
+from runtime.browser.page import Tab
+from runtime.browser.refs import Pointed
+
+PROVED = 8
+"""Ways that find the element now of which more is found out."""
+
+TRIED = 80
+"""Ways that are tried at all."""
+
+RELOAD_SECONDS = 10.0
+"""How long all that is done in the other tab may take."""
+
+APPEAR_SECONDS = 3.0
+"""How long the element may take to be there once its page is loaded: what scripts fetch comes later."""
+
+PAUSE = 0.05
+"""Seconds between looks for it."""
+
+
+async def of(
+    tab: Tab, pointed: Pointed, role: str, name: str, usable: Callable[[str], bool], anchor: str | None
+) -> Proof:
+    """What can be proved of ways to find the element, by ``anchor`` only where one is given. No text that is not ``usable`` stands in them.
+
+    Raises SiteError ``no-target`` where nothing finds it; ModelError ``no-anchor`` where no part of the page around it says ``anchor``.
+    """
+    found, refused = await _now(pointed, role, name, usable, anchor)
+    if not found and anchor is not None:
+        raise _no_anchor(pointed, anchor)
+    if not found:
+        found = await _placed(pointed, role, name, usable)
+    if not found:
+        raise SiteError(
+            "no-target",
+            f"no target finds the {role or pointed.facts.tag} and nothing else",
+            mend="point at what it stands in, or at another element that leads to the same",
+        )
+    who = await pointed.identity()
+    again = await _again(tab, found, who)
+    return dataclasses.replace(again, found=ranked(again.found), refused=refused)
+
+
+async def _now(
+    pointed: Pointed, role: str, name: str, usable: Callable[[str], bool], anchor: str | None
+) -> tuple[list[Candidate], list[tuple[Target, int]]]:
+    """The ways that find the element and nothing else, and better ones that find others too."""
+    facts = pointed.facts
+    alone = targets.ways(facts, role, name, usable)
+    within = list(targets.anchored(alone, facts, usable, anchor))
+    found: list[Candidate] = []
+    refused: list[tuple[Target, int]] = []
+    for way in targets.ranked(within if anchor is not None else [*alone, *within])[:TRIED]:
+        for target in targets.forms(way.fields):
+            count, index = await pointed.places(target)
+            if (count, index) == (1, 0):
+                found.append(Candidate(target, way))
+                break
+            if index >= 0 and not found and not target.exact:
+                refused.append((target, count))
+        if len(found) >= PROVED:
+            break
+    return found, refused
+
+
+async def _placed(pointed: Pointed, role: str, name: str, usable: Callable[[str], bool]) -> list[Candidate]:
+    """The element by its place among its like: where nothing else finds it."""
+    for way in targets.ways(pointed.facts, role, name, usable):
+        for target in targets.forms(way.fields):
+            count, index = await pointed.places(target)
+            if count > 1 and index >= 0:
+                placed = Target.model_validate({**way.fields, "nth": index})
+                return [Candidate(placed, dataclasses.replace(way, why="its place among its like"), placed=True)]
+    return []
+
+
+def _no_anchor(pointed: Pointed, anchor: str) -> ModelError:
+    facts = pointed.facts
+    said = [text for row in facts.rows for text in row.texts]
+    said += [area.name for area in facts.areas] + [area.heading.text for area in facts.areas if area.heading]
+    said += [text for area in facts.areas for text in area.texts]
+    known = ", ".join(f'"{each}"' for each in list(dict.fromkeys(filter(None, said)))[:8])
+    return ModelError(
+        "no-anchor",
+        f'nothing around the element that finds it alone says "{anchor[:80]}"; around it stands: {known or "nothing"}',
+        mend="take one of these texts as `anchor`, whole words in the same case, or null",
+    )
+
+
+async def _again(tab: Tab, found: Sequence[Candidate], who: str) -> Proof:
+    """What becomes of the candidates where the page is loaded again, and rows are added there."""
+    if why := _unloaded(tab):
+        return Proof(found, unloaded=why)
+    try:
+        async with asyncio.timeout(RELOAD_SECONDS), tab.beside(RELOAD_SECONDS) as fresh:
+            landed = await fresh.goto(tab.url)
+            if _page_of(landed) != _page_of(tab.url):
+                return Proof(found, unloaded=f"its address leads to {origins.without_query(landed)}")
+            return await _grown(fresh, await _reloaded(fresh, found, who), who)
+    except TimeoutError:
+        return Proof(found, unloaded="it took too long")
+    except SiteError as error:
+        return Proof(found, unloaded=f"{error.code}")
+    except RunOpsError as error:
+        if error.code != "origin-refused":
+            raise
+        return Proof(found, unloaded=error.code)
+    except Error:
+        return Proof(found, unloaded="the tab did not answer")
+
+
+def _unloaded(tab: Tab) -> str:
+    """Why the page cannot be loaded again without doing something."""
+    if tab.posted:
+        return "the page is the answer to a form, which would be sent again"
+    if not tab.url.startswith(("http://", "https://")):
+        return "it has no address of a site"
+    return ""
+
+
+def _page_of(url: str) -> str:
+    return url.partition("#")[0]
+
+
+async def _reloaded(fresh: Tab, found: Sequence[Candidate], who: str) -> Proof:
+    until = time.monotonic() + APPEAR_SECONDS
+    while True:
+        marks = [await _mark(fresh, each.target, who) for each in found]
+        if "one" in marks:
+            break
+        if time.monotonic() > until:
+            if set(marks) == {"none"}:
+                return Proof(found, unloaded="the element is not there at once: something must be done first to see it")
+            break
+        await asyncio.sleep(PAUSE)
+    return Proof([dataclasses.replace(each, reloaded=mark) for each, mark in zip(found, marks, strict=True)])
+
+
+async def _mark(fresh: Tab, target: Target, who: str, meant: ElementHandle | None = None) -> Mark:
+    """What a target finds: the element that is ``who``, and there ``meant``."""
+    try:
+        count, said, same = await locators.locator(fresh.page, target).evaluate_all(growth.FOUND, meant)
+    except Error:
+        return "none"
+    if count != 1:
+        return "several" if count else "none"
+    return "one" if said == who and same is not False else "another"
+
+
+async def _grown(fresh: Tab, proof: Proof, who: str) -> Proof:
+    """The same proof, with rows added above the element."""
+    first = next((each for each in proof.found if each.reloaded == "one"), None)
+    if proof.unloaded or first is None:
+        return proof
+    async with _handle(fresh, first.target) as meant:
+        rows = int(await meant.evaluate(growth.GROW))
+        if not rows:
+            return dataclasses.replace(proof, ungrown="it stands in no row, item or card")
+        if not await meant.evaluate("(element) => element.isConnected"):
+            return dataclasses.replace(proof, ungrown="the page draws itself anew")
+        tested = [each.reloaded == "one" for each in proof.found]
+        marks: list[Mark] = [
+            await _mark(fresh, each.target, who, meant) if test else "untried"
+            for each, test in zip(proof.found, tested, strict=True)
+        ]
+    grown = [dataclasses.replace(each, grown=mark) for each, mark in zip(proof.found, marks, strict=True)]
+    return dataclasses.replace(proof, found=grown, rows=rows)
+
+
+@asynccontextmanager
+async def _handle(fresh: Tab, target: Target) -> AsyncGenerator[ElementHandle]:
+    handle = await locators.locator(fresh.page, target).element_handle(timeout=APPEAR_SECONDS * 1000)
+    try:
+        yield handle
+    finally:
+        await handle.dispose()

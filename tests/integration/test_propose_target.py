@@ -1,0 +1,177 @@
+"""Targets by proof: what is proposed for an element finds that element, also when its page is loaded again and rows are added."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import cast
+
+import pytest
+
+from director import eyes as sight
+from director.targeting import tools
+from director.workshop import Workshop
+from nodes.rules import Rule
+from nodes.values import Json
+from tests import site, workshops
+
+ORDERS = """<!doctype html><title>Orders</title><h1>Orders</h1>
+<form action=/sent method=post><button>Send</button></form><button>Pay all</button>
+<table><thead><tr><th>Number<th>Customer<th>State<th></tr></thead><tbody>
+<tr><td class=no>1001<td>Ada Okafor<td>open<td><button>Pay</button> <a href=/orders/1001>Open</a></tr>
+<tr><td class=no>1002<td>Ben Stern<td>open<td><button>Pay</button> <a href=/orders/1002>Open</a></tr>
+</tbody></table>
+<section class=one><h2>Billing</h2><label>Street <input name=a1></label><button>Edit</button></section>
+<section class=two><h2>Shipping</h2><label>Street <input name=a2></label><button>Edit</button></section>
+<table><tr><td>Discount code<td><input></tr><tr><td>Comment<td><input></tr></table>
+<p>Pieces <input type=number></p>
+<dl><dt>Decision<dd>accepted<dt>By<dd>Cleo</dl>
+<div class=card><p>Tea</p><p>3.20</p><button>Add</button></div>
+<div class=card><p>Coffee</p><p>7.80</p><button>Add</button></div>
+<div id=grid><i onclick="1">x</i><i onclick="1">x</i></div>"""
+ALONE = """<!doctype html><title>One</title><table><tbody>
+<tr><td>1001<td>Ada Okafor<td><button>Pay</button></tr></tbody></table>"""
+LATER = """<!doctype html><title>Later</title><ul id=list></ul><script>
+fetch('/data').then((a) => a.json()).then((all) => { list.innerHTML = all.map((each) => `<li>${each} <button>Take</button></li>`).join(''); });
+</script>"""
+OPENED = """<!doctype html><title>Opened</title><button onclick="box.hidden = false">More</button><div id=box hidden><button>Deep</button></div>"""
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[site.Site]:
+    """The pages."""
+    with site.serve() as served:
+        for path, body in {"/": ORDERS, "/alone": ALONE, "/later": LATER, "/opened": OPENED, "/sent": ORDERS}.items():
+            served.page(path, body)
+        served.page("/data", '["Tea", "Coffee"]')
+        yield served
+
+
+@pytest.fixture(scope="module")
+async def shop(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Workshop]:
+    """A build whose scout has a page."""
+    shop = workshops.opened(
+        tmp_path_factory.mktemp("build"), served.origin, policy="hold", known={"WORD": "s3cret-word"}
+    )
+    yield shop
+    await shop.close()
+
+
+async def show(shop: Workshop, url: str, shown: str) -> sight.Eyes:
+    """Go there with the scout, and wait until the page says so."""
+    eyes = cast("sight.Eyes", shop.eyes)
+    async with eyes.scout.used() as session:
+        session.bound(20)
+        await session.page.goto(url)
+        await session.page.wait_for(Rule(text=shown))
+    return eyes
+
+
+async def told(shop: Workshop, ref: str, anchor: str | None = None) -> tuple[str, dict[str, Json]]:
+    """The same of a ref."""
+    kits = tools.kits(shop)
+    outcome = await workshops.call(shop, tools.NAME, kits, tab=None, ref=ref, anchor=anchor, reason="It is clicked.")
+    value = outcome.value if isinstance(outcome.value, dict) else {}
+    return outcome.told, cast("dict[str, Json]", value.get("target", {}))
+
+
+async def ref_of(shop: Workshop, css: str) -> str:
+    """The ref of what the CSS finds: read off the element itself."""
+    eyes = cast("sight.Eyes", shop.eyes)
+    view, page = await eyes.look("scout"), eyes.page("scout")
+    for ref in view.all_refs:
+        found = await page.by_ref(ref)
+        if await found.evaluate("(element, css) => element === document.querySelector(css)", css):
+            return ref
+    raise AssertionError(f"a look shows no {css}: {view.render()}")
+
+
+# What is on the page, and the target that is best for it.
+BEST = {
+    "form button": '{role: button, name: Send}',
+    "tbody tr:nth-child(2) button": '{role: button, name: Pay, within: {role: row, has_text: "1002"}}',
+    "tbody tr:nth-child(2) .no": '{css: td.no, within: {role: row, has_text: Ben Stern}}',
+    "section.two input": "{label: Street, within: {css: section.two, has_text: Shipping}}",
+    "section.two button": "{role: button, name: Edit, within: {css: section.two, has_text: Shipping}}",
+    "table:not(:has(thead)) tr:nth-child(2) input": "{role: textbox, within: {role: row, has_text: Comment}}",
+    "p > input": '{css: "p:has-text(\\"Pieces\\") > input"}',
+    "dd": '{css: "dt:text-is(\\"Decision\\") + dd"}',
+    ".card:nth-of-type(2) button": "{role: button, name: Add, within: {css: div.card, has_text: Coffee}}",
+}  # fmt: skip
+
+
+async def test_the_best_target_is_what_a_person_would_say(shop: Workshop, served: site.Site) -> None:
+    """By name, in a row by its number, under a heading, beside a caption, behind its term, in a card: each was one now, after a reload, and with more rows where it stands in one."""
+    await show(shop, f"{served.origin}/", "Orders")
+    best: dict[str, str] = {}
+    for css in BEST:
+        said, _target = await told(shop, await ref_of(shop, css))
+        line = next(each for each in said.split("\n") if each.startswith("target: "))
+        best[css] = line.removeprefix("target: ")
+        marks = said.split("\n")[1]
+        assert "one now, one after reload" in marks, said
+        assert ("one with" in marks) == (" tr" in css or "card" in css), said
+        assert len(said) <= 1_700
+    assert best == BEST
+
+
+async def test_a_name_that_more_rows_share_is_no_good_target_though_there_is_one_row_now(
+    shop: Workshop, served: site.Site
+) -> None:
+    """With one order the button `Pay` is the only one; with the next order it is not, and the row says which is meant."""
+    await show(shop, f"{served.origin}/alone", "1001")
+    said, target = await told(shop, await ref_of(shop, "button"))
+    assert target == {"role": "button", "name": "Pay", "within": {"role": "row", "has_text": "1001"}}
+    assert "{role: button, name: Pay} (one now, one after reload, SEVERAL with 2 more rows above)" in said
+
+
+async def test_the_row_is_told_by_the_text_that_was_asked_for(shop: Workshop, served: site.Site) -> None:
+    """An anchor stands in every target; one that nothing around the element says is refused with what is said there."""
+    await show(shop, f"{served.origin}/", "Orders")
+    ref = await ref_of(shop, "tbody tr:nth-child(2) button")
+    _said, target = await told(shop, ref, "Ben Stern")
+    assert target == {"role": "button", "name": "Pay", "within": {"role": "row", "has_text": "Ben Stern"}}
+    said, target = await told(shop, ref, "1001")
+    assert not target
+    assert "no-anchor" in said
+    assert '"1002", "Ben Stern"' in said
+
+
+async def test_a_place_is_proposed_only_where_nothing_else_is_there_and_that_is_said(
+    shop: Workshop, served: site.Site
+) -> None:
+    """Two of a kind that are called nothing: the count is told to be one, with hardly any score."""
+    await show(shop, f"{served.origin}/", "Orders")
+    said, target = await told(shop, await ref_of(shop, "#grid :nth-child(2)"))
+    assert target == {"text": "x", "nth": 1}
+    assert "only its place tells it from its like" in said
+
+
+async def test_nothing_is_sent_for_a_proof_but_the_address_itself(shop: Workshop, served: site.Site) -> None:
+    """The page is asked for once more by GET, and what it fetches; the answer to a form is not, and the page that is looked at stays as it is."""
+    eyes = await show(shop, f"{served.origin}/later", "Coffee")
+    page = eyes.page("scout")
+    await page.page.evaluate("list.dataset.mine = 'typed'")
+    before = len(served.requests)
+    said, target = await told(shop, await ref_of(shop, "li + li button"))
+    assert target == {"role": "button", "name": "Take", "within": {"role": "listitem", "has_text": "Coffee"}}
+    assert "one after reload, one with 2 more rows above" in said
+    assert [(each.method, each.path) for each in served.requests[before:] if each.path != "/favicon.ico"] == [
+        ("GET", "/later"),
+        ("GET", "/data"),
+    ]
+    assert await page.page.evaluate("[list.dataset.mine, list.children.length]") == ["typed", 2]
+    await show(shop, f"{served.origin}/", "Orders")
+    await page.page.click("form button")
+    before = len(served.requests)
+    said, _target = await told(shop, await ref_of(shop, "form button"))
+    assert "not reloaded: the page is the answer to a form, which would be sent again" in said
+    assert served.requests[before:] == []
+
+
+async def test_what_must_be_opened_first_is_told(shop: Workshop, served: site.Site) -> None:
+    """An element that is not there when its page is loaded again is proposed as it is, and it is said what was not proved."""
+    eyes = await show(shop, f"{served.origin}/opened", "More")
+    await eyes.page("scout").page.click("button")
+    said, target = await told(shop, await ref_of(shop, "#box button"))
+    assert target == {"role": "button", "name": "Deep"}
+    assert "not reloaded: the element is not there at once: something must be done first to see it" in said
