@@ -68,7 +68,14 @@ def _unheard() -> None:
     delegation.Delegation.find_out = lambda *_given: None  # type: ignore[method-assign]
 
 
-Control = Literal["no-sync", "result-first", "deaf", "unjudged", "forgotten", "unheard"]
+def _again() -> None:
+    """Nor is a tool known for one that was begun: it is done a second time."""
+    from runtime import turn
+
+    turn.Turns._told_of = lambda *_given: None  # type: ignore[method-assign]
+
+
+Control = Literal["no-sync", "result-first", "deaf", "unjudged", "forgotten", "unheard", "again"]
 
 BREAK: dict[str, Callable[[], None]] = {
     "no-sync": _no_sync,
@@ -77,5 +84,6 @@ BREAK: dict[str, Callable[[], None]] = {
     "unjudged": _unjudged,
     "forgotten": _forgotten,
     "unheard": _unheard,
+    "again": _again,
 }
 """What each does."""

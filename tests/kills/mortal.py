@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime import crashes, journal, log, store
-from tests.kills import controls, disk, flow
+from tests.kills import controls, disk, faked, flow
 
 VARIABLE = "RUNOPS_TEST_MORTAL"
 """The environment variable that makes a forked command mortal."""
@@ -41,6 +41,8 @@ class Fate:
     """Whether each entry that is written is a moment, too, as a crash point is: ``WRITTEN``."""
     first: str = ""
     """The name of a crash point, at the first passing of which it dies; empty for none."""
+    faked: bool = False
+    """Whether its pages are none: a site stands for them that tells what is clicked."""
 
     def environment(self) -> dict[str, str]:
         """What makes a command take it."""
@@ -68,6 +70,8 @@ def install(fate: Fate) -> None:
     if fate.writes:
         _watch_writes(lambda: hook(WRITTEN))
     disk.watch(tell)
+    if fate.faked:
+        faked.install(tell)
     if fate.control:
         controls.BREAK[fate.control]()
 

@@ -88,7 +88,7 @@ def order(url: str, ref: str) -> Plot:
 TASKS = {"Count the nodes.": "clean", "Name the nodes.": "inherit"}
 """What the delegates are asked, and with which history each begins."""
 
-_PLAN: dict[str, Json] = {
+PLANNED: dict[str, Json] = {
     "overall_goal": "Add up all prices",
     "current_phase": "look",
     "phases": [
@@ -114,7 +114,7 @@ _STEPS: dict[str, list[dict[str, tuple[str, Json]]]] = {
         }
     ],
     PLAN: [
-        {"p1": ("update_plan", {"plan": _PLAN, "reason": "it is new"})},
+        {"p1": ("update_plan", {"plan": PLANNED, "reason": "it is new"})},
         {
             "p2": ("patch_plan_task", {"task_id": "t", "status": "completed", "notes": None, "reason": "it is done"}),
             "p3": ("update_workflow_description", {"description": "Add up.", "reason": "it is wanted"}),
