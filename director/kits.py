@@ -20,4 +20,4 @@ def furnish(shop: Workshop) -> None:
 
 def kits(shop: Workshop) -> Sequence[Kit]:
     """The tools of a build, in order of weight."""
-    return (*asking.kits(shop), *editing.kits(shop), *proving.kits(shop))
+    return (*asking.kits(shop), *editing.kits(shop), *targeting.kits(shop), *proving.kits(shop))
