@@ -87,7 +87,7 @@ class Runs:
         if session.budget is None:
             return None
         spent = budgets.spent_in_all(session.ledger, self._price)
-        return budgets.Purse(self._pen.conversation.id, node_budgets.parse(session.budget), spent)
+        return budgets.Purse(self._pen.conversation.id, node_budgets.parse(session.budget), spent, "build")
 
     def _followed(self, run: str, status: str) -> None:
         past = self.past(run)

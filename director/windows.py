@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from director import desk, listening, opening, session_settings, talking
-from director.cli import beginning
+from director import desk, kits, listening, loop, opening, person, session_settings, shops, talking
+from director.cli import beginning, ordering
 from runtime import conversations, limits, log, reports, secrets, sessions, settings, store
 
 
@@ -23,6 +23,8 @@ def report(chosen: settings.Settings, conversation: str) -> reports.Report:
     pen = opening.look(kept, reading, past, secrets.Masker(beginning.secrets_of(past, chosen)))
     kept_things = desk.Desk(pen)
     chosen = session_settings.of_session(past, pen, chosen)
+    if past.header is not None and past.header.build is not None:
+        return _of_build(pen, kept_things, kept, chosen).window()
     talk = talking.Talk(
         pen,
         beginning.About.of(past).subject(kept, chosen, kept_things),
@@ -33,3 +35,21 @@ def report(chosen: settings.Settings, conversation: str) -> reports.Report:
         lambda: limits.of_session(past, pen, chosen),
     )
     return talk.window()
+
+
+def _of_build(pen: opening.Pen, own: desk.Desk, kept: store.FileStore, chosen: settings.Settings) -> talking.Talk:
+    """The talk of a build, with all its tools; none of them is used."""
+    chosen = ordering.chosen_for(chosen)
+    quiet, nobody = listening.Listener(), person.Nobody()
+    shop = shops.of_session(pen, own, kept, chosen, quiet, nobody, lambda _usage, _model: None)
+    return talking.Talk(
+        pen,
+        shops.subject_of(shop),
+        own,
+        None,
+        chosen,
+        quiet,
+        lambda: limits.of_session(pen.history, pen, chosen),
+        kits.kits(shop),
+        loop.MANNER,
+    )

@@ -51,8 +51,17 @@ def refuse_session(kept: store.Store, conversation: str) -> None:
         raise UsageError(
             "not-a-run",
             f"{conversation} is a session, and no run",
-            mend=f"go on with it: `runops chat --resume {conversation}`; `runops show {conversation}` tells what was said",
+            mend=f"go on with it: `{again(conversation, kept)}`; `runops show {conversation}` tells what was said",
         )
+
+
+def again(session: str, kept: store.Store) -> str:
+    """What goes on with a session."""
+    match _first(kept, session):
+        case log.Scope(session=log.SessionHeader(purpose="build")):
+            return f"runops build --resume {session}"
+        case _:
+            return f"runops chat --resume {session}"
 
 
 def fold(reading: store.Reading) -> sessions.Session:

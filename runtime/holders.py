@@ -80,13 +80,19 @@ def last(entries: Entries) -> Holder | None:
 
 
 def noun(entries: Entries) -> str:
-    """What the conversation is that begins so: ``run`` or ``session``."""
+    """What the conversation is that begins so: ``run``, ``session`` or ``build``."""
     first = next(iter(entries), None)
-    return "session" if isinstance(first, log.Scope) and first.session is not None else "run"
+    if not isinstance(first, log.Scope) or first.session is None:
+        return "run"
+    return "build" if first.session.purpose == "build" else "session"
+
+
+GOES_ON = {"run": "resume", "session": "chat --resume", "build": "build --resume"}
+"""What goes on with a conversation, by what it is."""
 
 
 def _again(run: str, what: str) -> str:
-    return f"runops chat --resume {run}" if what == "session" else f"runops resume {run}"
+    return f"runops {GOES_ON[what]} {run}"
 
 
 def held(run: str, entries: Entries, mend: str | None = None, *, what: str | None = None) -> RunHeld:

@@ -234,7 +234,8 @@ class View:
             yield f"  torn  the last {count(self.reading.torn, 'byte')} are no whole line: whoever goes on cuts them"
         yield self.summary.state
         if not self.reading.held:
-            yield f"  again  runops chat --resume {self.session}"
+            command = "build" if self.header.purpose == "build" else "chat"
+            yield f"  again  runops {command} --resume {self.session}"
 
     # One call, or one line.
 

@@ -58,5 +58,5 @@ def resume_command(run: str, error: Mapping[str, Json] | None) -> str:
         return f"runops resume {run} --allow-changed"
     larger = _LARGER.search(str((error or {}).get("mend", "")))
     if evidence.get("of") == "session":
-        return f"runops chat --resume {evidence['session']} --budget {larger[1] if larger else '…'}"
+        return f"runops {evidence.get('command', 'chat')} --resume {evidence['session']} --budget {larger[1] if larger else '…'}"
     return f"runops resume {run} --budget {larger[1] if larger else '…'}"

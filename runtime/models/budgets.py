@@ -74,6 +74,8 @@ class Account:
     """The step whose budget it is; None for that of the run."""
     session: str | None = None
     """The session whose budget it is, or of one who works for it, as a command calls it; None for that of a run, or a step."""
+    command: str = "chat"
+    """What goes on with the session."""
 
     @property
     def left_seconds(self) -> float:
@@ -117,6 +119,7 @@ class Account:
         evidence: dict[str, Json] = {
             "of": "step" if self.path is not None else "run" if self.session is None else "session",
             **({"session": self.session} if self.session is not None else {}),
+            **({"command": self.command} if self.command != "chat" else {}),
             "part": part,
             "limit": _written(part, limit),
             "spent": _written(part, spent),
@@ -132,7 +135,7 @@ class Account:
 
     def _mend(self, larger: Budget) -> str:
         if self.path is None:
-            command = "resume last" if self.session is None else f"chat --resume {self.session}"
+            command = "resume last" if self.session is None else f"{self.command} --resume {self.session}"
             return f"go on with more: `runops {command} --budget {larger}`"
         if self.session is not None:
             return "ask for less in one task"
@@ -198,6 +201,8 @@ class Purse:
     budget: Budget
     spent: Amount
     """What is gone of it already, less what the run had spent before the session followed it: that is none of the session's."""
+    command: str = "chat"
+    """What goes on with the session."""
 
 
 def accounts(
@@ -215,7 +220,7 @@ def accounts(
     if run is not None:
         found.append(Account(run, spent_in_all(ledger, price), session=session))
     if purse is not None:
-        found.append(Account(purse.budget, purse.spent + spent(ledger.of(), price), session=purse.session))
+        found.append(Account(purse.budget, purse.spent + spent(ledger.of(), price), session=purse.session, command=purse.command))
     return found
 
 
