@@ -50,8 +50,8 @@ class _Seen:
     """What the elements were, by their refs, when a model was last told of them."""
     everything: bool = False
     """Whether it was told of all that is in the last look."""
-    whole: bool = False
-    """Whether a model was shown all of this document."""
+    whole: set[str] = dataclasses.field(default_factory=set[str])
+    """Who was shown all of this document: the threads of models."""
 
     def was(self, ref: str) -> tuple[str, str] | None:
         """What the element was when a model was told of it; None where it was not."""
@@ -93,7 +93,7 @@ class Eyes(workshop.Eyes):
         return ("bench", name or None) if head == BENCH else ("scout", tab)
 
     def page(self, where: Where, tab: str | None = None) -> Tab:
-        """The tab, as it stands. Raises ModelError ``no-page``."""
+        """The tab, as it stands. Raises ModelError ``page-unknown``."""
         browser = self._bench if where == "bench" else self.scout.session
         if browser is None:
             begins = self._shop.wish.url
@@ -102,14 +102,14 @@ class Eyes(workshop.Eyes):
                 if where == "bench"
                 else f"open one: `debug_navigate`{f' {begins}' if begins else ''}"
             )
-            raise ModelError("no-page", f"the {where} has no page yet", mend=mend)
+            raise ModelError("page-unknown", f"the {where} has no page yet", mend=mend)
         name = tab if tab is not None or where == "bench" else self._latest(browser)
         try:
             return cast("Tabs", browser.tabs).get(name)
         except SiteError:
             named = ", ".join(each.name for each in self.tabs() if each.where == where and each.name)
             raise ModelError(
-                "no-page",
+                "page-unknown",
                 f"the {where} has no tab `{(name or '')[:80]}`",
                 mend=f"open there: {named or 'none'}" + ("; `debug_open_tab` opens one" if where == "scout" else ""),
             ) from None
@@ -144,8 +144,8 @@ class Eyes(workshop.Eyes):
 
     @override
     async def look(self, where: Where, tab: str | None = None) -> Observation:
-        """The page as it is now, secrets masked, and told to a model: its refs stand for what they are now. Raises SiteError, ModelError ``no-page``."""
-        async with self._alone(where):
+        """The page as it is now, secrets masked, and told to a model: its refs stand for what they are now. Raises SiteError, ModelError ``page-unknown``."""
+        async with self.alone(where):
             page = self.page(where, tab)
             view = await self.look_at(page)
             self._seen[page].everything = True
@@ -158,7 +158,8 @@ class Eyes(workshop.Eyes):
         if seen is None:
             self._seen[page] = _Seen(view, page.url)
         else:
-            seen.whole = seen.whole and view.url == seen.view.url and view.continues(seen.view)
+            if page.url != seen.address or not view.continues(seen.view):
+                seen.whole.clear()
             seen.view, seen.address, seen.everything = view, page.url, False
         return view
 
@@ -175,16 +176,22 @@ class Eyes(workshop.Eyes):
         seen = self._seen.get(page)
         return seen.view if seen is not None else None
 
-    def shown(self, page: Tab, told: str, *, whole: bool = False) -> None:
-        """A model is told this text of the last look: the refs in it stand for what they are now. ``whole``: it is all of the page."""
+    def shown(self, page: Tab, told: str, whole_to: str | None = None) -> None:
+        """A model is told this text of the last look: the refs in it stand for what they are now. ``whole_to`` is its thread, where it is all of the page."""
         seen = self._seen[page]
-        seen.whole = seen.whole or whole
+        if whole_to is not None:
+            seen.whole.add(whole_to)
         seen.shown |= {ref: _known(seen.view, ref) for ref in telling.refs_in(told) if seen.view.has(ref)}
 
-    def was_whole(self, page: Tab) -> bool:
-        """Whether a model was shown all of the document that is there."""
+    def knows(self, page: Tab, thread: str) -> bool:
+        """Whether the model of this thread was shown all of the document of the last look."""
         seen = self._seen.get(page)
-        return seen is not None and seen.whole
+        return seen is not None and thread in seen.whole
+
+    def forget(self, page: Tab, thread: str) -> None:
+        """The model of this thread is to be shown all of it again."""
+        if (seen := self._seen.get(page)) is not None:
+            seen.whole.discard(thread)
 
     async def _view(self, page: Tab) -> Observation:
         page.calm()
@@ -199,7 +206,7 @@ class Eyes(workshop.Eyes):
                 browser.bound(seconds)
 
     @contextlib.asynccontextmanager
-    async def _alone(self, where: Where) -> AsyncGenerator[None]:
+    async def alone(self, where: Where) -> AsyncGenerator[None]:
         """Nobody else works in the scout's browser meanwhile; a build works on its bench by one call after the other."""
         if where == "bench":
             yield
@@ -217,7 +224,7 @@ class Eyes(workshop.Eyes):
     @contextlib.asynccontextmanager
     async def pointed(self, where: Where, tab: str | None, ref: str) -> AsyncGenerator[tuple[refs.Pointed, Element]]:
         """The element that a model was shown by this ref. Raises SiteError ``ref-gone`` where it is another one by now, and what ``look`` raises."""
-        async with self._alone(where):
+        async with self.alone(where):
             page = self.page(where, tab)
             async with self.pointed_at(page, ref) as found:
                 yield found

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from director import asking, effects, eyes
 from director.editing import tools as editing
 from director.proving import tools as proving
+from director.scouting import tools as scouting
 from director.targeting import tools as targeting
 from director.tools import Kit
 from director.workshop import Workshop
@@ -20,4 +21,4 @@ def furnish(shop: Workshop) -> None:
 
 def kits(shop: Workshop) -> Sequence[Kit]:
     """The tools of a build, in order of weight."""
-    return (*asking.kits(shop), *editing.kits(shop), *targeting.kits(shop), *proving.kits(shop))
+    return (*asking.kits(shop), *editing.kits(shop), *targeting.kits(shop), *scouting.kits(shop), *proving.kits(shop))

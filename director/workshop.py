@@ -115,7 +115,7 @@ class Eyes(Protocol):
     """Looks at the pages of both browsers: ``director.eyes``."""
 
     async def look(self, where: Where, tab: str | None = None) -> Observation:
-        """The page as it is now, secrets masked; refs are those of this look. Raises SiteError, ModelError ``no-page``."""
+        """The page as it is now, secrets masked; refs are those of this look. Raises SiteError, ModelError ``page-unknown``."""
         ...
 
     def last(self, where: Where, tab: str | None = None) -> Observation | None:

@@ -75,7 +75,7 @@ _numbers = itertools.count(1)
 
 
 async def call(
-    shop: workshop.Workshop, name: str, more: Sequence[Kit] | None = None, **arguments: Json
+    shop: workshop.Workshop, name: str, more: Sequence[Kit] | None = None, /, **arguments: Json
 ) -> turn.Outcome:
     """What a tool of the build answers; ``more`` are its tools, where they are not all of them."""
     box = Toolbox(shop.desk, About(), shop.pen, shop.listener, kits.kits(shop) if more is None else more)

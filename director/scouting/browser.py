@@ -48,11 +48,11 @@ class Browser:
 
     @contextlib.asynccontextmanager
     async def there(self) -> AsyncGenerator[Session]:
-        """The browser as it stands, for one user alone. Raises ModelError ``no-page`` where none is open."""
+        """The browser as it stands, for one user alone. Raises ModelError ``page-unknown`` where none is open."""
         async with self._busy:
             if self._session is None:
                 raise ModelError(
-                    "no-page",
+                    "page-unknown",
                     "the scout has no page yet",
                     mend=f"open one: `debug_navigate` {self._shop.wish.url or ''}",
                 )

@@ -1,0 +1,365 @@
+"""Deeds on the pages of the scout. Each is a run of its own, of a workflow with that one node: the engine's own step code does it, with its barrier, its guard, its log."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from typing_extensions import override
+
+from director import eyes as eyes_module
+from director.scouting import looking
+from nodes.base import Leaf
+from nodes.errors import ModelError, OriginRefused, SiteError
+from nodes.template import OPENING
+from nodes.values import Json
+from runtime import log, preparing, running, turn
+from runtime.agents import refusals as texts
+from runtime.agents import targets, telling
+from runtime.browser import lent, origins
+from runtime.browser.page import Tab
+from runtime.browser.session import Session
+from runtime.language import workflow
+from runtime.language.diagnostics import WorkflowInvalid
+
+if TYPE_CHECKING:
+    from director.workshop import Workshop
+    from runtime.engine import ExecutionEngine
+    from runtime.observation import Observation
+
+FILE = "scouting.yaml"
+"""What the workflow of a deed is called."""
+
+SETTLE_SECONDS = 3.0
+"""How long what a deed set off is waited for."""
+
+HELD = "held"
+"""Why a run paused that came to a deed which is not to be done."""
+
+ON_ELEMENT = frozenset({"click", "fill", "select", "check", "uncheck", "hover"})
+"""Actions that need a ref."""
+
+WITH_VALUE = frozenset({"fill", "select", "press"})
+"""Actions that need a value."""
+
+_SECRET = re.compile(r"\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+_NOT_PLAIN = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Deed(running.Part):
+    """One node, done in the tab that it names."""
+
+    node: Leaf
+    tab: str
+
+    @property
+    @override
+    def header(self) -> dict[str, Json]:
+        return {"node": self.node.id, "pins": {}, "scouting": True}
+
+    @override
+    async def run(self, engine: ExecutionEngine) -> Json:
+        """Do it, and wait for what it sets off; its value."""
+        browser = cast("lent.Lent", await engine.need_browser(self.node.id))
+        row: Any = browser.tabs
+        page: Tab = row.get(self.tab) if self.tab in row.named else row.current
+        async with page.settling(SETTLE_SECONDS):
+            # Within a unit no checkpoint is taken: nothing ever goes on from here.
+            value = await engine.block([self.node], engine.root, "", unit=True)
+        engine.journal.scope("", "committed", "run", value=value)
+        return value
+
+
+class Deeds:
+    """Does what one model asks for."""
+
+    def __init__(self, shop: Workshop, looks: looking.Looking, mine: list[str] | None = None) -> None:
+        """``mine`` are the only tabs in which it may do anything; those that open from them become some of them."""
+        self._shop, self._looks, self._mine = shop, looks, mine
+        self._eyes = cast("eyes_module.Eyes", shop.eyes)
+
+    async def navigate(self, call: log.Call, arguments: dict[str, Json]) -> turn.Outcome:
+        """Load an address in a tab; the first opens the browser."""
+        async with self._eyes.scout.used() as session:
+            if self._mine is not None and self._mine[0] not in session.tabs.named:
+                await session.tabs.open(self._mine[0])
+            page = self._page(arguments["tab"])
+            url = self._address(str(arguments["url"]), page.url)
+            return await self._do(call, session, page, {"action": "goto", "url": url})
+
+    async def open_tab(self, call: log.Call, arguments: dict[str, Json]) -> turn.Outcome:
+        """Open a tab of that name at an address."""
+        name = str(arguments["name"])
+        if name == eyes_module.BENCH:
+            raise ModelError("tool-arguments", f"`{name}` is what the bench is called", mend="give another name")
+        if self._mine is not None:
+            raise ModelError("tool-arguments", "you have one tab", mend="go elsewhere in it: `debug_navigate`")
+        async with self._eyes.scout.used() as session:
+            if name in session.tabs.named:
+                raise ModelError(
+                    "tool-arguments", f"a tab `{name[:80]}` is open", mend="give another name, or `debug_navigate`"
+                )
+            page = self._page(None)
+            url = self._address(str(arguments["url"]), page.url)
+            return await self._do(call, session, page, {"action": "open_tab", "url": url}, name)
+
+    async def close_tab(self, call: log.Call, arguments: dict[str, Json]) -> turn.Outcome:
+        """Close a tab."""
+        async with self._eyes.scout.there() as session:
+            page = self._page(str(arguments["name"]))
+            return await self._do(call, session, page, {"action": "close_tab"}, str(arguments["name"]))
+
+    async def act(self, call: log.Call, arguments: dict[str, Json]) -> turn.Outcome:
+        """Do one action in a tab."""
+        async with self._eyes.scout.there() as session:
+            page = self._page(arguments["tab"])
+            if page.dialog is None and self._eyes.last_of(page) is None:
+                # What the deed changes is told against what was there before it.
+                await self._eyes.look_at(page)
+            action = str(arguments["action"])
+            if page.dialog is not None and action != "dialog":
+                raise SiteError(
+                    "dialog-open",
+                    "the page shows a dialog",
+                    mend="answer it first: action dialog, value accept or dismiss",
+                )
+            earlier = self._eyes.last_of(page)
+            try:
+                fields = await self._fields(page, action, arguments["ref"], arguments["value"])
+            except SiteError as error:
+                return await self._not_found(page, earlier, error)
+            return await self._do(call, session, page, fields)
+
+    async def _not_found(self, page: Tab, earlier: Observation | None, error: SiteError) -> turn.Outcome:
+        """The element is not there any more: what the page shows now has the one that is."""
+        more, theirs, whole = await self._looks.after(page, earlier)
+        recorded = self._shop.pen.error(error)
+        ours = "\n".join(filter(None, [_failed(recorded), more]))
+        told = await self._looks.told(page, ours, f"{recorded['message']}\n{theirs}", whole=whole)
+        return dataclasses.replace(told, error=recorded)
+
+    # What is to be done.
+
+    def _page(self, tab: Json) -> Tab:
+        name: str | None = tab
+        if self._mine is not None:
+            _where, name = self._looks.place(name)
+        elif name is not None and self._eyes.place(name)[0] == "bench":
+            raise ModelError(
+                "page-unknown", "the bench is no tab of the scout", mend="run nodes there: `execute_nodes`; or null"
+            )
+        return self._eyes.page("scout", name)
+
+    def _address(self, url: str, here: str) -> str:
+        """A whole address of a web site."""
+        base = here if origins.origin(here) is not None else self._shop.wish.url or ""
+        whole = urllib.parse.urljoin(base, url) if url.startswith(("/", "?")) else url
+        if origins.origin(whole) is not None:
+            return whole
+        allowed = self._eyes.scout.origins()
+        raise OriginRefused(
+            "origin-refused",
+            f"`{url[:100]}` is no whole address of a web site",
+            mend=f"give it with https:// or http://, or from / on; {', '.join(allowed) or 'no site'} may be opened",
+            evidence={"allowed": list[Json](allowed), "kind": "main frame"},
+        )
+
+    async def _fields(self, page: Tab, action: str, ref: Json, value: Json) -> dict[str, Json]:
+        """The fields of the node. Raises ModelError ``tool-arguments``, SiteError for an element that is not there, or that no target finds."""
+        if action in ON_ELEMENT and ref is None:
+            raise _misfit(f"`{action}` needs the ref of an element")
+        if action in WITH_VALUE and value is None:
+            raise _misfit(f"`{action}` needs a value")
+        if action == "dialog":
+            return self._answer(page, value)
+        if action == "back":
+            return {"action": "back"}
+        fields: dict[str, Json] = {"action": action}
+        if ref is not None:
+            target, kind, checked = await self._target(page, str(ref))
+            fields["target"] = target
+            if action == "click" and kind == "radio":
+                fields["action"] = "check"
+            elif action == "click" and kind == "checkbox":
+                fields["action"] = "uncheck" if checked else "check"
+        if action == "press":
+            fields["key"] = value
+        elif action == "select":
+            fields["value"] = _options(str(value))
+        elif action == "fill":
+            fields["value"] = value
+        return fields
+
+    def _answer(self, page: Tab, value: Json) -> dict[str, Json]:
+        if page.dialog is None:
+            raise SiteError("no-dialog", "the page shows no dialog", mend="go on without one")
+        if value in (None, "dismiss"):
+            return {"action": "dialog", "answer": "dismiss"}
+        typed = {} if value == "accept" else {"value": value}
+        return {"action": "dialog", "answer": "accept", **typed}
+
+    async def _target(self, page: Tab, ref: str) -> tuple[Json, str, bool | None]:
+        masker = self._shop.pen.masker
+        async with self._eyes.pointed_at(page, ref) as (pointed, element):
+            target = await targets.target_of(
+                pointed, element.role, element.name, lambda text: texts.refusal(text, masker) is None
+            )
+            facts = pointed.facts
+        return target.model_dump(mode="json", exclude_unset=True, by_alias=True), facts.type, facts.checked
+
+    # Doing it.
+
+    async def _do(
+        self, call: log.Call, session: Session, page: Tab, fields: dict[str, Json], tab: str | None = None
+    ) -> turn.Outcome:
+        """Do it as a run, and tell what became of it. ``tab`` is the one that it is about, where that is not ``page``."""
+        session.tabs.name_new()
+        name = tab or next((each for each, there in session.tabs.named.items() if there is page.page), None)
+        if name is None:
+            raise ModelError("page-unknown", "the tab is closed", mend="`debug_open_tab` opens one")
+        opens = {"tab": name} if fields["action"] == "open_tab" else {}
+        prepared = self._prepared({**fields, **opens})
+        # No file could name a tab that no node of it opens.
+        node = cast("Leaf", prepared.loaded.workflow.nodes[0]).model_copy(update={"tab": name})
+        earlier, before = self._eyes.last_of(page), set(session.tabs.named)
+        holds = None
+        if node.effect_class == "effect":
+            shown = self._shop.pen.masker.text(page.url)
+            holds = await self._shop.effects.demand([(node, node.id)], place=call.path, page=shown)
+        ended = await self._shop.runs.follow(
+            call,
+            lambda listener, purse: running.begin(
+                prepared,
+                self._shop.chosen,
+                listener,
+                part=Deed(node, name),
+                parent=self._shop.pen.conversation.id,
+                purse=purse,
+                browsers=lent.Lender(session),
+                holds=holds,
+            ),
+        )
+        ours: list[str] = []
+        error: dict[str, Json] | None = None
+        paused = ended.question.get("reason") if ended.question is not None else None
+        what = self._shop.pen.masker.text(node.summary())
+        if paused == HELD:
+            ours.append("held: what it needs was found and is ready, and it was not done; that is no failure")
+        elif ended.status == "passed":
+            ours.append("done")
+        else:
+            error = ended.error or _unknown(ended.question)
+            ours.append(_failed(error))
+            what = f"{what}\n{error['message']}"
+        left = self._left_on(session, page, name, ours, before)
+        if left is None:
+            text = "\n".join([*ours, telling.fenced(what)])
+            return turn.Outcome(text, text, error)
+        more, theirs, whole = await self._looks.after(left, earlier if left is page else None)
+        told = await self._looks.told(left, "\n".join(filter(None, [*ours, more])), f"{what}\n{theirs}", whole=whole)
+        return dataclasses.replace(told, error=error)
+
+    def _prepared(self, fields: dict[str, Json]) -> preparing.Prepared:
+        """A workflow with that one node. What the page says stands in it as inputs: nothing in it is a reference."""
+        secrets = self._secrets(fields)
+        given: dict[str, Json] = {}
+        action = fields["action"]
+        plain = _plain({name: value for name, value in fields.items() if not secrets or name != "value"}, given)
+        said = {**fields, **cast("dict[str, Json]", plain)}
+        text = json.dumps(
+            {
+                "version": 1,
+                "name": "a deed of the scout",
+                "inputs": {name: {"type": "string"} for name in given},
+                "secrets": list[Json](secrets),
+                "allowed_origins": list[Json](self._eyes.scout.origins()),
+                "nodes": [{"id": f"debug_{action}", "type": "browser_action", **said}],
+            },
+            ensure_ascii=False,
+        )
+        text = _NOT_PLAIN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+        try:
+            loaded = workflow.parse(text, FILE)
+        except WorkflowInvalid as error:
+            raise _misfit("; ".join(dict.fromkeys(each.message for each in error.diagnostics))) from None
+        return preparing.Prepared(loaded, given, dict(self._shop.known()))
+
+    def _secrets(self, fields: Mapping[str, Json]) -> Sequence[str]:
+        """The secrets that are typed. Raises ModelError for one that is none of the session's, and for whatever else looks like one."""
+        value = fields.get("value")
+        names = _SECRET.findall(value) if isinstance(value, str) else []
+        known = self._shop.known()
+        if unknown := [each for each in names if each not in known]:
+            raise ModelError(
+                "secret-refused",
+                f"there is no secret `{unknown[0][:80]}`",
+                mend=f"there are: {', '.join(known) or 'none'}",
+            )
+        rest = {**fields, "value": _SECRET.sub("", value)} if names and isinstance(value, str) else fields
+        if (why := texts.refusal(dict(rest), self._shop.pen.masker)) is not None:
+            mend = "type one as `{{ secrets.NAME }}` in `value` of fill, and nowhere else"
+            raise ModelError("secret-refused", why, mend=mend)
+        return list(dict.fromkeys(names))
+
+    # What became of it.
+
+    def _left_on(self, session: Session, page: Tab, name: str, ours: list[str], before: set[str]) -> Tab | None:
+        """The tab that is told of, if any is left; what there is to say of tabs is added to ``ours``."""
+        opened = session.tabs.name_new()
+        new = [each for each in session.tabs.named if each not in before and each not in opened]
+        if opened:
+            ours.append(f"{telling.OPENED}{', '.join(opened)}")
+        if self._mine is not None:
+            self._mine += opened
+        if page.closed:
+            ours.append("the tab is closed")
+        there = [each for each in session.tabs.named if self._mine is None or each in self._mine]
+        left = new[0] if new else name if not page.closed else next(iter(there), None)
+        if self._mine is None and left is not None:
+            self._eyes.scout.latest = left
+        return session.tabs.get(left) if left is not None else None
+
+
+def _plain(value: Json, given: dict[str, Json]) -> Json:
+    """``value`` with every text that looks like a reference in the place of an input, which is put into ``given``."""
+    if isinstance(value, str) and OPENING in value:
+        name = f"text{len(given) + 1}"
+        given[name] = value
+        return f"{{{{ inputs.{name} }}}}"
+    if isinstance(value, dict):
+        return {key: _plain(each, given) for key, each in value.items()}
+    return [_plain(each, given) for each in value] if isinstance(value, list) else value
+
+
+def _options(value: str) -> Json:
+    """One option, or several as a JSON list."""
+    if value.lstrip().startswith("["):
+        try:
+            several = json.loads(value)
+        except ValueError:
+            return value
+        if several and all(isinstance(each, str) for each in several):
+            return several
+    return value
+
+
+def _misfit(message: str) -> ModelError:
+    return ModelError("tool-arguments", message, mend="call it again, mended")
+
+
+def _unknown(question: Mapping[str, Any] | None) -> dict[str, Json]:
+    """A run that paused: nobody knows whether its deed was done."""
+    message = str((question or {}).get("message") or "the run did not end")
+    return ModelError(
+        "scout-unknown", f"nobody knows whether it was done: {message}", mend="look at what the site says"
+    ).as_json()
+
+
+def _failed(error: Mapping[str, Json]) -> str:
+    mend = f"; {error['mend']}" if error.get("mend") else ""
+    return f"failed: {error['code']}{mend}"

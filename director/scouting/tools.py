@@ -1,0 +1,197 @@
+"""The tools of scouting: looks at the pages of a build, and deeds on those of the scout."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
+
+from typing_extensions import override
+
+from director import deeds as behind
+from director import eyes as eyes_module
+from director.scouting import deeds, looking
+from director.tools import CHANGED, READ, Kit
+from director.workshop import Workshop
+from nodes.errors import ModelError
+from nodes.values import Json
+from runtime import history, log, turn
+from runtime.models.exchange import Tool
+
+_TEXT: dict[str, Json] = {"type": "string"}
+_PERHAPS: dict[str, Json] = {"type": ["string", "null"]}
+
+
+def _of(schema: dict[str, Json], description: str) -> dict[str, Json]:
+    return {**schema, "description": description}
+
+
+_REASON = _of(_TEXT, "Why, in a sentence.")
+_PAGE = _of(_PERHAPS, "`bench`, or a scout tab; null: the bench's page if it has one, else the scout's.")
+_TAB = _of(_PERHAPS, "Scout tab; null: the one used last.")
+_REF = _of(_PERHAPS, "Ref of an element.")
+
+
+def tool(name: str, description: str, fields: dict[str, Json]) -> Tool:
+    """A tool all of whose fields must be given."""
+    schema: dict[str, Json] = {
+        "type": "object",
+        "properties": fields,
+        "required": list[Json](fields),
+        "additionalProperties": False,
+    }
+    return Tool(name, description, schema)
+
+
+INSPECT = tool(
+    "inspect_tab",
+    "Shows a page with refs, or what changed since; with an instruction only what fits its words.",
+    {
+        "tab": _PAGE,
+        "instruction": _of(_PERHAPS, "What is looked for, in words of the page; null: everything."),
+        "ref": _of(_PERHAPS, "Only this part."),
+        "reason": _REASON,
+    },
+)
+FIND = tool(
+    "find",
+    "Lists elements of a page that fit all that is given, with refs.",
+    {
+        "tab": _PAGE,
+        "role": _PERHAPS,
+        "name": _PERHAPS,
+        "row": _of(_PERHAPS, "Text of the row or card around it."),
+        "text": _of(_PERHAPS, "Text in it."),
+    },
+)
+SCREENSHOT = tool("screenshot", "Keeps a picture of a page as a file.", {"tab": _PAGE, "ref": _REF, "reason": _REASON})
+NAVIGATE = tool(
+    "debug_navigate",
+    "Loads an address in the scout's browser, which is no part of the workflow.",
+    {"tab": _TAB, "url": _TEXT, "reason": _REASON},
+)
+ACTION = tool(
+    "debug_action",
+    "Does one thing on a scout page; a click or key may be held.",
+    {
+        "tab": _TAB,
+        "action": {
+            **_TEXT,
+            "enum": ["click", "fill", "select", "press", "check", "uncheck", "hover", "back", "dialog"],
+        },
+        "ref": _REF,
+        "value": _of(
+            _PERHAPS, "Text or `{{ secrets.NAME }}`; option; key; of a dialog accept, dismiss, or a prompt's text."
+        ),
+        "reason": _REASON,
+    },
+)
+OPEN = tool("debug_open_tab", "Opens another scout tab.", {"name": _TEXT, "url": _TEXT, "reason": _REASON})
+CLOSE = tool("debug_close_tab", "Closes a scout tab.", {"name": _TEXT, "reason": _REASON})
+
+DEEDS = frozenset({NAVIGATE.name, ACTION.name, OPEN.name, CLOSE.name})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look(Kit):
+    """A tool that looks at a page."""
+
+    offered: Tool
+    do: Callable[[dict[str, Json], turn.Place], Awaitable[turn.Outcome]]
+
+    @property
+    @override
+    def tool(self) -> Tool:
+        return self.offered
+
+    @property
+    @override
+    def modes(self) -> frozenset[log.Mode]:
+        return READ
+
+    @property
+    @override
+    def side_by_side(self) -> bool:
+        return False
+
+    @override
+    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        return await self.do(arguments, place)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Deed(Kit):
+    """A tool that does something on a page of the scout."""
+
+    shop: Workshop
+    offered: Tool
+    do: Callable[[log.Call, dict[str, Json]], Awaitable[turn.Outcome]]
+
+    @property
+    @override
+    def tool(self) -> Tool:
+        return self.offered
+
+    @property
+    @override
+    def modes(self) -> frozenset[log.Mode]:
+        return CHANGED
+
+    @property
+    @override
+    def side_by_side(self) -> bool:
+        return False
+
+    @override
+    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        return await behind.done(
+            self.shop.pen, self.offered.name, arguments, place, lambda call: self.do(call, arguments)
+        )
+
+    def find_out(self, call: log.Call) -> turn.Outcome | None:
+        """What its run says of it. The browser is gone with the process that had it."""
+        if call.action != self.offered.name:
+            return None
+        return found_out(self.shop, call)
+
+
+def found_out(shop: Workshop, call: log.Call) -> turn.Outcome:
+    """What became of a deed that was interrupted, as the log of its run tells it: done, perhaps done, not begun."""
+    gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it anew"
+    attempts: list[history.Attempt] = []
+    for run in shop.pen.history.runs_of.get(call.call, ()):
+        past = shop.runs.past(run)
+        attempts += past.all_attempts() if past is not None else ()
+    done = [each for each in attempts if each.result is not None and each.result.status == "ok"]
+    if done:
+        told = f"done, before the session was interrupted; {gone}"
+        return turn.Outcome(told, told)
+    began = any(each.call.effect == "effect" for each in attempts)
+    what = "it was interrupted, and may have happened" if began else "it was interrupted before it was done"
+    look = "look at what the site says before it is done again; " if began else ""
+    return turn.Outcome("", error=ModelError("scout-interrupted", what, mend=f"{look}{gone}").as_json())
+
+
+def kits(shop: Workshop) -> Sequence[Kit]:
+    """The tools, in order of weight."""
+    return of_thread(shop, log.SESSION_THREAD)
+
+
+def of_thread(shop: Workshop, thread: str, mine: list[str] | None = None) -> Sequence[Kit]:
+    """The tools as the model of one thread has them; ``mine`` are the tabs of a scout that has no others."""
+    eyes = cast("eyes_module.Eyes", shop.eyes)
+    looks = looking.Looking(shop, eyes, thread, mine)
+    does = deeds.Deeds(shop, looks, mine)
+    every: list[Kit] = [
+        Look(INSPECT, looks.inspect),
+        Look(FIND, looks.find),
+        Deed(shop, NAVIGATE, does.navigate),
+        Deed(shop, ACTION, does.act),
+    ]
+    if mine is None:
+        every += [
+            Look(SCREENSHOT, looks.screenshot),
+            Deed(shop, OPEN, does.open_tab),
+            Deed(shop, CLOSE, does.close_tab),
+        ]
+    return every

@@ -1,0 +1,236 @@
+"""Scouting: looks and deeds beside the workflow, in a real browser, each deed a run of its own that is asked for, held, masked and logged."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from director import workshop
+from director.scouting import tools
+from nodes.values import Json
+from runtime import runs, turn
+from tests import site, workshops
+
+SECRET = "correct-horse-battery"
+
+PAGE = """<!doctype html><title>Stock</title><h1>Stock</h1>
+<label>Search <input name=q></label><label>Password <input type=password id=p></label>
+<label>Size <select><option>S<option>M<option>L</select></label><label><input type=checkbox> Gift</label>
+<button onclick="said.textContent='Sold: ' + document.querySelector('[name=q]').value">Sell</button>
+<button onclick="said.textContent=confirm('Really?') ? 'Yes' : 'No'">Ask</button>
+<button onclick="this.textContent='Gone'; fetch('/counted', {method: 'POST'})">Pay</button>
+<button>{{ secrets.PASSWORD }}</button>
+<a href=/other target=_blank>Other</a><a href="/stock?page=2">Next</a><a href=/broken>Broken</a>
+<p id=said></p><p>correct-horse-battery</p>"""
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[site.Site]:
+    """A small site."""
+    with site.serve() as served:
+        served.page("/stock", PAGE)
+        served.page("/other", "<!doctype html><title>Other</title><p>Hello</p>")
+        served.answer("/counted", lambda _request: site.Answer("ok"))
+        served.answer("/broken", lambda _request: site.Answer("<!doctype html><h1>Oops</h1>", status=500))
+        yield served
+
+
+@pytest.fixture(scope="module")
+async def shop(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[workshop.Workshop]:
+    """One build for all of them, whose deeds are all done."""
+    made = workshops.opened(tmp_path_factory.mktemp("build"), f"{served.origin}/stock", known={"PASSWORD": SECRET})
+    yield made
+    await made.close()
+
+
+async def call(shop: workshop.Workshop, tool: str, /, **arguments: Json) -> turn.Outcome:
+    """What a tool answers; what is not given is null, and the reason is one."""
+    kits = tools.kits(shop)
+    fields = next(each.tool for each in kits if each.tool.name == tool).parameters["properties"]
+    given = {each: "to look around" if each == "reason" else None for each in fields}
+    return await workshops.call(shop, tool, kits, **{**given, **arguments})
+
+
+async def fresh(shop: workshop.Workshop) -> str:
+    """The page, loaded anew; what is told of it."""
+    return (await call(shop, "debug_navigate", url="/stock")).told
+
+
+def ref(told: str, line: str) -> str:
+    """The ref on a line that begins so."""
+    (found,) = [each for each in told.split("\n") if each.strip().startswith(line)]
+    return found.partition("[ref=")[2].partition("]")[0]
+
+
+async def act(shop: workshop.Workshop, action: str, at: str | None = None, value: str | None = None) -> turn.Outcome:
+    """An action on the page."""
+    return await call(shop, "debug_action", action=action, ref=at, value=value)
+
+
+def last_run(shop: workshop.Workshop) -> Any:
+    """What the last deed's run has done."""
+    run = list(shop.pen.history.runs_of.values())[-1][-1]
+    return runs.load_history(shop.chosen, run)[0]
+
+
+async def test_deeds_are_runs_and_what_they_changed_is_told(shop: workshop.Workshop, served: site.Site) -> None:
+    """Each action is a step of a run of its own with the class that it would have in a file; told is the change, and not the page again."""
+    seen = await fresh(shop)
+    assert 'button "Sell"' in seen
+    for action, line, value in (("fill", 'textbox "Search"', "tea"), ("select", 'combobox "Size"', "M")):
+        outcome = await act(shop, action, ref(seen, line), value)
+        assert outcome.error is None
+        assert "button" not in outcome.told
+    assert last_run(shop).header.parent == shop.pen.conversation.id
+    sold = await act(shop, "click", ref(seen, 'button "Sell"'))
+    assert "Sold: tea" in sold.told
+    assert [each.call.effect for each in last_run(shop).all_attempts()] == ["effect"]
+    gift = await act(shop, "click", ref(seen, "checkbox"))
+    assert [each.call.action for each in last_run(shop).all_attempts()] == ["check"]
+    assert "checked" in gift.told
+    assert shop.pen.history.open_runs == {}
+
+
+async def test_a_secret_is_typed_by_its_name_and_shown_nowhere(shop: workshop.Workshop, served: site.Site) -> None:
+    """The field has it, no log and no telling does; a page that calls a button like a reference makes nobody read one; elsewhere it is refused."""
+    seen = await fresh(shop)
+    typed = await act(shop, "fill", ref(seen, 'textbox "Password"'), "{{ secrets.PASSWORD }}")
+    assert typed.error is None
+    page = eyes_of(shop).page("scout").page
+    assert await page.locator("#p").input_value() == SECRET
+    clicked = await act(shop, "click", ref(seen, 'button "{{ secrets'))
+    assert clicked.error is None or "secret" not in clicked.error["code"]
+    for refused in (
+        await act(shop, "fill", ref(seen, 'textbox "Search"'), "{{ secrets.OTHER }}"),
+        await act(shop, "press", None, "{{ secrets.PASSWORD }}"),
+        await call(shop, "debug_navigate", url="/stock?p={{ secrets.PASSWORD }}"),
+    ):
+        assert refused.error is not None
+    everything = [seen, typed.told, clicked.told, (await call(shop, "inspect_tab")).told]
+    assert [each for each in everything if SECRET in each] == []
+    written = [each for each in Path(shop.chosen.home).rglob("*") if each.is_file() and "private" not in each.parts]
+    assert [each for each in written if SECRET.encode() in each.read_bytes()] == []
+
+
+async def test_an_element_that_became_another_is_not_touched(shop: workshop.Workshop, served: site.Site) -> None:
+    """`ref-gone` for one that is called otherwise, is of a page that is left, or was never shown; told is what the page shows now."""
+    seen = await fresh(shop)
+    pay = ref(seen, 'button "Pay"')
+    await act(shop, "click", pay)
+    again = await act(shop, "click", pay)
+    assert again.error is not None
+    assert again.error["code"] == "ref-gone"
+    await fresh(shop)
+    for other in (pay, "e999"):
+        outcome = await act(shop, "click", other)
+        assert outcome.error is not None
+        assert outcome.error["code"] == "ref-gone"
+    assert sum(each.path == "/counted" for each in served.requests) == 1
+
+
+async def test_a_dialog_is_told_and_answered(shop: workshop.Workshop, served: site.Site) -> None:
+    """It stands in the way of everything else, in words that say how to answer it."""
+    seen = await fresh(shop)
+    asked = await act(shop, "click", ref(seen, 'button "Ask"'))
+    assert "Really?" in asked.told
+    assert "debug_action" in asked.told
+    blocked = await act(shop, "fill", ref(seen, 'textbox "Search"'), "x")
+    assert blocked.error is not None
+    assert blocked.error["code"] == "dialog-open"
+    answered = await act(shop, "dialog", None, "accept")
+    assert "Yes" in answered.told
+
+
+async def test_tabs_open_and_close_by_name(shop: workshop.Workshop, served: site.Site) -> None:
+    """A tab that a click opens gets a name; one that is asked for has its own; a closed one is not offered any more."""
+    seen = await fresh(shop)
+    opened = await act(shop, "click", ref(seen, 'link "Other"'))
+    assert "a tab opened, called tab2" in opened.told
+    assert "Hello" in (await call(shop, "inspect_tab", tab="tab2")).told
+    more = await call(shop, "debug_open_tab", name="third", url="/stock?page=2")
+    assert 'button "Sell"' in more.told
+    assert [each.name for each in eyes_of(shop).tabs()] == ["main", "tab2", "third"]
+    assert [each.name for each in eyes_of(shop).tabs() if each.current] == ["third"]
+    for name in ("tab2", "third"):
+        closed = await call(shop, "debug_close_tab", name=name)
+        assert closed.error is None
+    gone = await call(shop, "inspect_tab", tab="tab2")
+    assert gone.error is not None
+    assert "main" in str(gone.error["mend"])
+
+
+async def test_a_page_is_shown_once_and_then_what_changed(shop: workshop.Workshop, served: site.Site) -> None:
+    """The second look tells the change alone, the one behind it all; another query is another page; an instruction picks what it is about."""
+    await fresh(shop)
+    first = await call(shop, "inspect_tab")
+    assert "nothing changed" in first.told
+    assert 'button "Sell"' not in first.told
+    assert 'button "Sell"' in (await call(shop, "inspect_tab")).told
+    assert 'button "Sell"' in (await call(shop, "debug_navigate", url="/stock?page=2")).told
+    assert 'button "Sell"' in (await call(shop, "find", role="button", name="Sell")).told
+    named = await call(shop, "inspect_tab", instruction="the size")
+    assert 'combobox "Size"' in named.told
+
+
+async def test_an_error_page_is_no_empty_page(shop: workshop.Workshop, served: site.Site) -> None:
+    """The status of its document is told; an origin that is not allowed is not loaded at all."""
+    broken = await call(shop, "debug_navigate", url="/broken")
+    assert "HTTP status 500" in broken.told
+    with site.serve() as other:
+        elsewhere = await call(shop, "debug_navigate", url=f"{other.origin}/")
+        assert elsewhere.error is not None
+        assert elsewhere.error["code"] == "origin-refused"
+        assert other.requests == []
+
+
+async def test_a_picture_is_kept_with_secrets_painted_over(shop: workshop.Workshop, served: site.Site) -> None:
+    """It stands among the session's files."""
+    seen = await fresh(shop)
+    whole = await call(shop, "screenshot")
+    part = await call(shop, "screenshot", ref=ref(seen, 'button "Sell"'))
+    assert isinstance(whole.value, dict)
+    assert isinstance(part.value, dict)
+    assert Path(whole.value["path"]).read_bytes()[:4] == b"\x89PNG"
+    assert Path(whole.value["path"]).parent == shop.pen.artifacts
+    assert 0 < part.value["size"] < whole.value["size"]
+
+
+async def test_held_deeds_are_ready_and_not_done(served: site.Site, tmp_path: Path) -> None:
+    """Under `hold` a click is found ready, told as held and no failure; what is typed is typed; each click is asked for under `ask`."""
+    held = workshops.opened(tmp_path / "held", f"{served.origin}/stock", policy="hold")
+    who = workshops.Answering("yes", "no")
+    asking = workshops.opened(tmp_path / "asking", f"{served.origin}/stock", policy="ask", who=who)
+    try:
+        before = sum(each.path == "/counted" for each in served.requests)
+        seen = await fresh(held)
+        outcome = await act(held, "click", ref(seen, 'button "Pay"'))
+        assert outcome.error is None
+        assert "held" in outcome.told
+        assert sum(each.path == "/counted" for each in served.requests) == before
+        seen = await fresh(asking)
+        assert "done" in (await act(asking, "click", ref(seen, 'button "Pay"'))).told
+        assert sum(each.path == "/counted" for each in served.requests) == before + 1
+        seen = await fresh(asking)
+        assert "held" in (await act(asking, "click", ref(seen, 'button "Pay"'))).told
+        assert sum(each.path == "/counted" for each in served.requests) == before + 1
+        assert len(who.asked) == 2
+    finally:
+        await held.close()
+        await asking.close()
+
+
+def test_what_a_crash_left_is_told(shop: workshop.Workshop) -> None:
+    """A deed whose run was begun is told as done where its log says so, and else as what may have happened or was not begun."""
+    done = next(each.call for each in shop.pen.history.deeds.values() if each.call.action == "debug_action")
+    assert "done, before" in tools.found_out(shop, done).told
+    unknown = tools.found_out(shop, done.model_copy(update={"call": "nobody"}))
+    assert unknown.error is not None
+    assert unknown.error["code"] == "scout-interrupted"
+
+
+def eyes_of(shop: workshop.Workshop) -> Any:
+    """The eyes, with all that they can."""
+    return shop.eyes
