@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 from director import effects, run_pieces
 from director.proving import drafts
 from nodes.values import Json
-from runtime import briefs, history
+from runtime import briefs, evidence, history
 from runtime.agents import telling
 from runtime.language import workflow
 
-OUTPUT, EVIDENCE, STEPS = 1_000, 1_500, 1_200
-"""Characters of an output, of what was seen of an error, and of the steps."""
+OUTPUT, EVIDENCE, STEPS, PAGE = 1_000, 1_200, 800, 2_000
+"""Characters of an output, of what was seen of an error, of the steps of one fate, and of the page where it failed."""
 
 
 def told(done: drafts.Done, loaded: workflow.Loaded) -> str:
@@ -29,6 +31,7 @@ def _lines(done: drafts.Done, loaded: workflow.Loaded) -> Iterator[str]:
         yield from steps(done.past, loaded)
     if ran.error is not None:
         yield failure(ran.error)
+        yield from _page_then(done)
     if ran.status == "passed":
         yield "output:"
         yield telling.fenced(_cut(json.dumps(ran.output, ensure_ascii=False), OUTPUT))
@@ -68,16 +71,30 @@ def steps(past: history.History, loaded: workflow.Loaded) -> Iterator[str]:
 def failure(error: dict[str, Json]) -> str:
     """Why a run did not pass: our own words, and what may be a page's in a fence."""
     mend, theirs = run_pieces.mend_of(error)
-    evidence = error.get("evidence")
+    more = error.get("evidence")
     seen = [str(error.get("message") or ""), theirs]
-    if isinstance(evidence, dict):
-        seen += [f"{name}: {_cut(_plain(each), EVIDENCE // 3)}" for name, each in evidence.items() if each]
+    if isinstance(more, dict):
+        seen += [f"{name}: {_cut(_plain(each), EVIDENCE // 3)}" for name, each in more.items() if each]
     code = error.get("code") or error.get("reason")
     lines = [
         f"why: {code} ({error.get('phase', 'before')} the deed)",
         telling.fenced(_cut("\n".join(filter(None, seen)), EVIDENCE)),
     ]
     return "\n".join([*lines, f"mend: {mend}"] if mend else lines)
+
+
+def _page_then(done: drafts.Done) -> Iterator[str]:
+    """What the page showed where it failed, as far as it was kept."""
+    kept = evidence.of(done.past, done.ran.path) if done.past is not None else None
+    if kept is None:
+        return
+    seen = [f"{name}: {kept[name]}" for name in ("url", "title", "dialog") if kept.get(name)]
+    named: dict[str, Json] = kept.get("observation") or {}
+    with contextlib.suppress(OSError, UnicodeError, KeyError):
+        seen.append(_cut(Path(named["path"]).read_text(encoding="utf-8"), PAGE))
+    if seen:
+        yield "the page, as it was then:"
+        yield telling.fenced("\n".join(seen))
 
 
 def _plain(value: Json) -> str:

@@ -72,7 +72,8 @@ class RunDraft(Kit):
             told = shop.pen.masker.text(told)
             if ran.went_well:
                 return turn.Outcome(told, told)
-            return turn.Outcome(told, told, _error("draft-failed", telling.head(done), "mend the draft where it fails"))
+            failed = ModelError("draft-failed", telling.head(done), mend="mend the draft where it fails")
+            return turn.Outcome(told, told, failed.as_json())
 
         return await deeds.done(shop.pen, RUN_DRAFT, arguments, place, work)
 
@@ -118,7 +119,7 @@ class Finish(Kit):
             return await deeds.done(shop.pen, FINISH, arguments, place, lambda _call: self._given_up(said))
         if lacking := finishing.lacks(shop, said):
             told = "\n".join(["not done; lacking:", *map(str, lacking)])
-            return turn.Outcome(shop.pen.masker.text(told), error=_error("not-finished", told, "see to each of them"))
+            return turn.Outcome(shop.pen.masker.text(told), error=shop.pen.masker.json(_unfinished(told)))
         loaded = drafts.as_saved(shop)
         holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path)
 
@@ -134,13 +135,12 @@ class Finish(Kit):
         shop = self._shop
         if not proof.went_well:
             ours, told = finishing.refusal(shop, proof)
-            return turn.Outcome(
-                shop.pen.masker.text(told), error=_error("not-proved", ours, "mend the draft where it fails")
-            )
+            failed = ModelError("not-proved", ours, mend="mend the draft where it fails")
+            return turn.Outcome(shop.pen.masker.text(told), error=shop.pen.masker.json(failed.as_json()))
         if names := finishing.unsaid(proof, said):
             self._counts = proof
             told = finishing.say_more(names)
-            return turn.Outcome(told, error=_error("not-finished", told, "see to each of them"))
+            return turn.Outcome(told, error=_unfinished(told))
         value: dict[str, Json] = shop.pen.masker.json(finishing.accepted(shop, proof, said))
         told = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
         told += [f"{each.key}: {each.words()}" for each in proof.effects]
@@ -202,8 +202,8 @@ def _map(text: Json) -> dict[str, Json]:
     return value
 
 
-def _error(code: str, message: str, mend: str) -> dict[str, Json]:
-    return ModelError(code, message, mend=mend).as_json()
+def _unfinished(told: str) -> dict[str, Json]:
+    return ModelError("not-finished", told, mend="see to each of them").as_json()
 
 
 def _object(properties: dict[str, dict[str, Json]]) -> dict[str, Json]:

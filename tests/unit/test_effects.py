@@ -1,0 +1,260 @@
+"""What a build may do of class *effect*: asked for as it is, done, or held."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from director import draft, effects, person, workshop
+from nodes import registry
+from nodes.base import Leaf
+from nodes.errors import Paused, UsageError
+from runtime import engine
+from runtime.language import callees
+from tests import workshops
+
+pytestmark = pytest.mark.anyio
+
+SITE = "http://127.0.0.1:8765"
+
+TEXT = textwrap.dedent("""
+    version: 1
+    inputs:
+      base_url: {type: string, default: "http://127.0.0.1:8765"}
+      who: {type: string, default: Ann}
+    allowed_origins: ["{{ inputs.base_url }}"]
+    nodes:
+      - {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}
+      - id: each
+        type: iterate
+        over: ["1001"]
+        as: order
+        nodes:
+          - {id: pay, type: browser_action, action: click, target: {role: button, name: "Pay for {{ inputs.who }}"}, timeout: 5}
+      - {id: note, type: browser_action, action: press, key: Enter}
+      - {id: work, type: agent, goal: Tidy up.}
+""")
+
+
+async def holds(shop: workshop.Workshop, place: str = "1_run_draft", **given: str) -> engine.Holds:
+    """What is held of all deeds of the draft."""
+    draft_now = shop.desk.draft
+    assert draft_now is not None
+    wanted = effects.deeds_of(draft_now.loaded)
+    return await shop.effects.demand(wanted, place=place, inputs=given or None)
+
+
+def leaf(shop: workshop.Workshop, name: str) -> Leaf:
+    """A leaf of the draft."""
+    assert shop.desk.draft is not None
+    found = shop.desk.draft.loaded.index[name][0]
+    assert isinstance(found, Leaf)
+    return found
+
+
+def asking(
+    folder: Path, *answers: str, text: str = TEXT, policy: workshop.Policy = "ask"
+) -> tuple[workshop.Workshop, list[str]]:
+    """A workshop whose person gives these answers, and what they were asked."""
+    who = workshops.Answering(*answers)
+    return workshops.opened(folder, SITE, text, policy=policy, who=who), who.asked
+
+
+def edited(shop: workshop.Workshop, old: str, new: str) -> None:
+    """Put other words into the draft."""
+    assert shop.desk.draft is not None
+    assert old in shop.desk.draft.text
+    shop.desk.write_draft(draft.Draft.of(shop.desk.draft.text.replace(old, new)), reason=f"{new} is right", by="model")
+
+
+async def test_a_yes_holds_nothing_back_but_what_it_was_given_for(tmp_path: Path) -> None:
+    """What was granted is done in every turn of its loop, and whatever was refused, or never asked for, is held; reads are nobody's business."""
+    shop, asked = asking(tmp_path, "yes", "no", "no")
+    held = await holds(shop)
+    assert [held(leaf(shop, "pay"), path) for path in ("each[1]/pay", "each[#9]/pay")] == [False, False]
+    assert held(leaf(shop, "note"), "note")
+    assert held(leaf(shop, "pay"), "elsewhere")
+    assert not held(leaf(shop, "open"), "open")
+    assert len(asked) == 3
+    for said in ("Pay for", "inputs.who = Ann", '["1001"]', "/orders"):
+        assert said in asked[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('name: "Pay', 'name: "Delete'),
+        ("action: click", "action: dblclick"),
+        ('over: ["1001"]', 'over: ["1001", "1002"]'),
+        ("default: Ann", "default: Eve"),
+        ("id: pay", "id: pay_it"),
+        ("timeout: 5", "when: '{{ order }}'"),
+        ('default: "http://127.0.0.1:8765"', 'default: "http://127.0.0.1:9"'),
+    ],
+)
+async def test_another_deed_is_asked_for_anew(tmp_path: Path, old: str, new: str) -> None:
+    """Where the deed itself is edited, or for what or where it is done, what was answered before does not count."""
+    text = TEXT.replace('name: "Pay for', 'name: "Pay {{ inputs.base_url }} for')
+    shop, asked = asking(tmp_path, "yes", "no", "no", "no", text=text)
+    await holds(shop)
+    edited(shop, old, new)
+    held = await holds(shop, "2_run_draft")
+    name = "pay_it" if "pay_it" in new else "pay"
+    assert (len(asked), held(leaf(shop, name), f"each[1]/{name}")) == (4, True)
+
+
+@pytest.mark.parametrize(
+    "new", ["timeout: 9", "description: now", "verify: [{visible: {text: paid}}]", "retry: {attempts: 2}"]
+)
+async def test_how_a_deed_is_checked_is_not_the_deed(tmp_path: Path, new: str) -> None:
+    """Another description, rule, time or retry leaves a deed what it was: nobody is asked again."""
+    shop, asked = asking(tmp_path, "yes", "no", "no")
+    await holds(shop)
+    edited(shop, "timeout: 5", new)
+    held = await holds(shop, "2_run_draft")
+    assert (len(asked), held(leaf(shop, "pay"), "each[1]/pay")) == (3, False)
+
+
+async def test_other_inputs_make_another_deed(tmp_path: Path) -> None:
+    """A run with other inputs, where the deed reads them, is asked for by itself; the answer to the first one stands."""
+    shop, asked = asking(tmp_path, "yes", "no", "no", "no")
+    await holds(shop)
+    held = await holds(shop, "2_run_draft", who="Eve")
+    assert held(leaf(shop, "pay"), "each[1]/pay")
+    held = await holds(shop, "3_run_draft", who="Ann")
+    assert (len(asked), held(leaf(shop, "pay"), "each[1]/pay")) == (4, False)
+
+
+def click() -> Leaf:
+    """A click of an agent's own."""
+    found = registry.parse_node({"id": "click", "type": "browser_action", "action": "click", "target": {"text": "Pay"}})
+    assert isinstance(found, Leaf)
+    return found
+
+
+@pytest.mark.parametrize(("answers", "own"), [(("yes", "yes", "no"), True), (("no", "no", "yes"), False)])
+async def test_a_click_lets_no_agent_click(tmp_path: Path, answers: Sequence[str], own: bool) -> None:
+    """What an agent does by itself is covered by a yes to the agent, which says so, and by no other; it covers nothing outside."""
+    shop, asked = asking(tmp_path, *answers)
+    held = await holds(shop)
+    assert held(leaf(shop, "work"), "work") is own
+    assert held(click(), "work/3_click") is own
+    assert held(click(), "note/3_click")
+    assert held(click(), "click")
+    assert "by itself" in asked[2]
+    assert "by itself" not in asked[0]
+
+
+async def test_hold_all_asks_nothing_more(tmp_path: Path) -> None:
+    """Who wants everything held is asked no further question, and what they allowed before is held, too; also in a later process of the build."""
+    shop, asked = asking(tmp_path, "yes", "hold all")
+    held = await holds(shop)
+    again = effects.Grants(shop)
+    later = await again.demand([(leaf(shop, "pay"), "pay"), (click(), "click")], place="2_execute_nodes")
+    for each in (held, later):
+        assert each(leaf(shop, "pay"), "each[1]/pay")
+    assert len(asked) == 2
+
+
+async def test_answers_are_kept(tmp_path: Path) -> None:
+    """A build that goes on finds in its log what was answered: yes and no alike."""
+    shop, asked = asking(tmp_path, "yes", "no", "no")
+    await holds(shop)
+    shop.effects = effects.Grants(shop)
+    held = await holds(shop, "7_finish")
+    assert (len(asked), held(leaf(shop, "pay"), "each[1]/pay"), held(leaf(shop, "note"), "note")) == (3, False, True)
+    assert [each["answer"] for each in effects.answers(shop.pen)] == ["yes", "no", "no"]
+
+
+async def test_a_question_waits_in_its_own_words(tmp_path: Path) -> None:
+    """Where nobody is there the session pauses, and asks the same again when it goes on, whatever page is looked at by then."""
+    shop = workshops.opened(tmp_path, SITE, TEXT, policy="ask", who=person.Nobody())
+    wanted = [(leaf(shop, "pay"), "each[1]/pay")]
+    with pytest.raises(Paused) as first:
+        await shop.effects.demand(wanted, place="1_execute_nodes", page=f"{SITE}/one")
+    with pytest.raises(Paused) as second:
+        await shop.effects.demand(wanted, place="1_execute_nodes", page=f"{SITE}/two")
+    assert first.value.message == second.value.message
+
+
+async def test_scouting_is_asked_for_each_time(tmp_path: Path) -> None:
+    """A deed of scouting that was allowed once is asked for when it is wanted again."""
+    shop, asked = asking(tmp_path, "yes", "no")
+    first = await shop.effects.demand([(click(), "click")], place="3_send_scout/1_debug_action")
+    again = await shop.effects.demand([(click(), "click")], place="3_send_scout/2_debug_action")
+    assert (first(click(), "click"), again(click(), "click"), len(asked)) == (False, True, 2)
+
+
+@pytest.mark.parametrize(
+    ("policy", "site", "held"), [("allow", SITE, False), ("hold", SITE, True), ("allow", "https://shop.test", True)]
+)
+async def test_a_policy_asks_nobody(tmp_path: Path, policy: workshop.Policy, site: str, held: bool) -> None:
+    """Where all is allowed, or all held, nobody is asked; and of a site that is not on this machine nothing is allowed in that way."""
+    shop, asked = asking(tmp_path, policy=policy, text=TEXT.replace(SITE, site))
+    found = await holds(shop)
+    assert (found(leaf(shop, "pay"), "each[1]/pay"), asked) == (held, [])
+
+
+async def test_a_script_in_an_address_is_a_deed(tmp_path: Path) -> None:
+    """A script in the place of an address may do anything: it is held like a click, though opening an address is not."""
+    shop, _asked = asking(
+        tmp_path, policy="hold", text=TEXT.replace('url: "{{ inputs.base_url }}/orders"', "url: 'JavaScript:pay()'")
+    )
+    held = await holds(shop)
+    assert held(leaf(shop, "open"), "open")
+
+
+async def test_a_secret_is_in_no_question(tmp_path: Path) -> None:
+    """A deed is shown with its secrets as references, and what else holds one is masked."""
+    who = workshops.Answering("no", "no", "no")
+    text = TEXT.replace("Pay for", "Pay tops3cret-word")
+    shop = workshops.opened(tmp_path, SITE, None, policy="ask", who=who, known={"WORD": "tops3cret-word"})
+    loaded = draft.Draft.of(text).loaded
+    await effects.Grants(shop).demand(effects.deeds_of(loaded), place="1_run_draft")
+    assert who.asked
+    assert not any("tops3cret" in each for each in who.asked)
+
+
+@pytest.mark.parametrize(
+    ("origins", "fits"),
+    [
+        ((SITE, "http://localhost:1", "http://[::1]:5", "http://127.8.8.8"), True),
+        ((SITE, "https://shop.test"), False),
+        (("http://127.0.0.1.shop.test",), False),
+        (("http://localhost.shop.test",), False),
+        ((), False),
+    ],
+)
+def test_everything_is_allowed_on_this_machine_only(origins: Sequence[str], fits: bool) -> None:
+    """All deeds at once are allowed where every site is known to be on this machine."""
+    if fits:
+        effects.refuse_allow(origins)
+        return
+    with pytest.raises(UsageError, match="on this machine only"):
+        effects.refuse_allow(origins)
+
+
+def test_paths_of_steps_find_their_deeds() -> None:
+    """A deed is known by one key wherever it stands: in a loop, a branch, a try, or a file that is used."""
+    files = {"in.yaml": "version: 1\nnodes:\n- {id: go, type: browser_action, action: click, target: {text: Go}}\n"}
+    text = textwrap.dedent("""
+        version: 1
+        nodes:
+          - id: all
+            type: iterate
+            over: [1]
+            as: it
+            nodes:
+              - {id: used, type: group, use: in.yaml}
+              - id: safe
+                type: handle
+                try: [{id: go, type: browser_action, action: press, key: Enter}]
+                catch: [{id: back, type: browser_action, action: press, key: Escape}]
+    """)
+    loaded = draft.Draft.of(text, callees.Texts(files)).loaded
+    assert [key for _leaf, key in effects.deeds_of(loaded)] == ["used/go", "go", "back"]
+    paths = {"all[2]/used/go": "used/go", "all[#x%2Fy]/safe/try[2]/go": "go", "all[1]/safe/catch/back": "back"}
+    assert {path: effects.key_of(loaded, path) for path in paths} == paths
