@@ -125,6 +125,11 @@ class Desk:
     # The draft.
 
     @property
+    def files(self) -> callees.Files | None:
+        """The files that the draft may use."""
+        return self._files
+
+    @property
     def draft(self) -> drafts.Draft | None:
         """The workflow that is built; None where there is none."""
         found = self.history.latest("draft")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from director import layout
-from director.editing import edits, lists, patches
+from director.editing import edits, heads, lists, patches
 from runtime.language import callees, workflow, yaml_text
 from runtime.language.diagnostics import Diagnostic, Source, WorkflowInvalid
 
@@ -83,6 +83,10 @@ class Draft:
     def without(self, ids: Sequence[str], limits: Limits | None = None) -> Draft:
         """The draft without these nodes, and what is in them."""
         return self._edited(self._editor.deleted(ids), limits)
+
+    def with_head(self, head: str, limits: Limits | None = None) -> Draft:
+        """The draft with another head: a map of its keys, which replace those that are there; null takes one away, and inputs are taken in by name."""
+        return self._edited(heads.changed(self.loaded.document, head), limits)
 
     @property
     def _editor(self) -> edits.Editor:

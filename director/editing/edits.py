@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from director import layout
-from director.editing import lists, patches
+from director.editing import lines, lists, patches
 from director.editing.lists import Item, Items
 from director.editing.patches import Patched, Splice
 from nodes import registry
@@ -94,7 +94,7 @@ class Editor:
         """
         path, at = self._spot(after)
         data = copy.deepcopy(self._document.data)
-        lists.data_at(data, path)[at:at] = new.data
+        lines.data_at(data, path)[at:at] = new.data
         return self._edit(Items(self._document, path).inserted(at, new.items, new.gaps), data)
 
     def updated(self, new: Given, node: str | None) -> Edit:
@@ -122,26 +122,28 @@ class Editor:
         data: Any = copy.deepcopy(self._document.data)
         splices: list[Splice] = []
         for path, item in zip(paths, new.items, strict=True):
-            lists.data_at(data, path[:-1])[path[-1]] = item.data
+            lines.data_at(data, path[:-1])[path[-1]] = item.data
             splices += self._items(path[:-1]).replaced(int(path[-1]), item)
         return self._edit(splices, data)
 
     def moved(self, ids: Sequence[str], after: str | None) -> Edit:
         """Nodes elsewhere, in the order in which they are named; ``after`` as in ``created``. Raises ModelError as there, and ``move-unclear``, ``block-empty``."""
-        paths = self._chosen(ids)
+        chosen = self._chosen(ids)
+        paths = list(chosen.values())
+        self._refuse_nested(list(chosen), paths)
         path, at = self._spot(after)
-        for each, start in zip(ids, paths, strict=True):
+        for each, start in chosen.items():
             if path[: len(start)] == start or (after or "").partition("/")[0] == each:
                 raise ModelError(
                     "move-unclear",
                     f"`{each}` cannot be moved behind itself, or into itself",
                     mend="`after` is a node that stays where it is",
                 )
-        self._refuse_emptied(ids, paths, but=path)
+        self._refuse_emptied(chosen, but=path)
         data: Any = copy.deepcopy(self._document.data)
-        nodes = [lists.data_at(data, each) for each in paths]
-        homes = [lists.data_at(data, each[:-1]) for each in paths]
-        target: list[Any] = lists.data_at(data, path)
+        nodes = [lines.data_at(data, each) for each in paths]
+        homes = [lines.data_at(data, each[:-1]) for each in paths]
+        target: list[Any] = lines.data_at(data, path)
         staying = [each for each in target[:at] if not any(each is node for node in nodes)]
         for home, node in zip(homes, nodes, strict=True):
             del home[_index(home, node)]
@@ -166,11 +168,18 @@ class Editor:
 
     def deleted(self, ids: Sequence[str]) -> Edit:
         """Without these nodes and what is in them. Raises ModelError ``node-unknown``, ``block-empty``, ``edit-not-possible``."""
-        paths = self._chosen(ids, within=True)
-        self._refuse_emptied(ids, paths)
+        chosen = self._chosen(ids)
+        # What stands within another one of them goes with it.
+        chosen = {
+            each: path
+            for each, path in chosen.items()
+            if not any(path != outer and path[: len(outer)] == outer for outer in chosen.values())
+        }
+        paths = list(chosen.values())
+        self._refuse_emptied(chosen)
         data: Any = copy.deepcopy(self._document.data)
         for each in sorted(paths, key=lambda path: self._document.values[path].start, reverse=True):
-            del lists.data_at(data, each[:-1])[each[-1]]
+            del lines.data_at(data, each[:-1])[each[-1]]
         return self._edit(self._gone(paths), data)
 
     def _gone(self, paths: Sequence[Path]) -> list[Splice]:
@@ -199,7 +208,7 @@ class Editor:
     def _spot(self, after: str | None) -> tuple[Path, int]:
         """The list, and the number in it, that is meant."""
         if after is None:
-            return ("nodes",), len(lists.data_at(self._document.data, ("nodes",)))
+            return ("nodes",), len(lines.data_at(self._document.data, ("nodes",)))
         node, slash, block = after.partition("/")
         if not slash:
             path = self._place(node)
@@ -218,21 +227,11 @@ class Editor:
             )
         return path, 0
 
-    def _chosen(self, ids: Sequence[str], *, within: bool = False) -> list[Path]:
-        """Where the nodes stand; ``within``: without those within another one of them."""
+    def _chosen(self, ids: Sequence[str]) -> dict[str, Path]:
+        """Where each of the nodes stands."""
         if not ids:
             raise ModelError("node-unknown", "no node is named", mend="give the ids of nodes")
-        paths = {each: self._place(each) for each in ids}
-        if not within:
-            if len(paths) < len(ids):
-                raise ModelError("move-unclear", "a node is named twice", mend="name each once")
-            self._refuse_nested(list(paths), list(paths.values()))
-            return list(paths.values())
-        return [
-            each
-            for each in paths.values()
-            if not any(each != other and each[: len(other)] == other for other in paths.values())
-        ]
+        return {each: self._place(each) for each in ids}
 
     @staticmethod
     def _refuse_nested(names: Sequence[str], paths: Sequence[Path]) -> None:
@@ -245,11 +244,11 @@ class Editor:
                         mend=f"give `{other}` with `{name}` in it, or name only one of them",
                     )
 
-    def _refuse_emptied(self, ids: Sequence[str], paths: Sequence[Path], but: Path | None = None) -> None:
-        lists_of = {each[:-1] for each in paths}
-        for path in lists_of:
-            every: list[Any] = lists.data_at(self._document.data, path)
-            if path == but or len(every) > len([each for each in paths if each[:-1] == path]):
+    def _refuse_emptied(self, chosen: Mapping[str, Path], but: Path | None = None) -> None:
+        for path in {each[:-1] for each in chosen.values()}:
+            every: list[Any] = lines.data_at(self._document.data, path)
+            inside = [node for node, each in chosen.items() if each[:-1] == path]
+            if path == but or len(every) > len(inside):
                 continue
             owner = next((each for each, blocks in self._layout.blocks.items() if path in blocks.values()), None)
             where = f"the block of `{owner}`" if owner else "the draft"
@@ -258,7 +257,7 @@ class Editor:
                 if owner
                 else "replace its nodes in one call: `update_node` with `id` null, or `create_nodes` first"
             )
-            raise ModelError("block-empty", f"without {_named(ids)} {where} would be empty", mend=mend)
+            raise ModelError("block-empty", f"without {_named(inside)} {where} would be empty", mend=mend)
 
 
 def _named(ids: Sequence[str]) -> str:

@@ -6,11 +6,20 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from director import layout
+from director.editing import patches
+from director.editing.edits import GIVEN, Edit
+from director.editing.entries import Entries, written
+from director.editing.lines import data_at
+from director.editing.patches import Cut, Splice
 from director.workshop import Wish
+from nodes.errors import ModelError
 from nodes.template import OPENING
 from nodes.values import Json
 from runtime.browser.origins import origin
-from runtime.language import writing
+from runtime.language import writing, yaml_text
+from runtime.language.diagnostics import WorkflowInvalid
+from runtime.language.yaml_text import Document
 
 BASE = "base_url"
 """The input that says where the site is."""
@@ -81,3 +90,78 @@ def _kind(value: Json) -> str:
             return "map"
         case _:
             return "string"
+
+
+def changed(document: Document, text: str) -> Edit:
+    """The head of ``document`` with what ``text`` says, a map of keys: those replace the ones that are there, null takes one away, and inputs are taken in by name.
+
+    Raises WorkflowInvalid where the text is no YAML, and ModelError ``update-unclear``, ``edit-not-possible``.
+    """
+    new = yaml_text.read(GIVEN, text)
+    if new.problems:
+        raise WorkflowInvalid(new.problems, GIVEN)
+    given: Any = new.data
+    if not isinstance(given, dict) or not given:
+        raise ModelError("update-unclear", "the head is changed by a map of its keys", mend="such as `output: …`")
+    if "nodes" in given:
+        raise ModelError(
+            "update-unclear",
+            "`nodes` are not changed with the head",
+            mend="`create_nodes`, `update_node` with a node's id, `move_nodes` and `delete_nodes` change them",
+        )
+    was: Any = document.data
+    data: dict[str, Any] = {**was}
+    head = Entries(document, ())
+    splices: list[Splice] = []
+    for key, value in given.items():
+        inputs: Any = was.get(key)
+        if key == "inputs" and isinstance(value, dict) and isinstance(inputs, dict) and inputs and value:
+            data[key] = _taken_in(inputs, value)
+            splices += _inputs_edited(document, new, head, data[key])
+        elif value is None:
+            data.pop(key, None)
+            splices += head.without(key)
+        else:
+            data[key] = value
+            splices += head.put(key, written(new, (key,), head.column, patches.newline(document.source.text)))
+    return Edit(patches.spliced(document.source, splices), data)
+
+
+def _taken_in(inputs: Mapping[str, Json], given: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in {**inputs, **given}.items() if value is not None}
+
+
+def _inputs_edited(document: Document, new: Document, head: Entries, wanted: dict[str, Json]) -> list[Splice]:
+    given: Any = data_at(new.data, ("inputs",))
+    end = patches.newline(document.source.text)
+    if not wanted:
+        return head.without("inputs")
+    if layout.opening(document, ("inputs",)) in ("{", "*"):
+        # In braces: all of them are written anew, a line each.
+        lines = ["inputs:", *(f"  {name}: {writing.inline(each)}" for name, each in wanted.items())]
+        mark = new.keys["inputs",]
+        text = end.join(" " * head.column + line for line in lines)
+        return head.put("inputs", [Cut(text, new.source, mark.start, mark.stop)])
+    entries = Entries(document, ("inputs",))
+    splices: list[Splice] = []
+    for name, value in given.items():
+        if value is None:
+            splices += entries.without(name)
+        else:
+            splices += entries.put(name, written(new, ("inputs", name), entries.column, end))
+    return splices
+
+
+def differences(before: Any, now: Any) -> list[str]:
+    """What is new, other and gone in a head, in a line or none."""
+    said: list[str] = []
+    for name, was, new in (("", before, now), ("inputs.", before.get("inputs") or {}, now.get("inputs") or {})):
+        keys = [each for each in {**was, **new} if each != "nodes" and (name or each != "inputs")]
+        said += [f"{name}{each} new" for each in keys if each not in was]
+        said += [f"{name}{each} changed" for each in keys if each in was and each in new and was[each] != new[each]]
+        said += [f"{name}{each} gone" for each in keys if each not in new]
+        if name and any(each.startswith(name) for each in said):
+            said += [
+                f"{name}{each} as it was" for each in keys if each in was and each in new and was[each] == new[each]
+            ]
+    return [f"head: {', '.join(said)}"] if said else []

@@ -89,7 +89,8 @@ def _browser(made: Draft, before: Draft | None) -> list[Diagnostic]:
 
 
 def _secrets(made: Draft, before: Draft | None, wish: Wish) -> list[Diagnostic]:
-    allowed = [*wish.secrets, *(before.loaded.workflow.secrets if before is not None else ())]
+    was = before.loaded.workflow.secrets if before is not None else ()
+    allowed = list(dict.fromkeys([*wish.secrets, *was]))
     return [
         diagnostic(
             made,
@@ -155,5 +156,6 @@ def _opens(draft: Draft, values: Mapping[str, Json]) -> Sequence[str]:
 
 
 def diagnostic(made: Draft, path: tuple[str | int, ...], code: str, message: str, mend: str) -> Diagnostic:
+    """What is refused, at a place of the draft."""
     document = made.loaded.document
     return document.source.diagnostic(code, message, document.mark(path), help=[mend])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from director import layout
-from director.editing import patches
+from director.editing import lines, patches
 from director.editing.patches import Cut, Splice
 from nodes.errors import ModelError
 from nodes.values import Json
@@ -17,8 +17,6 @@ from runtime.language.diagnostics import Source
 
 _DASH = re.compile(r"([ ]*)-[ \t]+")
 _DASH_ALONE = re.compile(r"([ ]*)-[ \t]*(?:#.*)?")
-_COMMENT = re.compile(r"([ ]*)#.*")
-_BEHIND = re.compile(r"[ \t]*(?:[ \t]#[^\r\n]*)?(?=[\r\n]|\Z)")
 
 INDENT = 2
 """How much further to the right a list stands than the key to which it belongs, where it is written anew."""
@@ -83,7 +81,7 @@ class Items:
         """``path`` is the list's, which has at least one item."""
         self.source, self.path = document.source, path
         self._document = document
-        data: Any = data_at(document.data, path)
+        data: Any = lines.data_at(document.data, path)
         opening = layout.opening(document, path)
         if opening == "*":
             raise unsuited("the nodes stand there as an alias")
@@ -102,11 +100,11 @@ class Items:
     @property
     def _spaced(self) -> bool:
         """Whether an empty line stands between its items."""
-        return len(self.all) > 1 and all(_is_blank(self._gap(number)) for number in range(1, len(self.all)))
+        return len(self.all) > 1 and all(lines.is_blank(self._gap(number)) for number in range(1, len(self.all)))
 
     def _gap(self, number: int) -> str:
         """What stands between an item and the one before: lines."""
-        at = _after_line(self.source.text, self.all[number - 1].tail)
+        at = lines.after(self.source.text, self.all[number - 1].tail)
         return self.source.text[at : self.all[number].head]
 
     def gaps(self) -> list[str]:
@@ -209,16 +207,16 @@ class Items:
 
     def _run_in_lines(self, first: int, last: int) -> Splice:
         text = self.source.text
-        start, stop = self.all[first].head, _after_line(text, self.all[last].tail)
+        start, stop = self.all[first].head, lines.after(text, self.all[last].tail)
         before = self._gap(first) if first else ""
         behind = self._gap(last + 1) if last + 1 < len(self.all) else None
-        if first and _is_blank(before) and (behind is None or _is_blank(behind)):
+        if first and lines.is_blank(before) and (behind is None or lines.is_blank(behind)):
             start -= len(before)
-        elif not first and behind is not None and _is_blank(behind):
+        elif not first and behind is not None and lines.is_blank(behind):
             stop += len(behind)
         if stop == len(text) and stop == self.all[last].tail and start:
             # The last line of a text that ends without a break.
-            start -= len(text[:start]) - len(_without_break(text[:start]))
+            start -= len(text[:start]) - len(lines.without_break(text[:start]))
         return Splice(start, stop)
 
     def _with_free_comments(self, splice: Splice) -> list[Splice]:
@@ -228,7 +226,7 @@ class Items:
         kept: list[Splice] = []
         at = splice.start
         for number in range(1, len(self.all)):
-            begins = _after_line(self.source.text, self.all[number - 1].tail)
+            begins = lines.after(self.source.text, self.all[number - 1].tail)
             ends = self.all[number].head
             inside = splice.start < begins and ends < splice.stop
             if inside and self.source.text[begins:ends].strip():
@@ -251,22 +249,14 @@ class Items:
 
 def alone(document: yaml_text.Document, path: yaml_text.Path) -> Item:
     """A node that is no item of a list: the only thing that its text says."""
-    item = _item(document, path, data_at(document.data, path))
+    item = _item(document, path, lines.data_at(document.data, path))
     text = item.source.text
-    own = _line_start(text, item.start)
-    tail = behind = _behind(text, item.stop)
-    while (line := _line_at(text, _after_line(text, tail))) is not None and _COMMENT.fullmatch(line):
-        tail = _after_line(text, tail) + len(line)
+    own = lines.start_of(text, item.start)
+    behind = lines.behind(text, item.stop)
+    tail = lines.end_with_comments(text, item.stop, -1)
     return dataclasses.replace(
-        item, dash=item.column, own=own, head=_comments_above(text, own, item.column, 0), behind=behind, tail=tail
+        item, dash=item.column, own=own, head=lines.comments_above(text, own, item.column, 0), behind=behind, tail=tail
     )
-
-
-def data_at(data: Any, path: yaml_text.Path) -> Any:
-    """What stands at a path of some data."""
-    for step in path:
-        data = data[step]
-    return data
 
 
 def _item(document: yaml_text.Document, path: yaml_text.Path, value: Json) -> Item:
@@ -282,68 +272,21 @@ def _item(document: yaml_text.Document, path: yaml_text.Path, value: Json) -> It
 def _in_lines(item: Item, floor: int) -> Item:
     """An item of a list in lines; what stands before ``floor`` belongs to something else."""
     text = item.source.text
-    own = _line_start(text, item.start)
+    own = lines.start_of(text, item.start)
     found = _DASH.fullmatch(text, own, item.start)
     while found is None:
         if own <= floor:
             raise unsuited("the list of nodes is written in no usual way")
-        own = _line_start(text, len(_without_break(text[:own])))
-        found = _DASH_ALONE.fullmatch(_line_at(text, own) or "")
+        own = lines.start_of(text, len(lines.without_break(text[:own])))
+        found = _DASH_ALONE.fullmatch(lines.at(text, own) or "")
     dash = len(found[1])
-    behind = _behind(text, item.stop)
-    tail = behind
-    while (line := _line_at(text, _after_line(text, tail))) is not None:
-        comment = _COMMENT.fullmatch(line)
-        if comment is None or len(comment[1]) <= dash:
-            break
-        tail = _after_line(text, tail) + len(line)
-    head = _comments_above(text, own, dash, floor)
+    behind = lines.behind(text, item.stop)
+    tail = lines.end_with_comments(text, item.stop, dash)
+    head = lines.comments_above(text, own, dash, floor)
     return dataclasses.replace(item, dash=dash, own=own, head=head, behind=behind, tail=tail)
-
-
-def _comments_above(text: str, own: int, dash: int, floor: int) -> int:
-    head = own
-    while head > floor:
-        above = _line_start(text, len(_without_break(text[:head])))
-        found = _COMMENT.fullmatch(_line_at(text, above) or "")
-        if above < floor or found is None or len(found[1]) != dash:
-            break
-        head = above
-    return head
-
-
-def _behind(text: str, stop: int) -> int:
-    found = _BEHIND.match(text, stop)
-    return found.end() if found is not None else stop
-
-
-def _line_start(text: str, at: int) -> int:
-    return max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
-
-
-def _line_at(text: str, start: int) -> str | None:
-    """The line that begins there, without its break; None at the end of the text."""
-    if start >= len(text):
-        return None
-    found = Source.BREAKS.search(text, start)
-    return text[start : found.start()] if found is not None else text[start:]
-
-
-def _after_line(text: str, at: int) -> int:
-    """Where the line behind the one that ends at ``at``, or a little further, begins."""
-    found = Source.BREAKS.search(text, at)
-    return found.end() if found is not None else len(text)
-
-
-def _without_break(text: str) -> str:
-    return text[:-2] if text.endswith("\r\n") else text[:-1] if text.endswith(("\n", "\r")) else text
-
-
-def _is_blank(lines: str) -> bool:
-    return bool(lines) and not lines.strip()
 
 
 def _gap_lines(gap: str, by: int, end: str) -> str:
     """Lines between two items, moved."""
-    lines = Source.BREAKS.split(gap)[:-1]
-    return "".join(f"{(' ' * by + line if by >= 0 else line[-by:]) if line.strip() else ''}{end}" for line in lines)
+    every = Source.BREAKS.split(gap)[:-1]
+    return "".join(f"{(' ' * by + line if by >= 0 else line[-by:]) if line.strip() else ''}{end}" for line in every)

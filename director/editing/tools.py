@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 from director import draft as drafts
@@ -10,7 +11,7 @@ from director.draft import Draft
 from director.editing import edits, heads, limits, reference
 from director.tools import CHANGED, READ, Kit, Simple
 from director.workshop import Workshop
-from nodes.errors import ModelError
+from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.models.exchange import Tool
@@ -33,11 +34,14 @@ def kits(shop: Workshop) -> Sequence[Kit]:
     flag: dict[str, Json] = {"type": ["boolean", "null"], "description": "Only check."}
     nodes = _of(_TEXT, "A YAML list of nodes.")
     one = _of(_TEXT, "The node's whole text; of the head only keys to change.")
+    ids: dict[str, Json] = {"type": "array", "items": _TEXT}
     node = _of(_PERHAPS, "`workflow`: the head; null: each node given replaces the one with its id.")
     return (
         _kit("get_node_type", "How to write a node type, `browser_action.click`, or `targets`, `rules`, `references`, `workflow`.", {"type": _TEXT}, edit.reference, READ),
         _kit("create_nodes", "Adds nodes to the draft; the first ones begin it.", {"yaml": nodes, "after": after, "dry_run": flag, "reason": reason}, edit.create),
         _kit("update_node", "Writes a node anew.", {"id": node, "yaml": one, "reason": reason}, edit.update),
+        _kit("move_nodes", "Moves nodes behind another, or into a block.", {"ids": ids, "after": after, "reason": reason}, edit.move),
+        _kit("delete_nodes", "Takes nodes away, with what is in them.", {"ids": ids, "reason": reason}, edit.delete),
     )  # fmt: skip
 
 
@@ -72,17 +76,30 @@ class _Edits:
                 return before.with_nodes(text, after, self._limits(before))
             if after is not None and after != "/":
                 raise ModelError("node-unknown", "there is no draft yet", mend="its first nodes have `after` null")
-            return Draft.begun(heads.begun(self._shop.wish), text, None, self._limits(None))
+            return Draft.begun(heads.begun(self._shop.wish), text, self._shop.desk.files, self._limits(None))
 
-        return self._done(make, arguments, bool(arguments["dry_run"]))
+        return self._done(make, arguments, dry=bool(arguments["dry_run"]))
 
     def update(self, arguments: dict[str, Json]) -> str:
         text, node = str(arguments["yaml"]), cast("str | None", arguments["id"])
 
         def make(before: Draft | None) -> Draft:
-            return self._begun(before).with_updates(text, node, self._limits(before))
+            draft = self._begun(before)
+            if node == "workflow" and "workflow" not in draft.loaded.places:
+                return draft.with_head(text, self._limits(draft))
+            return draft.with_updates(text, node, self._limits(draft))
 
         return self._done(make, arguments)
+
+    def move(self, arguments: dict[str, Json]) -> str:
+        ids, after = _texts(arguments["ids"]), cast("str | None", arguments["after"])
+        return self._done(
+            lambda before: self._begun(before).with_moved(ids, after, self._limits(before)), arguments, ids
+        )
+
+    def delete(self, arguments: dict[str, Json]) -> str:
+        ids = _texts(arguments["ids"])
+        return self._done(lambda before: self._begun(before).without(ids, self._limits(before)), arguments)
 
     def _begun(self, draft: Draft | None) -> Draft:
         if draft is None:
@@ -92,24 +109,51 @@ class _Edits:
     def _limits(self, before: Draft | None) -> drafts.Limits:
         return lambda made: limits.refused(made, before, self._shop.wish)
 
-    def _done(self, make: Callable[[Draft | None], Draft], arguments: dict[str, Json], dry: bool = False) -> str:
-        """Make the edit, and keep it as a version; what is told of it."""
+    def _done(
+        self,
+        make: Callable[[Draft | None], Draft],
+        arguments: dict[str, Json],
+        named: Collection[str] = (),
+        *,
+        dry: bool = False,
+    ) -> str:
+        """Make the edit, and keep it as a version; what is told of it. ``named`` are nodes that are told though they are as they were."""
         desk = self._shop.desk
         reason = str(arguments["reason"])
-        before, made = self._made(make, reason)
-        if dry:
-            return f"It would be valid; nothing was changed.\n{told(before, made)}"
-        desk.write_draft(made, reason=reason, by="model")
-        self._shop.listener.changed("draft", "")
-        return f"version {len(desk.history.versions('draft'))}\n{told(before, made)}"
-
-    def _made(self, make: Callable[[Draft | None], Draft], reason: str) -> tuple[Draft | None, Draft]:
-        """The draft that is edited, and the one that it becomes."""
-        before = self._shop.desk.draft
+        before = desk.draft
+        again = self._taken_again(make, reason)
+        if again is not None:
+            return f"version {len(desk.history.versions('draft'))}\n{told(*again, named)}"
         try:
-            return before, make(before)
+            made = make(before)
         except WorkflowInvalid as error:
             raise refused(error) from None
+        if dry:
+            return f"It would be valid; nothing was changed.\n{told(before, made, named)}"
+        desk.write_draft(made, reason=reason, by="model")
+        self._shop.listener.changed("draft", "")
+        return f"version {len(desk.history.versions('draft'))}\n{told(before, made, named)}"
+
+    def _taken_again(self, make: Callable[[Draft | None], Draft], reason: str) -> tuple[Draft | None, Draft] | None:
+        """The draft before and after this very edit, where it is the last one that was kept: a crash came before its answer, and it is not done twice."""
+        desk = self._shop.desk
+        versions = desk.history.versions("draft")
+        said = desk.masker.text(" ".join(reason.split()))
+        if not versions or versions[-1].reason != said or versions[-1].by != "model" or versions[-1].cleared:
+            return None
+        now = desk.draft
+        older = versions[-2] if len(versions) > 1 and not versions[-2].cleared else None
+        before = Draft.of(str(self._shop.pen.value_of(older)), desk.files) if older is not None else None
+        with contextlib.suppress(RunOpsError):
+            made = make(before)
+            if now is not None and made.text == now.text:
+                return before, made
+        return None
+
+
+def _texts(value: Json) -> list[str]:
+    given: Sequence[Json] = value if isinstance(value, list) else []
+    return [str(each) for each in given]
 
 
 def refused(error: WorkflowInvalid) -> ModelError:
@@ -122,15 +166,16 @@ def refused(error: WorkflowInvalid) -> ModelError:
     return ModelError("draft-invalid", f"nothing was changed, for {what}:\n" + "\n".join([*shown, *more]), mend=where)
 
 
-def told(before: Draft | None, made: Draft) -> str:
-    """What an edit has done: the nodes that are new, changed or gone, with their positions now."""
+def told(before: Draft | None, made: Draft, named: Collection[str] = ()) -> str:
+    """What an edit has done: the nodes that are new, changed or gone, with their positions now, and what is new in the head."""
     was: Mapping[str, str] = before.loaded.fingerprints if before is not None else {}
     now = made.loaded.fingerprints
-    touched = {each for each, mark in now.items() if was.get(each) != mark}
+    touched = {each for each, mark in now.items() if was.get(each) != mark} | set(named)
     lines = [f"{each.position:>3} {'  ' * each.depth}{each}" for each in made.layout.nodes if each.id in touched]
     if len(lines) > MOST_NODES:
         lines = [*lines[:MOST_NODES], f"… and {len(lines) - MOST_NODES} more"]
     gone = [each for each in was if each not in now]
     if gone:
-        lines.append(f"gone: {', '.join(gone[:MOST_NODES])}")
-    return "\n".join([*lines, f"{len(made.layout.nodes)} nodes in all"])
+        lines.append(f"gone: {', '.join(gone[:MOST_NODES])}{' …' if len(gone) > MOST_NODES else ''}")
+    lines += heads.differences(before.loaded.document.data, made.loaded.document.data) if before is not None else []
+    return "\n".join([*(lines or ["as it was"]), f"{len(made.layout.nodes)} nodes in all"])
