@@ -47,6 +47,7 @@ def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
     assert 200 < numbers["observation_chars"] <= 5000
     assert numbers["observation_over_aria_snapshot"] > 0
     assert numbers["context_300k_over_1k"] > 0
+    assert 0 < numbers["tool_schema_tokens"] <= 4000
     assert 0 < numbers["context_clean_over_injected"] <= numbers["context_hybrid_over_injected"] < 1
 
 

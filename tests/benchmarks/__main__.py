@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.benchmarks import attach, building, engine_form, log_form, looks, node_overhead, strategies, windows
+from tests.benchmarks import attach, building, engine_form, log_form, looks, node_overhead, schemas, strategies, windows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"  {strategy}: {cost.tokens:,} tokens in {cost.requests} requests, {cost.summaries} of them for a summary; "
                 f"needed and told {cost.told}, needed and fetched {cost.fetched}"
             )
+        offered = schemas.measure(Path(folder) / "schemas")
+        say(f"{len(offered)} tools of a build: {sum(offered.values()):,} tokens")
     numbers = {
         "form_engine_over_raw_same_flags": round(form.ratio, 3),
         "node_overhead_ms": round(statistics.median(overhead), 3),
@@ -82,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "context_300k_over_1k": round(context.ratio, 3),
         "context_clean_over_injected": round(read["clean"].tokens / read["injected"].tokens, 3),
         "context_hybrid_over_injected": round(read["hybrid"].tokens / read["injected"].tokens, 3),
+        "tool_schema_tokens": sum(offered.values()),
         "pairs": chosen.pairs,
         "rounds": chosen.rounds,
         "restarts": chosen.restarts,

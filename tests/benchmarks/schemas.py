@@ -1,0 +1,43 @@
+"""What the tools of a build cost in each request, in the tokens of OpenAI's models."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+from director import kits
+from director.delegation import Delegation, Sender
+from director.listening import Listener
+from director.tools import Toolbox
+from runtime import window
+from runtime.models import budgets
+from runtime.models.exchange import Tool
+from tests import workshops
+from tests.talks import About
+
+
+def tools(folder: Path) -> list[Tool]:
+    """All tools that the model of a build is offered, as it is told of them."""
+    shop = workshops.opened(folder)
+    try:
+        sender = Sender(0, budgets.Asked("", None), tuple)
+        delegate = Delegation(shop.pen, None, lambda: box, Listener(), window.Limits, sender, clean=True)
+        box = Toolbox(shop.desk, About(), shop.pen, shop.listener, [*kits.kits(shop), delegate])
+        return list(box.offered)
+    finally:
+        shop.pen.conversation.close()
+
+
+def measure(folder: Path) -> dict[str, int]:
+    """The tokens of each tool, by its name: of its name, its description and its schema, as JSON without blanks."""
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        import bpe_openai  # it opens its tables in a way that Python means to take away
+
+        encoding = bpe_openai.get_encoding("o200k_base")
+    return {each.name: len(encoding.encode_ordinary(_written(each))) for each in tools(folder)}
+
+
+def _written(tool: Tool) -> str:
+    data = {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,111 @@
+"""Builds for tests, in this process: a model that answers from a function, and one process after another over the same log."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Any
+
+from director import desk, kits, loop, opening, person, shops, talking, workshop
+from director.listening import Listener
+from nodes import budgets
+from nodes.errors import RunOpsError
+from runtime import journal, limits, log, secrets, sessions, settings, store, version
+from runtime.models.exchange import Request
+from tests import talks
+
+GOAL = "Look at the shop"
+
+
+@dataclasses.dataclass
+class Life:
+    """One process of a build, whose log stands in ``folder``."""
+
+    folder: Path
+    model: talks.Model
+    session: str | None = None
+    """The one that goes on; None: a new one."""
+    who: person.Person = dataclasses.field(default_factory=person.Nobody)
+    budget: str | None = None
+    policy: workshop.Policy = "hold"
+    url: str | None = "http://127.0.0.1:9"
+    listener: Listener = dataclasses.field(default_factory=Listener)
+    requests: list[Request] = dataclasses.field(default_factory=list[Request])
+    ended: loop.Ended | None = None
+    error: RunOpsError | None = None
+    pen: journal.Journal[sessions.Session] = dataclasses.field(init=False)
+    shop: workshop.Workshop = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kept = store.FileStore(self.folder / ".runops")
+        if self.session is None:
+            wish = workshop.Wish(GOAL, self.url, self.folder / "built.yaml", 1, self.policy)
+            header = log.SessionHeader(
+                purpose="build", versions=version.versions(), budget=self.budget, build=wish.as_logged()
+            )
+            self.pen = opening.begin(self.kept, header, secrets.Masker({}))
+            self.session = self.pen.conversation.id
+        else:
+            self.pen = opening.reopen(self.kept, self.session, secrets.Masker({}), budget=self.budget)
+        chosen = settings.load(home=self.folder / ".runops", model="m", model_base_url="http://127.0.0.1:9")
+        own = desk.Desk(self.pen)
+        self.shop = shops.of_session(
+            self.pen, own, self.kept, chosen, self.listener, self.who, lambda _usage, _model: None
+        )
+        past = self.pen.history
+        budget = budgets.parse(past.budget) if past.budget is not None else None
+        talk = talking.Talk(
+            self.pen,
+            shops.subject_of(self.shop),
+            own,
+            talks.Supply(self.model, self.requests, budget),
+            chosen,
+            self.listener,
+            lambda: limits.of_session(past, self.pen, chosen),
+            kits.kits(self.shop),
+            loop.MANNER,
+        )
+        self.build = loop.Build(self.shop, talk)
+
+    def live(self, word: str | None = None) -> Life:
+        """Build until it ends, or breaks off; what a process has is let go then."""
+
+        async def lived() -> None:
+            try:
+                self.ended = await self.build.to_its_end(word)
+            except RunOpsError as error:
+                self.error = error
+            finally:
+                await self.shop.close()
+                self.pen.conversation.close()
+
+        asyncio.run(lived())
+        return self
+
+    @property
+    def code(self) -> str | None:
+        """Of the error with which it broke off."""
+        return self.error.code if self.error is not None else None
+
+    @property
+    def told(self) -> list[str]:
+        """What the model was told of its calls, with the last request."""
+        return talks.outputs(self.requests[-1])
+
+    @property
+    def file(self) -> Path:
+        """The log."""
+        return self.folder / ".runops" / "conversations" / f"{self.session}.jsonl"
+
+    def again(self, model: talks.Model, **more: Any) -> Life:
+        """The next process of it."""
+        return Life(self.folder, model, self.session, **more)
+
+    def cut(self, lines: int, folder: Path, model: talks.Model, **more: Any) -> Life:
+        """The next process of it, in ``folder``, had this one died behind that line."""
+        shutil.copytree(self.folder / ".runops", folder / ".runops")
+        file = folder / ".runops" / "conversations" / self.file.name
+        file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:lines]))
+        return Life(folder, model, self.session, **more)

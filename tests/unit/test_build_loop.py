@@ -1,0 +1,146 @@
+"""The loop of a build: it goes on until `finish` was accepted, and comes to an end in any case; whoever takes it up again goes on where it stood."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typing_extensions import override
+
+from director import loop, person
+from nodes.values import Json
+from runtime.models.exchange import Answer, ToolCall, Usage
+from tests import builds_rig
+from tests.build_lives import GOAL, Life
+from tests.talks import asks, in_turn, messages, said
+
+PLAN: tuple[str, dict[str, Json]] = ("update_plan", {"plan": builds_rig.PLAN, "reason": "the way"})
+LOOKS: tuple[str, dict[str, Json]] = ("get_current_plan", {})
+ASKS: tuple[str, dict[str, Json]] = ("ask_user", {"question": "Which shop?", "choices": ["old", "new"]})
+
+
+class Says(person.Person):
+    """Somebody who gives one answer, and counts the questions."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer, self.questions = answer, list[str]()
+
+    @override
+    async def ask(self, question: str, choices: object = (), *, place: str = "", free: bool = False) -> str:
+        self.questions.append(question)
+        return self.answer
+
+
+def test_a_model_that_talks_is_told_once_to_go_on(tmp_path: Path) -> None:
+    """Twice in a row ends the build; a call between two such answers is going on."""
+    one = Life(tmp_path, in_turn([said("Fine."), asks(LOOKS), said("And?"), said("Well.")])).live()
+    assert one.code == "build-stopped"
+    assert messages(one.requests[-1]) == [
+        f"user: {GOAL}",
+        "assistant: Fine.",
+        f"user: {loop.REMINDER}",
+        "assistant: And?",
+        f"user: {loop.REMINDER}",
+    ]
+
+
+def test_calls_that_cannot_be_are_told_and_the_build_goes_on(tmp_path: Path) -> None:
+    """Arguments that are no JSON, that do not fit, a tool that is not there: each has its answer, and what stands behind it is not done."""
+    odd = Answer("", Usage(10, 0, 5, 0), "m", calls=(ToolCall("a", "update_plan", "{"), ToolCall("b", *_empty("find"))))
+    unknown = asks(("press_any_key", {}), PLAN)
+    one = Life(tmp_path, in_turn([odd, unknown, asks(PLAN), said("x"), said("x")])).live()
+    codes = [told.rpartition("(")[2].partition(")")[0] for told in one.told[:4]]
+    assert codes == ["tool-arguments", "tool-not-done", "tool-unknown", "tool-not-done"]
+    assert one.told[4].startswith("kept as version 1")
+
+
+def _empty(name: str) -> tuple[str, str]:
+    return name, "{}"
+
+
+def test_ten_calls_of_one_answer_are_done_in_order(tmp_path: Path) -> None:
+    """Each has one result, and the model is told of them in the order in which it asked."""
+    sets = [("set_variable", {"name": f"v{number}", "value": str(number), "reason": "r"}) for number in range(10)]
+    one = Life(tmp_path, in_turn([asks(*sets), said("x"), said("x")])).live()
+    assert [told.split()[0] for told in one.told] == [f"v{number}" for number in range(10)]
+    assert [each.call.action for each in one.pen.history.deeds.values()] == ["set_variable"] * 10
+
+
+def test_the_same_call_that_fails_three_times_ends_the_build(tmp_path: Path) -> None:
+    """It is no success, and says why; a word of the person lets the model try once more."""
+    wrong = asks(("get_workflow_variable", {"key": "nothing"}))
+    one = Life(tmp_path, in_turn([wrong, wrong, wrong])).live()
+    assert (one.code, len(one.requests)) == ("agent-stuck", 3)
+    two = one.again(in_turn([wrong, wrong, wrong, wrong, asks(PLAN)])).live("Leave that.")
+    assert two.code == "build-stopped"
+    assert "user: Leave that." in messages(two.requests[-1])
+
+
+def test_a_budget_that_is_used_up_can_be_enlarged(tmp_path: Path) -> None:
+    """Nothing is asked beyond it; with a larger one the build goes on with the same request, and nothing is paid twice."""
+    script = in_turn([asks(PLAN), asks(LOOKS), said("x"), said("x")])
+    one = Life(tmp_path, script, budget="calls=1").live()
+    assert (one.code, len(one.requests)) == ("budget-reached", 1)
+    two = one.again(script, budget="calls=9").live()
+    assert (two.code, len(two.requests)) == ("build-stopped", 3)
+    assert len(two.pen.history.versions("plan")) == 1
+
+
+def test_a_question_waits_for_its_answer(tmp_path: Path) -> None:
+    """Nobody is asked anything before the question has its answer; then the model is told it, and nobody is asked again."""
+    script = in_turn([asks(PLAN, ASKS), said("x"), said("x")])
+    one = Life(tmp_path, script).live()
+    assert one.code == "question"
+    still = one.again(script).live()
+    assert (still.code, still.requests) == ("question", [])
+    two = one.again(script)
+    person.answer(two.pen, "2")
+    assert two.live().code == "build-stopped"
+    assert two.told[1] == "new"
+    assert len(two.pen.history.versions("plan")) == 1
+
+
+def test_an_answer_is_for_the_question_that_is_open(tmp_path: Path) -> None:
+    """What was answered once is known; another question, or the same at another place, waits anew."""
+    script = in_turn([asks(ASKS), asks(ASKS), said("x"), said("x")])
+    one = Life(tmp_path, script, who=Says("old")).live()
+    assert [each.answer for each in one.pen.history.questions] == ["old", "old"]
+    assert len({each.place for each in one.pen.history.questions}) == 2
+
+
+@pytest.mark.parametrize("typed", ["", "  ", "3", "neither"])
+def test_what_is_no_choice_is_no_answer(typed: str) -> None:
+    """Where only the choices count; where words do, they are the answer."""
+    assert person.meaning(typed, ["yes", "no"], free=False) is None
+    assert person.meaning(typed, ["yes", "no"], free=True) == (typed.strip() or None)
+
+
+@pytest.mark.parametrize("typed", ["2", "no", " NO ", "n"])
+def test_a_choice_is_meant_by_its_number_or_its_text(typed: str) -> None:
+    """In any case, and by its beginning where no other begins so."""
+    assert person.meaning(typed, ["yes", "no"], free=False) == "no"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Life:
+    """A build that nothing broke off."""
+    return Life(tmp_path_factory.mktemp("whole"), CUT, who=Says("old")).live()
+
+
+CUT = in_turn([asks(PLAN), asks(ASKS), asks(LOOKS), said("x"), said("x")])
+SHARES = 40
+
+
+@pytest.mark.drawn(6)
+@pytest.mark.parametrize("share", range(SHARES))
+def test_a_build_comes_back_whole_from_wherever_it_died(share: int, whole: Life, tmp_path: Path) -> None:
+    """Behind each line of its log: in mode agent, with its wish, and with one plan, one answer, and the same end."""
+    lines = len(whole.file.read_bytes().splitlines())
+    one = whole.cut(1 + share * (lines - 1) // SHARES, tmp_path, CUT, who=Says("old"))
+    assert (one.pen.history.mode, one.shop.wish.goal, one.shop.wish.policy) == ("agent", GOAL, "hold")
+    one.live()
+    past = one.pen.history
+    assert one.code == "build-stopped"
+    assert len(past.versions("plan")) == 1
+    assert [each.answer for each in past.questions] == ["old"]
+    assert not past.open_calls()
