@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from director import asking, effects, eyes
+from director import asking, bench, effects, eyes
 from director.editing import tools as editing
 from director.proving import tools as proving
 from director.scouting import tools as scouting
@@ -17,8 +17,16 @@ def furnish(shop: Workshop) -> None:
     """Put into the workshop what its tools work with. Nothing is opened yet."""
     shop.eyes = eyes.Eyes(shop)
     shop.effects = effects.Grants(shop)
+    shop.bench = bench.Bench(shop)
 
 
 def kits(shop: Workshop) -> Sequence[Kit]:
     """The tools of a build, in order of weight."""
-    return (*asking.kits(shop), *editing.kits(shop), *targeting.kits(shop), *scouting.kits(shop), *proving.kits(shop))
+    return (
+        *asking.kits(shop),
+        *editing.kits(shop),
+        *bench.kits(shop),
+        *targeting.kits(shop),
+        *scouting.kits(shop),
+        *proving.kits(shop),
+    )

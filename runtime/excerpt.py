@@ -12,7 +12,7 @@ from pathlib import Path
 from nodes.base import Node
 from nodes.errors import UsageError
 from nodes.iterate import Iterate
-from nodes.ports import Item
+from nodes.ports import Item, escaped
 from nodes.values import Json
 from runtime import attempt, clock, frames, resolve
 from runtime import engine as engine_module
@@ -136,7 +136,9 @@ def turn(loop: Iterate, listed: Sequence[Item], wanted: str | None) -> Item:
         )
     if wanted is None:
         return listed[0]
-    named = next((each for each in listed if each.key is not None and str(each.key) == wanted), None)
+    named = next(
+        (each for each in listed if each.key is not None and wanted in (str(each.key), escaped(each.key))), None
+    )
     if named is None and wanted.isdecimal():
         named = next((each for each in listed if each.index == int(wanted)), None)
     if named is None:

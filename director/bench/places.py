@@ -1,0 +1,280 @@
+"""A draft as the bench sees it: where each node stands, what it reads, what it does, and what comes before it. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from nodes.base import Leaf, Node
+from nodes.group import Group
+from nodes.handle import Handle
+from nodes.iterate import Iterate
+from nodes.values import Json
+from runtime.changes import JUDGED
+from runtime.language import workflow
+from runtime.language.anatomy import Anatomy, Unit
+from runtime.language.declarations import variables_of
+from runtime.language.uses import NOTHING, Chain
+
+FACTS = ("errors", "taken", "failures")
+"""What ``run`` tells of nodes, by their ids."""
+
+Items = Mapping[str, str]
+"""Which turn is meant of the loops around a node, by their ids: the segment of the turn in a step path, ``[#1007]``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Read:
+    """A name that a node reads from elsewhere."""
+
+    chain: Chain
+    """As far as it tells where the value comes from: an id, ``inputs`` or ``vars`` and a name, ``run``, a fact and an id."""
+    guarded: bool
+    """Whether its absence is no error."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """A node of the draft."""
+
+    node: Node
+    position: int
+    """As the outline counts."""
+    around: tuple[Node, ...]
+    """The containers in which it stands, outermost first."""
+    confirms: bool
+    """Whether it belongs to a ``confirm``, and is run by nothing else."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.node.id
+
+    @property
+    def loops(self) -> list[Iterate]:
+        """The loops around it, outermost first."""
+        return [each for each in self.around if isinstance(each, Iterate)]
+
+    def key(self, items: Items) -> str:
+        """What it is called on the bench: its id, and which turns it is in. Where it is put into a group, it stays the same."""
+        return self.id + "".join(items.get(each.id, "") for each in self.loops)
+
+
+class Places:
+    """The nodes of a draft, by id, in the order of the file."""
+
+    def __init__(self, loaded: workflow.Loaded, positions: Mapping[str, int]) -> None:
+        """``positions`` are those of the outline, by id."""
+        self.loaded = loaded
+        self.all: dict[str, Place] = {}
+        for each, (node, around) in loaded.index.items():
+            confirms = any(isinstance(outer, Leaf) for outer in around)
+            self.all[each] = Place(node, positions[each], around, confirms)
+        self.in_order: list[Place] = sorted(
+            (each for each in self.all.values() if not each.confirms), key=lambda each: each.position
+        )
+        anatomy = Anatomy(loaded.document.data, workflow.Workflow)
+        self._units = {unit.id: unit for unit in anatomy.every_unit() if unit.id}
+        self._of_browser = [slot.text for slot in anatomy.slots if slot.field != "output"]
+        self._reads: dict[str, list[Read]] = {}
+        self._prints: dict[str, str] = {}
+
+    def __getitem__(self, node_id: str) -> Place:
+        return self.all[node_id]
+
+    def path(self, node_id: str, items: Items = {}) -> str:  # noqa: B006 - never changed
+        """The step path of a node; a turn that is not named is left out of it."""
+        place = self.all[node_id]
+        steps: list[str] = []
+        for outer, inner in itertools.pairwise([*place.around, place.node]):
+            steps.append(outer.id + items.get(outer.id, ""))
+            if isinstance(outer, Handle):
+                steps.append(
+                    next(str(field[0]) for field, block in outer.blocks() if any(each is inner for each in block))
+                )
+        return "/".join([*steps, place.id])
+
+    def items_in(self, path: str) -> dict[str, str]:
+        """The turns that a step path names, by the ids of the loops."""
+        found: dict[str, str] = {}
+        for step in path.split("/")[:-1]:
+            name, bracket, rest = step.partition("[")
+            if bracket and name in self.all and isinstance(self.all[name].node, Iterate):
+                found[name] = bracket + rest
+        return found
+
+    def below(self, node_id: str) -> Iterator[Place]:
+        """A node and all nodes in its blocks, in the order of the file."""
+        return (each for each in self.in_order if each.id == node_id or any(o.id == node_id for o in each.around))
+
+    def block(self, place: Place) -> Sequence[Node]:
+        """The block in which it stands."""
+        if not place.around:
+            return self.loaded.workflow.nodes
+        return next(block for _field, block in place.around[-1].blocks() if any(each is place.node for each in block))
+
+    # What comes before.
+
+    def before(self, node_id: str, items: Items) -> list[tuple[Place, str]]:
+        """What leaves the page as it is right before a node, in order, each with its key: nodes that change the page, a container as a whole.
+
+        Of the loops around the node only the one turn counts, of a ``route`` and a ``handle`` only the node's own block.
+        """
+        place = self.all[node_id]
+        found: list[tuple[Place, str]] = []
+        for level in (*(self.all[each.id] for each in place.around), place):
+            for node in self.block(level):
+                if node is level.node:
+                    break
+                found += self._units_of(self.all[node.id], items)
+        return found
+
+    def up_to(self, node_id: str, items: Items) -> list[tuple[Place, str]]:
+        """The same right after it."""
+        return [*self.before(node_id, items), *self._units_of(self.all[node_id], items)]
+
+    def is_unit(self, place: Place, within: Sequence[Node] = ()) -> bool:
+        """Whether the node changes the page by itself, and is not only a name for some that do; ``within`` are containers that are run as a whole."""
+        inner = [each for each in place.around if each not in within]
+        return self.changes_page(place) and not transparent(place.node) and all(map(transparent, inner))
+
+    def _units_of(self, place: Place, items: Items) -> Iterator[tuple[Place, str]]:
+        if not self.changes_page(place):
+            return
+        if not transparent(place.node):
+            yield place, place.key(items)
+            return
+        for _field, block in place.node.blocks():
+            for node in block:
+                yield from self._units_of(self.all[node.id], items)
+
+    def leaves(self, place: Place) -> Iterator[Leaf]:
+        """The leaves of a node, those of files that it uses too."""
+        return _leaves(self.loaded, place.node)
+
+    def changes_page(self, place: Place) -> bool:
+        """Whether it may leave the page another than it was."""
+        return any(on_page(leaf) and leaf.effect_class != "read" for leaf in self.leaves(place))
+
+    def on_page(self, place: Place) -> bool:
+        """Whether it looks at the page."""
+        return any(on_page(leaf) for leaf in self.leaves(place))
+
+    # What a node says.
+
+    def print(self, node_id: str) -> str:
+        """A digest of what the node, and all in it, does: how it is watched, judged and described does not count."""
+        if node_id not in self._prints:
+            said: list[str] = []
+            for each in self.below(node_id):
+                said.append(f"{each.id} {workflow.fingerprint(each.node, JUDGED)}")
+                callee = self.loaded.callees.get(each.id)
+                said += [file.text for file in (callee.files() if callee is not None else ())]
+            self._prints[node_id] = digest(list[Json](said))
+        return self._prints[node_id]
+
+    def reads(self, node_id: str) -> list[Read]:
+        """What the node, with all in it, reads from elsewhere, in the order of the file; items and ``loop`` of loops around it are read like the others."""
+        if node_id not in self._reads:
+            self._reads[node_id] = list(self._read(self.all[node_id]))
+        return self._reads[node_id]
+
+    def _read(self, place: Place) -> Iterator[Read]:
+        ids = {each.id for each in self.below(place.id)}
+        units = list(_below(self._units[place.id]))
+        bound = {each.id for each in units if each.id} - {place.id}
+        given = {name for each in units for name in variables_of(each)}
+        for each in units:
+            if each.model is Iterate:
+                item = each.text("as")
+                bound |= {"loop", *((item, f"{item}_loop") if item else ())}
+            elif each.model is Handle:
+                bound.add("error")
+        texts = [(text, NOTHING) for text in self._of_browser] if self.on_page(place) else []
+        when = units[0].slot("when")
+        condition = self.loaded.templates.get(when.text) if when is not None else None
+        facts = condition.facts(truth=True) if condition is not None else NOTHING
+        texts += [
+            (slot.text, NOTHING if slot is when else facts) for each in units for slot in (*each.slots, *each.done)
+        ]
+        found: dict[Chain, bool] = {}
+        for text, known in texts:
+            for use in self.loaded.templates[text].names:
+                if (chain := _source(use.chain, bound, given, ids)) is not None:
+                    found[chain] = found.get(chain, True) and use.sure_of(use.chain[: len(chain)], known)
+        yield from (Read(chain, guarded) for chain, guarded in found.items())
+
+    def reads_of_list(self, loop: str) -> list[Read]:
+        """What the list of a loop is made of."""
+        unit = self._units[loop]
+        over = [slot.text for slot in unit.slots if slot.field in ("over", "limit", "key")]
+        uses = [use for text in over for use in self.loaded.templates[text].names]
+        own = {name for name in (unit.text("as"),) if name}
+        chains = [(_source(use.chain, own, set(), set()), use) for use in uses]
+        return [Read(chain, use.sure_of(use.chain[: len(chain)])) for chain, use in chains if chain is not None]
+
+    @functools.cached_property
+    def setters(self) -> Mapping[str, list[str]]:
+        """The nodes that set each variable, by its name, in the order of the file."""
+        found: dict[str, list[str]] = {}
+        for each in self.in_order:
+            for name in variables_of(self._units[each.id]):
+                found.setdefault(name, []).append(each.id)
+        return found
+
+
+def transparent(node: Node) -> bool:
+    """Whether a container is but a name for the nodes in it: they do the same by themselves."""
+    return isinstance(node, Group) and node.nodes is not None and node.when is None and node.on_error == "fail"
+
+
+def on_page(leaf: Leaf) -> bool:
+    """Whether a leaf looks at the page."""
+    return leaf.touches_page or any(rule.kind != "expr" for rule in leaf.verify)
+
+
+def digest(value: Json) -> str:
+    """A short digest of a value: the same for the same value."""
+    said = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def written(chain: Chain) -> str:
+    """A name as a file has it."""
+    return ".".join(str(each) for each in chain)
+
+
+def _source(chain: Chain, bound: set[str], given: set[str], ids: set[str]) -> Chain | None:
+    """How much of what is read tells where it comes from; None for what the node has by itself."""
+    root = str(chain[0])
+    match root:
+        case "secrets":
+            return None
+        case "inputs" | "vars":
+            return None if root == "vars" and len(chain) > 1 and chain[1] in given else chain[:2]
+        case "run":
+            facts = len(chain) > 2 and chain[1] in FACTS and chain[2] not in ids
+            return chain[:3] if facts else None
+        case _:
+            return None if root in bound else chain[:1]
+
+
+def _below(unit: Unit) -> Iterator[Unit]:
+    yield unit
+    for each in (*(child for _path, block in unit.blocks for child in block), *unit.confirm):
+        yield from _below(each)
+
+
+def _leaves(file: workflow.Loaded, node: Node) -> Iterator[Leaf]:
+    if isinstance(node, Leaf):
+        yield node
+    for _field, block in node.blocks():
+        for each in block:
+            yield from _leaves(file, each)
+    if (callee := file.callees.get(node.id)) is not None:
+        for each in callee.workflow.nodes:
+            yield from _leaves(callee, each)

@@ -1,0 +1,289 @@
+"""What a run of the bench is given, and how the page comes to be what its first node finds. Nothing is opened or run here."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from director import effects
+from director.bench import selections, states
+from director.bench.places import Place, Places, Read, written
+from director.bench.records import Judge, Lack, Lineage, Record
+from nodes.errors import ModelError
+from nodes.iterate import Iterate
+from nodes.ports import Item
+from nodes.values import Json
+from runtime import excerpt
+
+From = Literal["before", "live", "fresh"]
+"""Where a run begins: on the page as it is right before its first node, on the page as it stands, in a new browser."""
+
+MOST_TOLD = 5
+"""Names that an error tells of."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Live:
+    """The browser of the bench, as far as it can be gone on with."""
+
+    lineage: Lineage
+    """What was done to it."""
+    fits: bool
+    """Whether the draft asks for such a browser still."""
+
+
+@dataclasses.dataclass(slots=True)
+class Start:
+    """How the page comes to be what the first node finds."""
+
+    redo: list[tuple[Place, str]] = dataclasses.field(default_factory=list[tuple[Place, str]])
+    """What is done again first: nodes that may be done twice, each with its key."""
+    fresh: bool = False
+    """Whether a new browser is opened."""
+    state: Path | None = None
+    """The state to which it is brought then."""
+    lineage: Lineage = ()
+    """What was done to the page with which the run begins."""
+    how: str = ""
+    """What a model is told of it."""
+
+
+@dataclasses.dataclass(slots=True)
+class Plan:
+    """What one run is given."""
+
+    start: Start
+    pieces: list[excerpt.Piece | excerpt.Placed]
+    values: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    variables: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    facts: dict[str, dict[str, Json]] = dataclasses.field(default_factory=dict[str, dict[str, Json]])
+
+    def give(self, read: Read, value: Json) -> None:
+        """Have a name have this value."""
+        match [str(each) for each in read.chain]:
+            case ["inputs", *_]:
+                pass
+            case ["vars", name]:
+                self.variables[name] = value
+            case ["run", fact, node_id]:
+                self.facts.setdefault(fact, {})[node_id] = value
+            case [name, *_]:
+                self.values[name] = value
+            case _:
+                pass
+
+
+class Planner:
+    """Plans runs of one version of the draft."""
+
+    def __init__(
+        self,
+        places: Places,
+        judge: Judge,
+        records: Mapping[str, Record],
+        pins: Mapping[str, Json],
+        given: Mapping[str, str],
+    ) -> None:
+        """``records`` grow while a run goes on; ``given`` are the turns that were named, by the ids of their loops."""
+        self._places, self._judge, self._records = places, judge, records
+        self._pins, self._given = pins, given
+
+    def plan(self, ids: Sequence[str], begin: From, live: Live | None, kept: states.States) -> Plan:
+        """The plan for these nodes, in a row. Raises ModelError ``value-missing``, ``value-stale``, ``state-missing``, ``no-page``; UsageError ``item-unknown``."""
+        first = next((each for each in ids if self._places.on_page(self._places[each])), None)
+        start = Start()
+        if first is not None:
+            start = self._start(first, ids[: ids.index(first)], begin, live, kept)
+        row = [*(place.id for place, _key in start.redo), *ids]
+        self._refuse_lacks(row)
+        plan = Plan(start, [])
+        for node_id in row:
+            self._give(plan, node_id)
+        return plan
+
+    # The page.
+
+    def _start(self, first: str, ahead: Sequence[str], begin: From, live: Live | None, kept: states.States) -> Start:
+        """How the first node that works on a page finds it; those ``ahead`` of it in the run work on none."""
+        if begin == "fresh":
+            return Start(fresh=True, how="a new browser")
+        if begin == "live":
+            if live is None or not live.fits:
+                why = "nothing was executed yet, or the session was interrupted since"
+                raise ModelError(
+                    "no-page",
+                    f"there is no live page: {why if live is None else 'the draft asks for another browser now'}",
+                    mend='use `from` "before", which goes on from the last state that was kept, or "fresh"',
+                )
+            return Start(lineage=live.lineage, how="the page as it stood")
+        made = {each.id for node_id in ahead for each in self._places.below(node_id)}
+        items = {} if self._lists(self._places[first]) & made else self._items(self._places[first])
+        return self._before(first, items, live, kept)
+
+    def _before(self, first: str, items: Mapping[str, str], live: Live | None, kept: states.States) -> Start:
+        """The live page, where it is just that, else the last state that was kept; what lies between is done again, if it may be."""
+        places, judge = self._places, self._judge
+        before = places.before(first, items)
+        keys = [key for _place, key in before]
+        for number in range(len(keys), -1, -1):
+            redo = before[number:]
+            deed = next((place for place, _key in redo if _not_again(places, place)), None)
+            if deed is not None:
+                raise ModelError(
+                    "state-missing",
+                    f"the page as it is right before `{first}` is not there, and `{deed.id}`, which leads there, is not done again unasked",
+                    mend=f'execute "{deed.id}..{first}", which does it; or go on on the page as it stands (`from` "live")',
+                )
+            if live is not None and live.fits and judge.fits(live.lineage, keys[:number]):
+                return Start(redo, lineage=live.lineage, how="the page as it stood")
+            found = next((each for each in kept.after(keys[:number]) if judge.fits(each.lineage, keys[:number])), None)
+            if found is not None:
+                how = f"the state kept after `{before[number - 1][0].id}`"
+                return Start(redo, fresh=True, state=kept.path(found), lineage=found.lineage, how=how)
+        return Start(before, fresh=True, how="a new browser")
+
+    # Values.
+
+    def _items(self, place: Place) -> dict[str, str]:
+        """Which turns of the loops around a node are meant, by the values that there are now. Raises ModelError where a list has none that counts."""
+        items: dict[str, str] = {}
+        names: dict[str, Json] = {}
+        for loop in place.loops:
+            reads = [] if loop.as_ in self._pins else self._places.reads_of_list(loop.id)
+            lacking: list[Lack] = []
+            for read in reads:
+                known, value = self._judge.value(read.chain, items, place.id)
+                if known:
+                    _put(names, read, value)
+                elif not read.guarded and read.chain[0] not in names:
+                    lacking += self._judge.lack(read.chain, place.id, items)
+            if lacking:
+                raise self._lacking(lacking)
+            item = self._turn(loop, names)
+            items[loop.id] = item.segment
+            names |= item.bound
+        return items
+
+    def _lists(self, place: Place) -> set[str]:
+        """What the lists of the loops around a node are made of."""
+        return {str(read.chain[0]) for loop in place.loops for read in self._places.reads_of_list(loop.id)}
+
+    def _turn(self, loop: Iterate, names: Mapping[str, Json]) -> Item:
+        """The turn of a loop that is meant, given these names; where its item is pinned, that one."""
+        wanted = self._given.get(loop.id)
+        if loop.as_ is not None and loop.as_ in self._pins:
+            loop, wanted = loop.model_copy(update={"over": [self._pins[loop.as_]], "limit": None}), None
+        return excerpt.turn(loop, excerpt.turns(self._places.loaded, loop, names), wanted)
+
+    def _refuse_lacks(self, row: Sequence[str]) -> None:
+        """Raise ModelError where a node reads what has no value that counts, and nothing before it in the row makes it."""
+        made: set[str] = set()
+        lacks: list[Lack] = []
+        for node_id in row:
+            place = self._places[node_id]
+            # A list that is made in this run tells its items only then.
+            items = {} if self._lists(place) & made else self._items(place)
+            lacks += self._judge.lacks(node_id, items, bound_by(place), made)
+            made |= {each.id for each in self._places.below(node_id)}
+        if lacks:
+            raise self._lacking(lacks)
+
+    def _give(self, plan: Plan, node_id: str) -> None:
+        """Have a node run, with what it reads."""
+        place, places = self._places[node_id], self._places
+        for read in self._judge.sources(node_id):
+            root = str(read.chain[0])
+            if root not in places.all or not places[root].loops:
+                known, value = self._judge.value(read.chain, {}, node_id)
+                if known:
+                    plan.give(read, value)
+        if place.loops:
+            plan.pieces.append(lambda names: self._placed(place, names))
+        else:
+            plan.pieces.append(excerpt.Piece(place.node, places.path(node_id)))
+
+    def _placed(self, place: Place, names: Mapping[str, Json]) -> excerpt.Piece:
+        """A node of a loop in its turn, by the values that there are once it is next."""
+        items: dict[str, str] = {}
+        bound: dict[str, Json] = {}
+        for loop in place.loops:
+            item = self._turn(loop, {**names, **bound})
+            items[loop.id] = item.segment
+            bound |= item.bound
+        for read in self._judge.sources(place.id):
+            root = str(read.chain[0])
+            if root in self._places.all and self._places[root].loops and root not in bound:
+                # What a node before it in the same turn has yielded: in this run, or in one before.
+                made = self._records.get(self._places[root].key(items))
+                if root in self._pins:
+                    bound[root] = self._pins[root]
+                elif made is not None and made.ran and not made.masked:
+                    bound[root] = made.value
+        return excerpt.Piece(place.node, self._places.path(place.id, items), bound)
+
+    def _lacking(self, lacks: Sequence[Lack]) -> ModelError:
+        """The error for what has no value that counts, with the selection that makes it."""
+        stale = any(each.how == "stale" for each in lacks)
+        once = {(each.reader, each.chain): each for each in lacks}
+        words = [
+            f"`{each.reader}` reads `{written(each.chain)}`, "
+            + ("which is stale: what it rests on was changed" if each.how == "stale" else "which has no value yet")
+            for each in itertools.islice(once.values(), MOST_TOLD)
+        ]
+        name = written(lacks[0].chain)
+        selection = self._judge.refresh(lacks)
+        pin = f"pin a value (`set_variable` {name})"
+        mend = f'execute "{selection}", or {pin}' if selection is not None else pin
+        said = "; ".join(words)
+        return ModelError("value-stale", said, mend=mend) if stale else ModelError("value-missing", said, mend=mend)
+
+
+def bound_by(place: Place) -> set[str]:
+    """The names that the turns around a node bring."""
+    names = {name for each in place.loops if each.as_ for name in (each.as_, f"{each.as_}_loop")}
+    return names | ({"loop"} if place.loops else set())
+
+
+def given(selection: selections.Selection, item: str | None, places: Places) -> dict[str, str]:
+    """The turns that were named, by the ids of their loops: by step paths, else by ``item``, for loops in loops with slashes between."""
+    found = dict(selection.items)
+    if item is None or not item.strip():
+        return found
+    loops = list(dict.fromkeys(loop.id for node_id in selection.ids for loop in places[node_id].loops))
+    if not loops:
+        raise ModelError("item-unknown", "none of these nodes stands in a loop", mend="leave `item` null")
+    named = [each.strip() for each in item.split("/")] if len(loops) > 1 else [item.strip()]
+    for loop, each in zip(reversed(loops), reversed(named), strict=False):
+        found.setdefault(loop, each)
+    return found
+
+
+def gaps(places: Places, row: Sequence[str]) -> list[str]:
+    """What was left out between the nodes of one run though it changes the page."""
+    notes: list[str] = []
+    on_page = [each for each in row if places.on_page(places[each])]
+    for one, other in itertools.pairwise(on_page):
+        behind = max(each.position for each in places.below(one))
+        before = [each for each, _key in places.before(other, {}) if each.position > behind and each.id not in row]
+        left_out = [each.id for each in before if not any(outer.id in row for outer in each.around)]
+        if left_out:
+            names = ", ".join(f"`{each}`" for each in left_out[:MOST_TOLD])
+            notes.append(f"`{other}` is run without {names}, which come before it and change the page")
+    return notes
+
+
+def _put(names: dict[str, Json], read: Read, value: Json) -> None:
+    """Put a value where a reference finds it."""
+    *way, last = (str(each) for each in read.chain)
+    owner = names
+    for step in way:
+        owner = owner.setdefault(step, {})
+    owner[last] = value
+
+
+def _not_again(places: Places, place: Place) -> bool:
+    """Whether a node does what must not be done twice unasked, or asks a model."""
+    return any(effects.changes(leaf) or leaf.asks is not None for leaf in places.leaves(place))

@@ -1,0 +1,294 @@
+"""What the bench knows of nodes that ran, and whether it still holds. Pure.
+
+A value is known by what the node did, by what it read, and by what had been done to the page it worked on. Where any of that is another by now, the
+value is *stale*: nobody reads it any more until the node has run again. What a node read is compared by content, so a node that runs again and yields
+the same makes nothing stale.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from director.bench.places import FACTS, Places, Read, digest, written
+from nodes.values import Json
+from runtime.language.uses import Chain
+
+How = Literal["missing", "stale"]
+"""In what way there is no value: nobody made it yet; it was made of something else."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Done:
+    """A node that ran, as far as what comes behind it rests on that."""
+
+    key: str
+    id: str
+    print: str
+    """What it did (``Places.print``)."""
+    reads: Mapping[str, str]
+    """What it read: names as a file has them, each with a digest of its value."""
+
+    def as_json(self) -> Json:
+        """As the log keeps it."""
+        return [self.key, self.id, self.print, dict(self.reads)]
+
+    @classmethod
+    def of(cls, data: Json) -> Done:
+        """From what the log keeps."""
+        key, node_id, said, reads = data
+        return cls(key, node_id, said, reads)
+
+
+Lineage = tuple[Done, ...]
+"""What was done to a browser since it was fresh, in order: the nodes that change the page."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Record:
+    """What came of a node the last time that it ended well."""
+
+    done: Done
+    items: Mapping[str, str]
+    """The turns that it was in, by the ids of the loops."""
+    page: Lineage
+    """What had been done to the page that it looked at; nothing for one that looks at none."""
+    run: str
+    """The run in which it ran."""
+    ran: bool
+    """False where its ``when`` passed it by, or its error was passed over: it has no value then."""
+    value: Json = None
+    masked: bool = False
+    """Whether the value held a secret, and is not known any more."""
+    sets: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """The variables that it set."""
+    facts: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """What ``run`` tells of it: ``errors``, ``taken``, ``failures``, as far as they tell anything."""
+
+    def as_json(self) -> Json:
+        """As the log keeps it."""
+        return {
+            "done": self.done.as_json(),
+            "items": dict(self.items),
+            "page": [each.as_json() for each in self.page],
+            "run": self.run,
+            "ran": self.ran,
+            "value": self.value,
+            "sets": dict(self.sets),
+            "facts": dict(self.facts),
+        }
+
+    @classmethod
+    def of(cls, data: Json, *, masked: bool = False) -> Record:
+        """From what the log keeps; ``masked``: it was kept without the secrets in it."""
+        page = tuple(Done.of(each) for each in data["page"])
+        return cls(
+            Done.of(data["done"]),
+            data["items"],
+            page,
+            data["run"],
+            data["ran"],
+            None if masked else data["value"],
+            masked,
+            {} if masked else data["sets"],
+            {} if masked else data["facts"],
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Lack:
+    """A name that a node reads, and that has no value that counts."""
+
+    reader: str
+    """Id of the node that reads it."""
+    chain: Chain
+    how: How
+    maker: str | None
+    """Id of the node that would give it one."""
+
+
+class Judge:
+    """What of the records counts, for one version of the draft."""
+
+    def __init__(
+        self,
+        places: Places,
+        records: Mapping[str, Record],
+        inputs: Mapping[str, Json],
+        pins: Mapping[str, Json],
+    ) -> None:
+        """``records`` by key; ``pins`` are values that stand in the place of all others, by name (``orders``, ``vars.seen``)."""
+        self._places, self._records = places, records
+        self._inputs, self._pins = inputs, pins
+        self._known: dict[str, bool] = {}
+        self._digests: dict[tuple[Chain, tuple[str, ...], str], str | None] = {}
+
+    def record(self, node_id: str, items: Mapping[str, str]) -> Record | None:
+        """What came of a node in these turns, stale or not."""
+        place = self._places.all.get(node_id)
+        return self._records.get(place.key(items)) if place is not None else None
+
+    def holds(self, record: Record) -> bool:
+        """Whether what came of the node still counts."""
+        key = record.done.key
+        if key not in self._known:
+            # What reads itself around a corner is no workflow; until it is judged it does not count.
+            self._known[key] = False
+            self._known[key] = self.still(record.done, record.items) and all(map(self._same_page, record.page))
+        return self._known[key]
+
+    def still(self, done: Done, items: Mapping[str, str]) -> bool:
+        """Whether a node would do now what it did then."""
+        if done.id not in self._places.all or self._places.print(done.id) != done.print:
+            return False
+        return all(self._digest(tuple(name.split(".")), items, done.id) == was for name, was in done.reads.items())
+
+    def _same_page(self, done: Done) -> bool:
+        """Whether what was done to a page is still what the draft does. What is gone from the draft may have been of no account for what was read there."""
+        return done.id not in self._places.all or self.still(done, _turns(done, self._places))
+
+    def fits(self, lineage: Lineage, wanted: Sequence[str]) -> bool:
+        """Whether just this was done to a page, in this order (keys), as the draft has it now."""
+        if [each.key for each in lineage] != list(wanted):
+            return False
+        return all(self.still(each, _turns(each, self._places)) for each in lineage)
+
+    # Values.
+
+    def value(self, chain: Chain, items: Mapping[str, str], reader: str = "") -> tuple[bool, Json]:
+        """The value that a name has by now, for a node in these turns; whether it has one that counts."""
+        name = written(chain)
+        if name in self._pins:
+            return True, self._pins[name]
+        match [str(each) for each in chain]:
+            case ["inputs"]:
+                return True, dict(self._inputs)
+            case ["inputs", given, *_]:
+                return given in self._inputs, self._inputs.get(given)
+            case ["vars", variable, *_]:
+                return self._variable(variable, items, reader)
+            case ["run", fact, node_id, *_]:
+                found = self.record(node_id, items)
+                if found is None or not self.holds(found) or found.masked:
+                    return False, None
+                return fact in found.facts, found.facts.get(fact)
+            case [node_id, *_]:
+                found = self.record(node_id, items)
+                if found is None or not found.ran or found.masked or not self.holds(found):
+                    return False, None
+                return True, found.value
+            case _:
+                return False, None
+
+    def _variable(self, name: str, items: Mapping[str, str], reader: str) -> tuple[bool, Json]:
+        """What the last node before the reader has set it to."""
+        behind = self._places.all[reader].position if reader in self._places.all else 1_000_000
+        for setter in reversed(self._places.setters.get(name, [])):
+            if self._places[setter].position >= behind:
+                continue
+            for each in (setter, *(outer.id for outer in reversed(self._places[setter].around))):
+                found = self.record(each, items)
+                if found is not None and name in found.sets and self.holds(found):
+                    return True, found.sets[name]
+        return False, None
+
+    def _digest(self, chain: Chain, items: Mapping[str, str], reader: str) -> str | None:
+        asked = (chain, tuple(items.values()), reader if chain[:1] == ("vars",) else "")
+        if asked not in self._digests:
+            known, value = self.value(chain, items, reader)
+            self._digests[asked] = digest(value) if known else None
+        return self._digests[asked]
+
+    def sources(self, node_id: str) -> list[Read]:
+        """What the node reads, and what the lists of the loops around it are made of."""
+        place = self._places[node_id]
+        own = {each.id for each in place.around} | {each.as_ for each in place.loops}
+        found = {read.chain: read for read in self._places.reads(node_id)}
+        for loop in place.loops:
+            inside = {each.id for each in self._places.below(loop.id)}
+            for read in self._places.reads_of_list(loop.id):
+                if read.chain[0] not in own | inside:
+                    found.setdefault(read.chain, read)
+        return list(found.values())
+
+    def lacks(self, node_id: str, items: Mapping[str, str], bound: Iterable[str], made: Iterable[str]) -> list[Lack]:
+        """What the node reads and has no value that counts. ``bound`` are names that its turns bring, ``made`` ids of nodes that run before it in the same run."""
+        bound, made = set(bound), set(made)
+        found: list[Lack] = []
+        for read in self.sources(node_id):
+            if read.chain[0] in bound or any(each in made for each in self._makers(read.chain, node_id)):
+                continue
+            lack = self.lack(read.chain, node_id, items)
+            found += [each for each in lack if each.how == "stale" or not read.guarded]
+        return found
+
+    def lack(self, chain: Chain, reader: str, items: Mapping[str, str]) -> list[Lack]:
+        """The name, where it has no value that counts and should have one."""
+        if self.value(chain, items, reader)[0] or chain[:1] == ("inputs",):
+            return []
+        makers = self._makers(chain, reader)
+        records = [record for each in makers if (record := self.record(each, items)) is not None]
+        stale = any(not self.holds(each) or each.masked for each in records)
+        # What ran, and has no value, has none: whoever reads it takes care of that, or is to fail as the run would.
+        if records and not stale:
+            return []
+        return [Lack(reader, chain, "stale" if records else "missing", makers[-1] if makers else None)]
+
+    def _makers(self, chain: Chain, reader: str) -> list[str]:
+        """The nodes that give a name its value, in the order of the file."""
+        match [str(each) for each in chain]:
+            case ["vars", name, *_]:
+                limit = self._places[reader].position
+                setters = [each for each in self._places.setters.get(name, []) if self._places[each].position < limit]
+                return [self._outside(each, reader) for each in setters]
+            case ["run", fact, name, *_] if fact in FACTS:
+                pass
+            case [name, *_]:
+                pass
+            case _:
+                return []
+        return [name] if name in self._places.all else []
+
+    def _outside(self, node_id: str, reader: str) -> str:
+        """The node, or the outermost loop around it in which the reader does not stand."""
+        around = {each.id for each in self._places[reader].around}
+        loops = [each.id for each in self._places[node_id].loops if each.id not in around]
+        return loops[0] if loops else node_id
+
+    def refresh(self, lacks: Sequence[Lack]) -> str | None:
+        """The selection that makes everything that lacks, with what that lacks in turn, and then runs the readers; None where no node makes it."""
+        first, seen = [self._places[each.reader].position for each in lacks], set[str]()
+        last = max(first)
+        pending = [each.maker for each in lacks]
+        while pending:
+            maker = pending.pop()
+            if maker is None:
+                return None
+            if maker in seen:
+                continue
+            seen.add(maker)
+            first.append(self._places[maker].position)
+            bound = {
+                name for each in self._places[maker].loops for name in ("loop", each.as_, f"{each.as_}_loop") if name
+            }
+            pending += [each.maker for each in self.lacks(maker, {}, bound, ())]
+        by_position = {each.position: each for each in self._places.in_order}
+        begin, end = by_position[min(first)], by_position[last]
+        if begin is end:
+            return begin.id
+        exact = [by_position[each] for each in sorted(set(first))]
+        if not any(map(self._places.on_page, exact[1:])):
+            return ",".join(each.id for each in exact)
+        return f"{begin.id}..{end.id}"
+
+
+def _turns(done: Done, places: Places) -> dict[str, str]:
+    """The turns that a key tells of, by the ids of the loops."""
+    loops = [each.id for each in places[done.id].loops]
+    rest, found = done.key[len(done.id) :], dict[str, str]()
+    for loop in loops:
+        segment, _bracket, rest = rest.partition("]")
+        if segment:
+            found[loop] = f"{segment}]"
+    return found

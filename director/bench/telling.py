@@ -1,0 +1,216 @@
+"""What a model is told of a call of ``execute_nodes``: each node with its status, value, addresses, error and what changed on the page, in a bounded text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from director import variables
+from director.bench.benches import Report, Trip
+from director.bench.places import transparent
+from director.bench.watching import Seen
+from nodes.values import Json
+from runtime import briefs, history
+from runtime.agents import telling
+
+LONGEST = 5_000
+"""Characters of the whole."""
+
+A_PAGE, A_CHANGE, AN_ERROR = 3_000, 350, 900
+"""Characters of a page at which a call has stopped, of what changed behind one node, of what is known of an error."""
+
+MOST_COMPLAINTS = 5
+"""Complaints of a page that are told of one node."""
+
+A_COMPLAINT = 160
+
+
+def told(report: Report) -> str:
+    """The whole of it. Masked already, as far as the session knows secrets."""
+    lines = [_head(report)]
+    lines += [f"note: {each}" for each in report.notes]
+    shown = [(trip, seen) for trip in report.trips for seen in trip.seen]
+    for number, (trip, seen) in enumerate(shown):
+        lines += _node(trip, seen, last=number == len(shown) - 1)
+    lines += _end(report)
+    return _fitted(lines)
+
+
+def _head(report: Report) -> str:
+    """What was executed, how far it came, and on what page it began."""
+    done = [seen for trip in report.trips for seen in trip.seen if seen.over and not seen.redone]
+    last = report.trips[-1]
+    how = {"passed": "all done", "failed": "stopped at the first failure", "paused": "stopped"}
+    status = "held" if last.held is not None else last.ended.status
+    said = "stopped before a deed that is held" if status == "held" else how.get(status, status)
+    begun = report.trips[0].start
+    lines = [f"{said}: {len(done)} of {_number(report)} nodes ran (run {last.ended.run})"]
+    if begun.how:
+        lines.append(f"began on {begun.how}")
+    redone = [place.id for trip in report.trips for place, _key in trip.start.redo]
+    if redone:
+        lines.append(f"redone first, to come there: {', '.join(dict.fromkeys(redone))}")
+    return "; ".join(lines)
+
+
+def _number(report: Report) -> int:
+    """How many nodes were wanted, as they are told: those in groups one by one."""
+    found = 0
+    for node_id in report.ids:
+        for each in report.places.below(node_id):
+            outer = each.around[len(report.places[node_id].around) :]
+            found += all(map(transparent, outer))
+    return found
+
+
+def _node(trip: Trip, seen: Seen, *, last: bool) -> Iterator[str]:
+    """One node: our own words, and behind them what the page says, fenced."""
+    place = seen.place
+    stopped = seen is trip.stopped
+    if not (seen.over or stopped):
+        return
+    words = [f"{place.position} {briefs.ours(seen.path)}", _status(trip, seen)]
+    if seen.redone:
+        words.append("(redone)")
+    if seen.seconds >= 1:
+        words.append(f"{seen.seconds:.1f} s")
+    yield "  ".join(words)
+    theirs = [*_values(seen), *_error(trip, seen), *_page(seen, stopped=stopped, last=last)]
+    if theirs:
+        yield telling.fenced("\n".join(theirs))
+    if seen is trip.stopped and seen.error is not None and trip.held is None and (mend := seen.error.get("mend")):
+        yield f"mend: {mend}"
+
+
+def _status(trip: Trip, seen: Seen) -> str:
+    if seen is trip.stopped:
+        if trip.held is not None:
+            return "held: ready, not done"
+        error = seen.error or (trip.ended.question or {})
+        where = f" in {briefs.ours(seen.at)}" if seen.at else ""
+        phase = {"before": ", before its deed", "after": ", after its deed: it may have happened"}
+        said = phase.get(str(error.get("phase")), "")
+        status = "failed" if trip.ended.status == "failed" else trip.ended.status
+        return f"{status}{where} ({error.get('code') or error.get('reason') or trip.ended.status}{said})"
+    if not seen.ran:
+        return "no value: its error was passed over" if seen.tolerated else "skipped: its `when` is false"
+    return "ok"
+
+
+def _values(seen: Seen) -> Iterator[str]:
+    if seen.ran and seen.hidden:
+        yield f"{seen.place.id} = [holds a secret: not shown]"
+    elif seen.ran and not (seen.value is None or seen.value == seen.url_after or transparent(seen.place.node)):
+        yield from variables.told({seen.place.id: seen.value})
+
+
+def _error(trip: Trip, seen: Seen) -> Iterator[str]:
+    """What is known of the error: the nearest candidates, the address, what was expected and seen."""
+    if seen is not trip.stopped:
+        return
+    if trip.held is not None:
+        matched = ", ".join(map(str, trip.held.get("matched") or ()))
+        yield f"would do: {_short(trip.held.get('args'), 400)}{f' on {matched}' if matched else ''}"
+        return
+    error: Mapping[str, Json] = seen.error or trip.ended.question or {}
+    yield f"error: {_short(error.get('message'), 400)}"
+    evidence: Json = error.get("evidence") or {}
+    left = AN_ERROR
+    for name, value in evidence.items() if isinstance(evidence, dict) else ():
+        line = f"{name}: {_short(value, 400)}"
+        if name not in ("screenshot", "observation", "signs") and len(line) <= left:
+            left -= len(line)
+            yield line
+
+
+def _page(seen: Seen, *, stopped: bool, last: bool) -> Iterator[str]:
+    """Addresses, what changed, and what the page complains of."""
+    if seen.url_after is not None and seen.url_after != seen.url_before:
+        yield f"url: {seen.url_before} -> {seen.url_after}"
+    elif seen.url_after is not None and (stopped or last):
+        yield f"url: {seen.url_after}"
+    for each in seen.complaints[:MOST_COMPLAINTS]:
+        yield f"page complains: {each[:A_COMPLAINT]}"
+    if seen.unseen is not None:
+        yield f"the page cannot be looked at: {seen.unseen[:200]}"
+    if seen.after is None:
+        return
+    if seen.before is None:
+        yield seen.after.render(A_PAGE if stopped or last else A_CHANGE)
+        return
+    changed = seen.after.since(seen.before, 2 * A_CHANGE if stopped or last else A_CHANGE)
+    elsewhere = seen.after.url.partition("#")[0] != seen.before.url.partition("#")[0]
+    if (stopped or last) and elsewhere and not seen.after.continues(seen.before):
+        yield seen.after.render(A_PAGE)
+    elif changed != telling.UNCHANGED:
+        yield changed
+    elif stopped or last:
+        yield "the page did not change"
+
+
+def _end(report: Report) -> Iterator[str]:
+    """How it goes on."""
+    last = report.trips[-1]
+    ended = last.ended
+    if last.held is not None:
+        yield "what comes behind it was not executed; the deed is done once a person allows it"
+    elif ended.status == "failed" and last.stopped is None:
+        error = ended.error or {}
+        yield telling.fenced(f"before the first node: {error.get('message')} ({error.get('code')})")
+        if mend := error.get("mend"):
+            yield f"mend: {mend}"
+    elif ended.status == "out-of-budget":
+        yield "the budget of the session does not allow what a model was to be asked"
+    done = {seen.place.id for trip in report.trips for seen in trip.seen}
+    left = [each for each in report.ids if each not in done]
+    if left:
+        yield f"not executed: {', '.join(left[:20])}{' …' if len(left) > 20 else ''}"
+
+
+def _short(value: Json, longest: int) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = " ".join(text.split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _fitted(lines: list[str]) -> str:
+    """The lines in at most ``LONGEST`` characters: of nodes in the middle only what became of them stays, the first ones first."""
+    fenced = [number for number, each in enumerate(lines) if each.startswith(telling.BEGIN)]
+    for number in fenced[:-1]:
+        if sum(map(len, lines)) + len(lines) <= LONGEST:
+            break
+        lines[number] = ""
+    text = "\n".join(each for each in lines if each)
+    if len(text) <= LONGEST:
+        return text
+    # Only the names of many nodes are that long.
+    head, tail = text[: LONGEST // 3], text[-(LONGEST * 2 // 3 - 10) :]
+    return f"{head.rpartition(chr(10))[0]}\n…\n{tail.partition(chr(10))[2]}"
+
+
+def found_out(runs: Mapping[str, history.History | None]) -> str:
+    """What is told of a call that the session's end has interrupted: what its runs say of each step."""
+    lines = ["interrupted: the session ended while these nodes ran; nothing was done again"]
+    if not runs:
+        return "interrupted before any node ran: nothing was done"
+    for run, past in runs.items():
+        if past is None:
+            lines.append(f"run {run}: nothing is known of it")
+            continue
+        for path, attempts in past.attempts.items():
+            last = history.deciding(attempts)
+            lines.append(f"{briefs.ours(path)}: {_became(last)}")
+        names: list[Json] = (past.header.trial or {}).get("nodes", []) if past.header is not None else []
+        begun = {each for path in past.order for each in path.replace("[", "/[").split("/")}
+        if left := [str(each) for each in names if each not in begun]:
+            lines.append(f"not begun: {', '.join(left[:20])}")
+    lines.append('the page is gone: `from` "before" goes on from the last state that was kept')
+    return "\n".join(lines)[:LONGEST]
+
+
+def _became(attempt: history.Attempt) -> str:
+    if attempt.result is None or attempt.result.status == "interrupted":
+        effect = attempt.call.effect == "effect"
+        return "open: it may have happened; look at the site before it is done again" if effect else "open"
+    error = attempt.result.error or {}
+    return "done" if attempt.result.status == "ok" else f"{attempt.result.status} ({error.get('code')})"
