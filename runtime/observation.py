@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from runtime.observing import changes, tree
+from runtime.observing import captions, changes, tree
 from runtime.observing.finding import Element, Finder
 from runtime.observing.folding import Fold
 from runtime.observing.lines import items, quoted
@@ -40,6 +40,7 @@ class Observation:
         """The observation of what ``aria_snapshot(mode="ai")`` tells, and of facts that it does not."""
         observation = cls(url, title, tree.read(snapshot))
         tree.add(observation._root, facts, observation._refs)
+        captions.add(observation._root)
         return cls(url, title, observation._root) if facts else observation
 
     def part(self, ref: str) -> Observation:

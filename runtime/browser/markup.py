@@ -109,6 +109,12 @@ FACTS = (
     }
     if (before && before.localName !== 'br') break;
   }
+  // What a box is for stands behind it.
+  const after = element.nextElementSibling;
+  if (box && !beside.length && after && speaks(after) && seen(after).trim())
+    note(seen(after), [`${element.localName}:has(+ ${after.localName}:text-is(`, '))']);
+  else if (box && !beside.length && up(element) && up(element).querySelectorAll('input').length === 1 && own(up(element)).trim())
+    note(own(up(element)), [`${up(element).localName}:has-text(`, `) > ${element.localName}`]);
   return {
     tag: element.localName,
     type: field ? element.type : '',

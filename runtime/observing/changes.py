@@ -12,7 +12,8 @@ from runtime.observing.tree import FIELDS, ROWS, URGENT, Node, inner
 _ROW_MOST = 60
 ROW_HOLDS = 300
 """Characters of what one can act on in a row that is new: with more in it, a look must tell."""
-_REF = re.compile(r" \[ref=\w+\]")
+_REF = re.compile(r' \[ref=\w+\](?: to "(?:[^"\\]|\\.)*")?')
+"""What tells a line from others that say the same: its ref, and where a link leads."""
 
 
 def changes(before: Node, after: Node, budget: int, *, elsewhere: bool = False) -> str:
@@ -27,7 +28,7 @@ def changes(before: Node, after: Node, budget: int, *, elsewhere: bool = False) 
         earlier = old.refs.get(ref)
         if earlier is None:
             continue
-        was, is_now = line_of(earlier), line_of(now)
+        was, is_now = line_of(earlier, address=False), line_of(now, address=False)
         if was != is_now:
             told.append((1 if now.error else 3, f"changed: {is_now} (was: {_was(earlier, now)})"))
             old.take(earlier)
@@ -109,7 +110,9 @@ class _Told:
 def _line(node: Node) -> str:
     if node.role in URGENT:
         return f"{node.role} {quoted(inner(node, TEXT_MOST), TEXT_MOST)}"
-    if node.acting or node.role == "heading":
+    if node.told or any(each.role == "definition" and each.caption for each in node.above()):
+        return line_of(node) if node.acting else ""
+    if node.acting or node.role == "heading" or (node.role == "definition" and node.caption):
         return line_of(node)
     said = node.text or ("" if node.children else node.name)
     if not said or node.role == "option" or any(each.acting and said in each.name for each in node.above()):

@@ -26,9 +26,11 @@ class Element:
     """What a field holds; dots for a password."""
     states: tuple[str, ...]
     row: str
-    """Text of the row, list item or card that it stands in; for one without a name outside of those, what stands around it."""
+    """Text of the row, list item or card that it stands in; for one without a name or caption outside of those, what stands around it."""
     region: str
     """The part of the page that it stands in: its role and name."""
+    caption: str = ""
+    """What stands beside it and says what it is, where it has no name of its own."""
 
 
 def plain(text: str) -> str:
@@ -59,7 +61,7 @@ class Finder:
         """The elements that match: by name and row as closely as any does."""
         found = [each for each in self._nodes if role is None or each.role == role]
         if name is not None:
-            found = _closest(found, name, name_of)
+            found = _closest(found, name, _called if plain(name) else name_of)
         if row is not None:
             found = _closest(found, row, self.row)
         if text is not None:
@@ -77,7 +79,7 @@ class Finder:
         for above in node.above():
             if above.role in ROWS or self._is_card(above):
                 return self._text_of(above)
-        if not name_of(node):
+        if not _called(node):
             for above in node.above():
                 if above.role != "page" and (said := inner(above, ROW_MOST)):
                     return said
@@ -103,6 +105,11 @@ class Finder:
                 else f"{words} of {above.role} {quoted(name_of(above), NAME_MOST)} [ref={above.ref}]"
             )
         words = line_of(node)
+        if not node.acting and node.ref is not None and f"[ref={node.ref}]" not in words:
+            # What is only there to be read has no ref in a look; here it is asked for.
+            words = f"{words} [ref={node.ref}]"
+        elif node.role == "text" and (around := node.parent) is not None and around.ref is not None:
+            return f"{words} in {around.role} [ref={around.ref}]"
         if (row := self.row(node)) and row != name_of(node):
             words += f" in {quoted(row, ROW_MOST)}"
         elif region := region_of(node):
@@ -135,6 +142,7 @@ class Finder:
             node.states,
             self.row(node),
             region_of(node),
+            node.caption,
         )
 
 
@@ -159,6 +167,10 @@ def region_of(node: Node) -> str:
     return ""
 
 
+def _called(node: Node) -> str:
+    return name_of(node) or node.caption
+
+
 def _found_at_all(node: Node) -> bool:
     if node.acting or node.role in ("heading", "option") or node.role in URGENT:
         return True
@@ -166,7 +178,7 @@ def _found_at_all(node: Node) -> bool:
 
 
 def _said(node: Node) -> str:
-    return f"{node.name} {node.text} {node.placeholder} {inner(node, 1000) if node.children else ''}"
+    return f"{node.name} {node.caption} {node.text} {node.placeholder} {inner(node, 1000) if node.children else ''}"
 
 
 def _is_card(node: Node) -> bool:

@@ -6,15 +6,18 @@ import dataclasses
 import json
 import re
 
+from runtime.observing.captions import header
 from runtime.observing.tree import ACTING, FIELDS, LANDMARKS, ROWS, URGENT, Node, folded, inner
 
 NAME_MOST = 100
 """Characters of a name, a value or an address that a line shows."""
 TEXT_MOST = 300
 """Characters of a text or a row that a line shows."""
-OPTIONS_MOST = 6
-"""Options of a select that its line shows, the chosen one aside."""
-ROWS_SHOWN = 5
+OPTIONS_MOST = 7
+"""Options of a select that its line shows, the chosen one aside; of more, the first three and the last."""
+ADDRESS_MOST = 60
+"""Characters of an address that a line shows."""
+ROWS_SHOWN = 7
 """Rows that are alike and still all shown; of more, the first three and the last."""
 ELEMENTS_SHOWN = 12
 """Elements side by side that are alike and still all shown; of more, the first three and the last."""
@@ -67,18 +70,24 @@ def name_of(node: Node) -> str:
     return node.placeholder
 
 
-def line_of(node: Node, role: str | None = None, name: str | None = None) -> str:
-    """The line of an element: role, name, value, states, ref."""
+def line_of(node: Node, role: str | None = None, name: str | None = None, *, address: bool = True) -> str:
+    """The line of an element: role, name, value, states, ref, and with ``address`` where it leads, if only that tells it from others."""
     role = role or node.role
     parts = [role]
     name = name_of(node) if name is None else name
     if name:
         parts.append(quoted(name, NAME_MOST))
+    elif node.caption:
+        parts.append(f"of {quoted(node.caption, NAME_MOST)}")
     parts += [state.removeprefix("level=") if role == "heading" else f"({state})" for state in node.states]
-    if node.acting and node.ref is not None:
+    if (node.acting or (node.caption and role == node.role)) and node.ref is not None:
         parts.append(f"[ref={node.ref}]")
+    if node.apart and address:
+        parts.append(f"to {quoted(node.address, ADDRESS_MOST)}")
     if names := chosen(node):
         parts.append(f"= {_chosen(names)}")
+    elif _is_value(node):
+        parts.append(f"= {quoted(inner(node, TEXT_MOST), TEXT_MOST)}")
     elif node.role in FIELDS and node.text:
         parts.append(f"= {quoted(node.text, NAME_MOST)}")
     elif node.text and folded(node.text) != name:
@@ -106,7 +115,7 @@ def chosen(node: Node) -> list[str]:
 
 def _chosen(names: list[str]) -> str:
     words = [quoted(name, NAME_MOST) for name in names]
-    return ", ".join(words if len(words) <= 3 else [*words[:2], f"… {len(words) - 3} more", words[-1]])
+    return ", ".join(words if len(words) <= 6 else [*words[:2], f"… {len(words) - 3} more", words[-1]])
 
 
 def _choices(choices: list[Node]) -> str:
@@ -146,19 +155,19 @@ def _children(node: Node) -> list[Item]:
 
 
 def _items(node: Node, alike: str) -> list[Item]:
-    if node.role == "option" and not node.acting:
+    if node.told or (node.role == "option" and not node.acting) or _says_nothing(node):
         return []
+    if _is_value(node):
+        return [Item(node, line_of(node))]
     if alike or (node.role == "row" and not node.acting):
         return _row(node, alike)
-    if node.role in _PLAIN and not node.acting:
+    if node.role in _PLAIN and not node.acting and not node.caption:
         own = (
             [Item(node, quoted(node.text or node.name, TEXT_MOST))]
             if node.text or (node.name and not node.children)
             else []
         )
         return own + _children(node)
-    if node.role in ("separator", "img") and not node.acting and not node.name and not node.children:
-        return []
     if node.role == "listitem" and not node.acting:
         within = _children(node)
         if node.text:
@@ -176,6 +185,15 @@ def _items(node: Node, alike: str) -> list[Item]:
     if node.role in _REPEATED and not item.children:
         item.alike = node.role
     return [item]
+
+
+def _says_nothing(node: Node) -> bool:
+    return node.role in ("separator", "img") and not (node.acting or node.name or node.children)
+
+
+def _is_value(node: Node) -> bool:
+    """Whether it is a value behind its term, with nothing in it that one can act on."""
+    return node.role == "definition" and bool(node.caption) and not any(each.acting for each in node.walk())
 
 
 def _row(node: Node, alike: str) -> list[Item]:
@@ -199,7 +217,9 @@ def _matters(item: Item) -> bool:
 def row_text(node: Node) -> str:
     """What a person reads in a row, its cells apart."""
     if node.role == "row" and node.children:
-        return " | ".join(inner(cell, TEXT_MOST) for cell in node.children)
+        return " | ".join(
+            header(each) if each.role == "columnheader" else inner(each, TEXT_MOST) for each in node.children
+        )
     return folded(inner(node, 2 * TEXT_MOST) or node.name)
 
 

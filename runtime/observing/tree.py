@@ -43,6 +43,12 @@ class Node:
     placeholder: str = ""
     address: str = ""
     """Where a link leads, as it is written."""
+    apart: bool = False
+    """Whether only its address tells it from other links."""
+    caption: str = ""
+    """What stands beside a field that has no name, or before a value, and says what it is."""
+    told: bool = False
+    """Whether it is the caption of what stands beside it, and is told there."""
     children: list[Node] = dataclasses.field(default_factory=list)
     parent: Node | None = None
 
@@ -222,6 +228,7 @@ def copied(node: Node, change: Callable[[str], str], parent: Node | None = None)
             error=change(old.error) if old.error else "",
             placeholder=change(old.placeholder) if old.placeholder else "",
             address=change(old.address) if old.address else "",
+            caption=change(old.caption) if old.caption else "",
             children=[],
             parent=above,
         )

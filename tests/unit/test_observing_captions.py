@@ -1,0 +1,157 @@
+"""Captions, terms, headers and addresses in observations: what is shown tells how it is found."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.observation import Observation
+
+INVOICE = """
+- table [ref=e1]:
+  - row [ref=e2]:
+    - columnheader "Item" [ref=e3]
+    - columnheader "2 Toggle sorting Pieces" [ref=e4]:
+      - generic [ref=e5]:
+        - generic [ref=e6]: "2"
+        - link "Toggle sorting" [ref=e7] [cursor=pointer]:
+          - /url: "?o=-1"
+      - link "Pieces" [ref=e8] [cursor=pointer]:
+        - /url: "?o=1"
+  - row [ref=e9]:
+    - cell [ref=e10]:
+      - textbox [ref=e11]
+    - cell [ref=e12]:
+      - generic [ref=e13]:
+        - spinbutton [ref=e14]: "3"
+- table [ref=e20]:
+  - row [ref=e21]:
+    - cell "Discount code" [ref=e22]
+    - cell [ref=e23]:
+      - textbox [ref=e24]
+- paragraph [ref=e30]:
+  - text: Width
+  - textbox [ref=e31]
+  - text: Height
+  - textbox [ref=e32]
+- generic [ref=e40]:
+  - textbox [ref=e41]
+  - text: kg
+  - textbox [ref=e42]
+- paragraph [ref=e50]:
+  - checkbox [ref=e51]
+  - text: Remember me
+- generic [ref=e60]:
+  - term [ref=e61]: Decision
+  - definition [ref=e62]: accepted
+  - term [ref=e63]: Files
+  - definition [ref=e64]:
+    - link "letter.pdf" [ref=e65] [cursor=pointer]:
+      - /url: /letter
+"""
+
+
+def read(*lines: str) -> Observation:
+    """An observation of these lines of a snapshot."""
+    return Observation.read("\n".join(lines), "http://shop.test/", "Shop")
+
+
+def shown(seen: Observation) -> list[str]:
+    """Its lines, without margins."""
+    return [each.strip() for each in seen.render(20_000).split("\n")[1:]]
+
+
+def test_a_field_without_a_name_is_shown_with_the_caption_beside_it() -> None:
+    """Its column, the cell left of it, the text before it, for a box the text behind it; what stands behind another field is the unit of that one."""
+    lines = shown(read(INVOICE))
+    assert [each for each in lines if " of " in each] == [
+        'textbox of "Item" [ref=e11]',
+        'spinbutton of "Pieces" [ref=e14] = "3"',
+        'textbox of "Discount code" [ref=e24]',
+        'textbox of "Width" [ref=e31]',
+        'textbox of "Height" [ref=e32]',
+        'checkbox of "Remember me" [ref=e51]',
+        'definition of "Decision" [ref=e62] = "accepted"',
+        'definition of "Files" [ref=e64]',
+    ]
+    # What is told so is not told once more.
+    assert not {'"Width"', '"Height"', '"Remember me"', '"Decision"', '"Files"'} & {*lines}
+    assert {"textbox [ref=e41]", '"kg"', "textbox [ref=e42]"} <= {*lines}
+
+
+def test_what_is_told_by_its_caption_is_found_by_it() -> None:
+    """By the caption as by a name; and what is only there to be read is given with its ref, where it is asked for."""
+    seen = read(INVOICE)
+    assert seen.find(name="Discount code") == 'textbox of "Discount code" [ref=e24] in "Discount code | "'
+    assert seen.find(role="definition", name="Decision") == 'definition of "Decision" [ref=e62] = "accepted"'
+    assert seen.find(text="kg") == 'text "kg" in generic [ref=e40]'
+    assert read('- paragraph [ref=e1]: "Total 12.50"').find(text="12.50") == 'paragraph "Total 12.50" [ref=e1]'
+    assert seen.element("e24").caption == "Discount code"
+
+
+def test_a_header_is_what_it_says_without_what_sorts_it() -> None:
+    """Neither the number of the sort order nor the link that turns it belongs to it; a header without such links stays as it is."""
+    assert 'row "Item | Pieces"' in shown(read(INVOICE))
+    plain = read(
+        "- table [ref=e1]:",
+        "  - row [ref=e2]:",
+        '    - columnheader "Total 2" [ref=e3]: Total 2',
+        '    - columnheader [ref=e4]: "3"',
+    )
+    assert 'row "Total 2 | 3"' in shown(plain)
+
+
+def test_what_changes_behind_a_term_is_told_with_it() -> None:
+    """The line says which value it is."""
+    after = read(INVOICE.replace("accepted", "refused"))
+    assert after.since(read(INVOICE)).split("\n") == [
+        'new: definition of "Decision" [ref=e62] = "refused"',
+        'gone: definition of "Decision" [ref=e62] = "accepted"',
+    ]
+
+
+def test_links_of_one_name_are_told_apart_by_where_they_lead() -> None:
+    """As those are that say nothing; a link of a name of its own, or in a row that says which is meant, is told without."""
+    row = '  - row [ref=r{0}]:\n    - cell [ref=c{0}]: No {0}\n    - cell [ref=d{0}]:\n      - link "Open" [ref=o{0}] [cursor=pointer]:\n        - /url: /orders/{0}'
+    seen = read(
+        '- link "Edit" [ref=e1] [cursor=pointer]:', "  - /url: /street", '- link "Edit" [ref=e2] [cursor=pointer]:', "  - /url: /name",
+        "- link [ref=e3] [cursor=pointer]:", "  - /url: /cart", '- link "»" [ref=e4] [cursor=pointer]:', "  - /url: ?p=2",
+        '- link "Help" [ref=e5] [cursor=pointer]:', "  - /url: /help", "- table [ref=t]:", *map(row.format, range(2)),
+    )  # fmt: skip
+    assert [each for each in shown(seen) if each.startswith("link")] == [
+        'link "Edit" [ref=e1] to "/street"', 'link "Edit" [ref=e2] to "/name"', 'link [ref=e3] to "/cart"', 'link "»" [ref=e4] to "?p=2"',
+        'link "Help" [ref=e5]', 'link "Open" [ref=o0]', 'link "Open" [ref=o1]',
+    ]  # fmt: skip
+
+
+def test_an_address_that_is_shown_is_no_change_of_the_link() -> None:
+    """Where a second link of the same name comes, only that one is new."""
+    one = ['- link "Edit" [ref=e1] [cursor=pointer]:', "  - /url: /street"]
+    two = [*one, '- link "Edit" [ref=e2] [cursor=pointer]:', "  - /url: /name"]
+    assert read(*two).since(read(*one)) == 'new: link "Edit" [ref=e2] to "/name"'
+
+
+@given(st.integers(0, 40))
+def test_no_fold_hides_three_rows_or_fewer(number: int) -> None:
+    """With hardly any room a fold stands for at least four rows or options, or there is none."""
+    rows = [
+        f'  - listitem [ref=i{each}]:\n    - button "Take" [ref=b{each}]\n    - text: No {each}'
+        for each in range(number)
+    ]
+    options = [f'  - option "C{each}"' for each in range(number)]
+    seen = read("- list [ref=e1]:", *rows, '- combobox "Country" [ref=e2]:', *options)
+    for line in seen.render(2_000).split("\n"):
+        _before, mark, rest = line.partition("… ")
+        if mark and rest.split(" ")[1].startswith(("more", "button", "item")):
+            assert int(rest.split(" ")[0]) > 3
+
+
+def test_values_and_texts_are_told_whole() -> None:
+    """Up to 100 characters, in fields, options that are chosen, cells and names."""
+    long = "x" * 100
+    seen = read(
+        f'- textbox "Note" [ref=e1]: {long}', '- combobox "Kind" [ref=e2]:', f'  - option "{long}" [selected]',
+        "- table [ref=e3]:", "  - row [ref=e4]:", f"    - cell [ref=e5]: {long}", f'- button "{long}" [ref=e6]',
+    )  # fmt: skip
+    assert seen.render().count(long) >= 4
+    assert seen.element("e1").value == long
