@@ -1,0 +1,139 @@
+"""What runs of a draft prove of its deeds."""
+
+from __future__ import annotations
+
+import functools
+import textwrap
+from pathlib import Path
+from typing import get_args
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from director.proving import proofs
+from nodes.errors import SiteError
+from runtime import history, preparing, running, runs, settings
+from runtime.language import workflow
+from tests import rig
+from tests.fakes import FakePage
+
+TEXT = textwrap.dedent("""
+    version: 1
+    nodes:
+      - id: each
+        type: iterate
+        over: [1, 2]
+        as: it
+        nodes:
+          - {id: one, type: browser_action, action: click, target: {text: One}}
+      - {id: two, type: browser_action, action: click, target: {text: Two}, on_error: continue}
+      - id: way
+        type: route
+        branches:
+          - {name: left, when: "{{ false }}", nodes: [{id: three, type: browser_action, action: click, target: {text: Three}}]}
+        otherwise: [{id: look, type: context, set: {a: 1}}]
+""")
+
+KEYS: tuple[str, ...] = ("one", "two", "three")
+OUTCOMES = st.sampled_from(get_args(proofs.Outcome))
+
+
+@functools.cache
+def loaded() -> workflow.Loaded:
+    """The workflow with three deeds."""
+    return workflow.parse(TEXT, "t.yaml")
+
+
+def ran(deeds: dict[str, proofs.Outcome], **more: object) -> proofs.Ran:
+    """A run that passed, in which that became of the deeds."""
+    return proofs.Ran("r", "passed", deeds, **more)  # type: ignore[arg-type]
+
+
+OF_ALL = st.tuples(*[OUTCOMES] * len(KEYS)).map(lambda each: ran(dict(zip(KEYS, each, strict=True))))
+RUNS = st.lists(OF_ALL, min_size=1, max_size=4)
+
+
+@hypothesis.given(RUNS)
+def test_full_is_said_only_of_what_was_done(runs: list[proofs.Ran]) -> None:
+    """A proof is full if, and only if, every deed was really done in at least one of its runs; else it names each that was not, and that must be spoken of."""
+    every = proofs.of_runs(loaded(), runs)
+    undone = [key for key in KEYS if not any(each.deeds[key] == "done" for each in runs)]
+    headline = proofs.headline(every, runs)
+    assert (headline == proofs.FULL) == (not undone)
+    for key in undone:
+        assert f"{key} (" in headline
+        held = any(each.deeds[key] == "held" for each in runs)
+        assert held or key in proofs.to_be_said(every, runs)
+
+
+@hypothesis.given(RUNS, st.data())
+def test_a_run_that_did_not_pass_proves_nothing_whole(runs: list[proofs.Ran], data: st.DataObject) -> None:
+    """Where one run was held or failed, the proof is never full, whatever the others did."""
+    held = data.draw(st.booleans())
+    broken = proofs.Ran("r", "paused" if held else "failed", dict.fromkeys(KEYS, "done"), held="two" if held else None)
+    runs = data.draw(st.permutations([*runs, broken]))
+    headline = proofs.headline(proofs.of_runs(loaded(), runs), runs)
+    assert headline.startswith("up to two" if held else "not")
+
+
+@hypothesis.given(RUNS)
+def test_words_count_every_run(runs: list[proofs.Ran]) -> None:
+    """What is said of a deed says in how many of all runs it was done, and never that one did it that did not."""
+    for each in proofs.of_runs(loaded(), runs):
+        done = sum(run.deeds[each.key] == "done" for run in runs)
+        assert (f"done in {done} of {len(runs)} run" in each.words()) == (done > 0)
+        if all(run.deeds[each.key] == "not reached" for run in runs):
+            assert each.words() == "never reached"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_run_says_what_it_did(tmp_path: Path, fails: bool) -> None:
+    """From its log: done in a turn of a loop, tolerated as failed, and never reached where another branch was taken."""
+
+    async def click(target: str, _page: FakePage) -> None:
+        if fails and "Two" in target:
+            raise SiteError("not-actionable", "it cannot be clicked")
+
+    one = rig.Rig(tmp_path, TEXT)
+    one.site.before_click = click
+    ended = await one.start()
+    assert ended.status == "passed"
+    past = history.History(one.kept.read(one.id).entries)
+    assert proofs.deeds_of(one.loaded, past) == {
+        "one": "done",
+        "two": "passed by" if fails else "done",
+        "three": "not reached",
+    }
+
+
+@pytest.mark.anyio
+async def test_a_held_deed_was_not_done(tmp_path: Path) -> None:
+    """A deed that was held is told as ready and not done, and what stands behind it as not reached; the site has seen neither."""
+    one = rig.Rig(tmp_path, TEXT)
+    fit = preparing.Prepared(one.loaded, {}, {})
+    chosen = settings.load(home=tmp_path / ".runops")
+    ended = await running.begin(fit, chosen, browsers=one, holds=lambda leaf, _path: leaf.id == "two")
+    past, _reading = runs.load_history(chosen, ended.run)
+    assert (ended.status, proofs.held_at(past)) == ("paused", "two")
+    assert proofs.deeds_of(one.loaded, past) == {"one": "done", "two": "held", "three": "not reached"}
+    assert len(one.site.deeds) == 2
+
+
+@pytest.mark.parametrize(
+    ("outputs", "names"),
+    [
+        ([{"a": 1, "b": None}, {"a": None, "b": ""}], ["b"]),
+        ([{"a": [], "b": 0}, {"a": {}, "b": False}], ["a"]),
+        ([None, None], ["output"]),
+        ([[], ""], ["output"]),
+        ([{}, {}], ["output"]),
+        ([0, False], []),
+        (["x", None], []),
+        ([], []),
+    ],
+)
+def test_what_is_always_empty_is_named(outputs: list[object], names: list[str]) -> None:
+    """A field that is null or empty in every run is named, and one that says anything in one of them, also 0 or false, is not."""
+    assert proofs.empty_names(outputs) == names
