@@ -247,7 +247,7 @@ class Eyes(workshop.Eyes):
             # In another browser, or another document, refs are given anew.
             raise gone(ref, " that you were shown")
         if was != _known(view, ref):
-            raise gone(ref, f": it is the {element.role} {element.name!r} by now")
+            raise gone(ref, " that is what you were shown: it is called otherwise by now")
         return element
 
     async def status(self, page: Tab) -> int | None:

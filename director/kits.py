@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from director import asking, bench, effects, eyes
 from director.editing import tools as editing
 from director.proving import tools as proving
+from director.scouting import scout
 from director.scouting import tools as scouting
 from director.targeting import tools as targeting
 from director.tools import Kit
@@ -28,5 +29,6 @@ def kits(shop: Workshop) -> Sequence[Kit]:
         *bench.kits(shop),
         *targeting.kits(shop),
         *scouting.kits(shop),
+        *scout.kits(shop),
         *proving.kits(shop),
     )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from typing_extensions import override
 
-from director import around, delegation, knowledge, run_pieces, summing, tools
+from director import around, children, delegation, knowledge, run_pieces, summing, tools
 from director import desk as desks
 from director.listening import Listener
 from director.subject import Subject
@@ -75,6 +75,9 @@ class Talk:
         delegate = delegation.Delegation(
             pen, models, lambda: self._tools, listener, limits, sender, clean=chosen.delegate_clean_context
         )
+        for each in more:
+            if isinstance(each, children.Sending):
+                each.employ(models, limits, sender)
         every = [*more, delegate]
         self._tools = tools.Toolbox(desk, subject, pen, listener, every)
         self._exchanges: exchanges.Exchanges | None = None

@@ -92,21 +92,13 @@ class Simple(Kit):
         return turn.Outcome(text, text)
 
 
-class Toolbox(turn.Tools):
-    """All tools of a session: its own, and ``more``."""
+class Box(turn.Tools):
+    """The tools of one model, in a session."""
 
-    def __init__(
-        self,
-        desk: desks.Desk,
-        subject: Subject,
-        texts: journal.Texts,
-        listener: Listener,
-        more: Sequence[Kit] = (),
-    ) -> None:
-        """``texts`` reads what entries of the session say."""
+    def __init__(self, desk: desks.Desk, listener: Listener, kits: Sequence[Kit]) -> None:
+        """``desk`` is that of the session."""
         self._desk, self._listener = desk, listener
-        every = [*_kits(desk, subject, texts, listener), *more]
-        self._kits: Mapping[str, Kit] = {each.tool.name: each for each in every}
+        self._kits: Mapping[str, Kit] = {each.tool.name: each for each in kits}
 
     @property
     @override
@@ -171,6 +163,21 @@ class Toolbox(turn.Tools):
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         call = self._desk.history.deeds[result.call].call
         return self._bounded(text, turn.Place(0, call.path, call.thread)) if asked.name != states.NAME else text
+
+
+class Toolbox(Box):
+    """All tools of a session: its own, and ``more``."""
+
+    def __init__(
+        self,
+        desk: desks.Desk,
+        subject: Subject,
+        texts: journal.Texts,
+        listener: Listener,
+        more: Sequence[Kit] = (),
+    ) -> None:
+        """``texts`` reads what entries of the session say."""
+        super().__init__(desk, listener, [*_kits(desk, subject, texts, listener), *more])
 
 
 _ENDS = frozenset({"operator", "cancelled", "replaced", "internal", "budget", "paused"})

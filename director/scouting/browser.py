@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING
 
 from nodes.errors import ModelError, RunOpsError
@@ -116,6 +116,13 @@ class Browser:
             "the scout's browser has ended, with its tabs and what was signed in there",
             mend="`debug_navigate` opens it anew",
         )
+
+    async def shut(self, names: Sequence[str]) -> None:
+        """Close those of these tabs that are open."""
+        async with self._busy:
+            for name in names:
+                if self._session is not None and name in self._session.tabs.named:
+                    await self._session.tabs.close(name)
 
     async def close(self) -> None:
         """End it."""

@@ -47,6 +47,9 @@ class Looking:
                 f"`{name[:80]}` is no tab of yours",
                 mend=f"yours: {', '.join(self._mine)}; null is the first",
             )
+        session = self._eyes.scout.session
+        if session is None or name not in session.tabs.named:
+            raise ModelError("page-unknown", "you have no page yet", mend="load one: `debug_navigate`")
         return "scout", name
 
     @contextlib.asynccontextmanager

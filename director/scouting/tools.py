@@ -89,7 +89,7 @@ ACTION = tool(
 OPEN = tool("debug_open_tab", "Opens another scout tab.", {"name": _TEXT, "url": _TEXT, "reason": _REASON})
 CLOSE = tool("debug_close_tab", "Closes a scout tab.", {"name": _TEXT, "reason": _REASON})
 
-DEEDS = frozenset({NAVIGATE.name, ACTION.name, OPEN.name, CLOSE.name})
+_MINE = _of(_PERHAPS, "A tab of yours; null: the first.")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -182,11 +182,16 @@ def of_thread(shop: Workshop, thread: str, mine: list[str] | None = None) -> Seq
     eyes = cast("eyes_module.Eyes", shop.eyes)
     looks = looking.Looking(shop, eyes, thread, mine)
     does = deeds.Deeds(shop, looks, mine)
+    inspect, find, navigate, action = (
+        (INSPECT, FIND, NAVIGATE, ACTION)
+        if mine is None
+        else (_own(each) for each in (INSPECT, FIND, NAVIGATE, ACTION))
+    )
     every: list[Kit] = [
-        Look(INSPECT, looks.inspect),
-        Look(FIND, looks.find),
-        Deed(shop, NAVIGATE, does.navigate),
-        Deed(shop, ACTION, does.act),
+        Look(inspect, looks.inspect),
+        Look(find, looks.find),
+        Deed(shop, navigate, does.navigate),
+        Deed(shop, action, does.act),
     ]
     if mine is None:
         every += [
@@ -195,3 +200,9 @@ def of_thread(shop: Workshop, thread: str, mine: list[str] | None = None) -> Seq
             Deed(shop, CLOSE, does.close_tab),
         ]
     return every
+
+
+def _own(offered: Tool) -> Tool:
+    """The tool as a scout is offered it: there are no pages but its own."""
+    properties = cast("dict[str, Json]", offered.parameters["properties"])
+    return tool(offered.name, offered.description, {**properties, "tab": _MINE})

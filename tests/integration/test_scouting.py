@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from director import workshop
-from director.scouting import tools
+from director import talking, workshop
+from director.scouting import scout, tools
 from nodes.values import Json
-from runtime import runs, turn
-from tests import site, workshops
+from runtime import log, runs, turn, window
+from runtime.models.exchange import Answer, Request
+from tests import site, talks, workshops
 
 SECRET = "correct-horse-battery"
 
@@ -219,6 +220,85 @@ async def test_held_deeds_are_ready_and_not_done(served: site.Site, tmp_path: Pa
         assert len(who.asked) == 2
     finally:
         await held.close()
+        await asking.close()
+
+
+def talk(shop: workshop.Workshop, model: talks.Model, requests: list[Request]) -> talking.Talk:
+    """A talk whose model is this function, and may send scouts."""
+    chosen, models = talks.CHOSEN, talks.Supply(model, requests)
+    limits = window.Limits
+    return talking.Talk(shop.pen, talks.About(), shop.desk, models, chosen, shop.listener, limits, scout.kits(shop))
+
+
+def told_last(request: Request) -> str:
+    """What the model was told of its last call."""
+    return talks.outputs(request)[-1] if talks.outputs(request) else ""
+
+
+async def test_scouts_work_side_by_side_in_tabs_of_their_own(shop: workshop.Workshop, served: site.Site) -> None:
+    """Each looks, types and clicks in its own tab; only their reports come back; their tabs are closed, and every deed is a run of the build."""
+    words = {"Sell tea.": "tea", "Sell salt.": "salt"}
+
+    def model(request: Request) -> Answer | Exception:
+        task = next((each for each in words if any(each in said for said in talks.messages(request))), None)
+        told = told_last(request)
+        if task is None:
+            sends = [("send_scout", {"task": each, "url": "/stock", "reason": "Look."}) for each in words]
+            return talks.said("Both sold.") if told else talks.asks(*sends)
+        match len(talks.outputs(request)):
+            case 0:
+                return talks.asks(("debug_navigate", {"tab": None, "url": "/stock", "reason": "Begin."}))
+            case 1:
+                at = ref(told, 'textbox "Search"')
+                typed = {"tab": None, "action": "fill", "ref": at, "value": words[task], "reason": "Type."}
+                sold = {**typed, "action": "click", "ref": ref(told, 'button "Sell"'), "value": None}
+                return talks.asks(("debug_action", typed), ("debug_action", sold))
+            case 3:
+                return talks.asks(("inspect_tab", {"tab": "main", "instruction": None, "ref": None, "reason": "Peep."}))
+            case _:
+                pass
+        seen = next(each for each in talks.outputs(request) if "Sold: " in each)
+        assert "page-unknown" in told
+        return talks.said(f"It says {seen.partition('Sold: ')[2].split()[0]}")
+
+    await fresh(shop)
+    requests: list[Request] = []
+    assert await talk(shop, model, requests).say("Sell both.") == "Both sold."
+    reports = talks.outputs(requests[-1])
+    assert [each.split("\n")[0].strip('"') for each in reports] == ["It says tea", "It says salt"]
+    assert all("the scout took 4 requests" in each for each in reports)
+    assert [each.name for each in eyes_of(shop).tabs()] == ["main"]
+    calls = [each.call for each in shop.pen.history.deeds.values() if "send_scout/" in each.call.path]
+    assert {each.thread for each in calls if each.action == "debug_action"} == {
+        log.delegate_thread(each.call.call)
+        for each in shop.pen.history.deeds.values()
+        if each.call.action == "send_scout"
+    }
+    assert shop.pen.history.open_runs == {}
+
+
+async def test_a_scout_leaves_what_a_person_must_be_asked(served: site.Site, tmp_path: Path) -> None:
+    """Nobody is there: the click is not done, the scout is told so and reports; the build goes on, and does not wait for an answer."""
+    asking = workshops.opened(tmp_path, f"{served.origin}/stock", policy="ask")
+
+    def model(request: Request) -> Answer | Exception:
+        told = told_last(request)
+        if not any("Pay." in each for each in talks.messages(request)):
+            return (
+                talks.said(told) if told else talks.asks(("send_scout", {"task": "Pay.", "url": None, "reason": "x"}))
+            )
+        if not told:
+            return talks.asks(("debug_navigate", {"tab": None, "url": "/stock", "reason": "Begin."}))
+        if 'button "Pay"' not in told:
+            return talks.said(f"Not done: {told}")
+        click = {"tab": None, "action": "click", "ref": ref(told, 'button "Pay"'), "value": None, "reason": "Pay."}
+        return talks.asks(("debug_action", click))
+
+    try:
+        before = sum(each.path == "/counted" for each in served.requests)
+        assert "scout-unasked" in await talk(asking, model, []).say("Look.")
+        assert sum(each.path == "/counted" for each in served.requests) == before
+    finally:
         await asking.close()
 
 

@@ -1,0 +1,159 @@
+"""``send_scout``: another model looks around on the site for a build, in a tab of its own, and reports; its sender's conversation holds the report alone.
+
+Several may be under way at the same time: they share the scout's browser, and what is signed in there, and work in it one deed after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from decimal import Decimal
+from typing import cast
+
+from typing_extensions import override
+
+from director import around, children
+from director import eyes as eyes_module
+from director.scouting import tools
+from director.tools import CHANGED, Box, Kit
+from director.workshop import Workshop
+from nodes.budgets import Budget
+from nodes.errors import ModelError, Paused
+from nodes.values import Json
+from runtime import log, turn, window
+from runtime.models import budgets
+from runtime.models.exchange import Tool
+
+NAME = "send_scout"
+
+TURNS = 15
+"""Requests that one scout may take."""
+
+BUDGET = Budget(calls=40, tokens=400_000, time=Decimal(900))
+"""What one scout may spend; never more than the build has left."""
+
+SCOUT = tools.tool(
+    NAME,
+    "Another model looks around on the site in a tab of its own, and reports.",
+    {
+        "task": {"type": "string", "description": "What to find out; it sees nothing of this conversation."},
+        "url": {"type": ["string", "null"], "description": "Where it begins; null: where the site is."},
+        "reason": {"type": "string", "description": "Why, in a sentence."},
+    },
+)
+
+
+def kits(shop: Workshop) -> Sequence[Kit]:
+    """The tool that sends one."""
+    return (Scouting(shop),)
+
+
+class Scouting(children.Sending):
+    """The tool."""
+
+    name = NAME
+    who = "scout"
+
+    def __init__(self, shop: Workshop) -> None:
+        """Who asks the models is said later: ``employ``."""
+        super().__init__(shop.pen, None, shop.listener, children.Sender(0, budgets.Asked("", None), tuple))
+        self._shop = shop
+
+    @property
+    @override
+    def tool(self) -> Tool:
+        return SCOUT
+
+    @property
+    @override
+    def modes(self) -> frozenset[log.Mode]:
+        return CHANGED
+
+    @property
+    @override
+    def turns(self) -> int:
+        return TURNS
+
+    @property
+    @override
+    def budget(self) -> Budget:
+        return BUDGET
+
+    @override
+    def word(self, arguments: dict[str, Json]) -> str:
+        """Its task, where it begins, and the secrets that it may type."""
+        task, wish = super().word(arguments), self._shop.wish
+        url = arguments.get("url") or wish.url
+        begins = f"Begin at {url}." if url else ""
+        secrets = f"Secrets that you may type: {', '.join(wish.secrets)}." if wish.secrets else ""
+        return "\n\n".join(filter(None, (task, begins, secrets))) if task else ""
+
+    @override
+    def outfit(self, call: log.Call, child: children.Child) -> children.Outfit:
+        return _Tools(self._shop, call)
+
+
+class _Tools(Box, children.Outfit):
+    """What a scout may do: look at its own tabs, and act in them."""
+
+    def __init__(self, shop: Workshop, call: log.Call) -> None:
+        # In the order in which they are sent they are called scout1, scout2.
+        sent = [each for each, deed in shop.pen.history.deeds.items() if deed.call.action == NAME]
+        self._mine = [f"scout{sent.index(call.call) + 1 if call.call in sent else len(sent) + 1}"]
+        kits = tools.of_thread(shop, log.delegate_thread(call.call), self._mine)
+        super().__init__(shop.desk, shop.listener, [_Unasked(each) for each in kits])
+        self._shop = shop
+        self._every: Sequence[Kit] = kits
+
+    @property
+    @override
+    def final(self) -> Collection[str]:
+        return ()
+
+    @override
+    def around(self) -> window.Around:
+        parts = tuple(window.Part(name, around.prompt(name)) for name in ("scout", "rules"))
+        return window.Around(parts, tuple(self.offered))
+
+    @override
+    def find_out(self, call: log.Call) -> turn.Outcome | None:
+        return next(filter(None, (each.find_out(call) for each in self._every)), None)
+
+    @override
+    async def close(self) -> None:
+        """Its tabs are of no use to anybody else."""
+        session = cast("eyes_module.Eyes", self._shop.eyes).scout
+        await session.shut(self._mine)
+
+
+class _Unasked(Kit):
+    """A tool of a scout. Where a person would have to be asked and nobody is there, the scout leaves it, and says so: its sender can do it, and wait for the answer."""
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+
+    @property
+    @override
+    def tool(self) -> Tool:
+        return self._kit.tool
+
+    @property
+    @override
+    def modes(self) -> frozenset[log.Mode]:
+        return self._kit.modes
+
+    @property
+    @override
+    def side_by_side(self) -> bool:
+        return False
+
+    @override
+    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        try:
+            return await self._kit.take(arguments, place)
+        except Paused:
+            error = ModelError(
+                "scout-unasked",
+                "a person must be asked for it, and nobody is there now",
+                mend="leave it, and say in the report what would have to be done",
+            ).as_json()
+            return turn.Outcome(f"{error['message']} ({error['code']}). {error['mend']}", error=error)
