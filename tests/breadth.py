@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import math
 import os
 import random
 from collections.abc import Sequence
@@ -19,17 +20,23 @@ def of(few: int, all_of_them: int) -> int:
 
 
 def left_out(items: Sequence[pytest.Item], seed: object) -> list[pytest.Item]:
-    """Of each test with the mark ``drawn`` the cases that are too many, the same for the same seed."""
+    """Of each test or family with the mark ``drawn`` the cases that are too many, the same for the same seed.
+
+    The mark says how many are tried (``drawn(3)``) or which share (``drawn(share=0.5)``, at least one: a case that somebody names is tried).
+    Tests with one name behind ``of`` are a family, and drawn from together.
+    """
     cases: dict[str, list[pytest.Item]] = collections.defaultdict(list)
-    few: dict[str, int] = {}
+    marks: dict[str, pytest.Mark] = {}
     for item in items:
         if (mark := item.get_closest_marker("drawn")) is not None and not WHOLE:
-            test = item.nodeid.partition("[")[0]
-            cases[test].append(item)
-            few[test] = mark.args[0]
+            family = mark.kwargs.get("of") or item.nodeid.partition("[")[0]
+            cases[family].append(item)
+            marks[family] = mark
     out: list[pytest.Item] = []
-    for test, found in cases.items():
+    for family, found in cases.items():
         # In an order that does not depend on that of the tests.
         found.sort(key=lambda item: item.nodeid)
-        out += random.Random(f"{seed} {test}").sample(found, max(0, len(found) - few[test]))
+        mark = marks[family]
+        tried = mark.args[0] if mark.args else math.ceil(mark.kwargs["share"] * len(found))
+        out += random.Random(f"{seed} {family}").sample(found, max(0, len(found) - tried))
     return out

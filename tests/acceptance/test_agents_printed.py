@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from runtime.testing import responses, scripted
 from tests.agents import LOOK, Obedient, ask_at, click, fill
 from tests.command import Project
@@ -71,6 +73,7 @@ def filling(asked: scripted.Asked) -> scripted.Scripted:
     return Obedient(LOOK, fill("Name", name), click("Send"))(asked)
 
 
+@pytest.mark.drawn(1, of="agents_printed")
 def test_of_a_loop_one_turn_is_printed_and_says_so(tmp_path: Path) -> None:
     """The file is valid and runs; that every turn would do what this one did stands above it, with the turn's path."""
     project = Project(tmp_path)
@@ -90,6 +93,7 @@ def test_of_a_loop_one_turn_is_printed_and_says_so(tmp_path: Path) -> None:
         assert [each.body for each in site.arrived("/done")] == ["name=Ada", "name=Grace", "name=Grace", "name=Grace"]
 
 
+@pytest.mark.drawn(1, of="agents_printed")
 def test_in_a_file_that_others_use_that_file_is_printed(tmp_path: Path) -> None:
     """It stands for the file that was used, and the workflow that uses it runs with it, without a model."""
     project = Project(tmp_path)
@@ -111,6 +115,7 @@ def test_in_a_file_that_others_use_that_file_is_printed(tmp_path: Path) -> None:
         assert [each.body for each in site.arrived("/done")] == ["name=Ada"] * 2
 
 
+@pytest.mark.drawn(1, of="agents_printed")
 def test_what_uses_other_files_says_where_it_is_to_be_saved(tmp_path: Path) -> None:
     """Printed into the folder that it names it runs; the paths of the files that it uses are those of the file it came from."""
     project = Project(tmp_path)

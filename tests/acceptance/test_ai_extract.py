@@ -108,6 +108,7 @@ def served(page: str) -> Generator[str]:
         server.server_close()
 
 
+@pytest.mark.drawn(share=0.5, of="ai_extract")
 def test_prices_are_read_off_the_price_list(reading: Reading, prices: str) -> None:
     """The model is shown every row; what it gives is the value, and nothing is flagged."""
     rows = [{"article": "TEA-1", "price": 9.3}, {"article": "BREAD-1", "price": 4.2}]
@@ -118,6 +119,7 @@ def test_prices_are_read_off_the_price_list(reading: Reading, prices: str) -> No
     assert reading.flags == []
 
 
+@pytest.mark.drawn(share=0.5, of="ai_extract")
 def test_a_price_that_is_not_on_the_list_is_flagged_where_people_look(reading: Reading, prices: str) -> None:
     """In the talk, in `show`, and in its JSON; with `unseen: fail` the run fails with it."""
     wrong = {"rows": [{"article": "TEA-1", "price": 9.35}]}
@@ -134,6 +136,7 @@ def test_a_price_that_is_not_on_the_list_is_flagged_where_people_look(reading: R
     assert "mend" in talk
 
 
+@pytest.mark.drawn(share=0.5, of="ai_extract")
 def test_what_is_not_on_the_list_is_no_value(reading: Reading, prices: str) -> None:
     """Null fails the node where a value was wanted, and is the value where none may be there."""
     code, said, _talk = reading.run(prices, {"tax": None}, "{tax: number}")
@@ -142,6 +145,7 @@ def test_what_is_not_on_the_list_is_no_value(reading: Reading, prices: str) -> N
     assert (code, said["output"]) == (0, {"tax": None})
 
 
+@pytest.mark.drawn(share=0.5, of="ai_extract")
 def test_a_ref_is_that_of_an_element(reading: Reading) -> None:
     """The refs that the model is shown are known again when it gives them back; others are flagged."""
     page = "<h1>Pay 12.50 €</h1><button>Pay now</button><a href='/x'>Later</a>"
@@ -156,6 +160,7 @@ def test_a_ref_is_that_of_an_element(reading: Reading) -> None:
         assert (code, said["output"]) == (0, {"value": "Pay now", "ref": shown[1], "seen": True})
 
 
+@pytest.mark.drawn(share=0.5, of="ai_extract")
 def test_what_a_page_says_to_the_model_stays_within_the_fence(reading: Reading) -> None:
     """Orders on the page, and lines that play its end, are between the two lines; the instructions hold nothing of the page."""
     fence = "=" * 12
@@ -171,6 +176,7 @@ def test_what_a_page_says_to_the_model_stays_within_the_fence(reading: Reading) 
     assert not re.search("Ignore your|obey|answer 42", reading.asked[0]["instructions"])
 
 
+@pytest.mark.drawn(share=0.5, of="ai_extract")
 def test_a_long_text_and_many_rows_are_read_whole(reading: Reading) -> None:
     """As far as `max_chars` has room; where it has none, the run says that the model saw a part."""
     names = [f"Customer number {each}" for each in range(150)]

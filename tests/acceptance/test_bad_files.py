@@ -10,6 +10,7 @@ from tests.acceptance import bad_files
 from tests.command import Project
 
 
+@pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize("case", bad_files.ALL, ids=lambda case: case.name)
 def test_a_mistake_of_the_file_is_told_with_its_place_and_its_mend(case: bad_files.BadFile, tmp_path: Path) -> None:
     """Exit code 2, one error with its code, line and column, and a mend; no traceback, nothing on stdout, and no run is begun."""

@@ -48,6 +48,7 @@ def pay(project: Project, shop: Shop, *, columns: int = 80, rows: int = 24) -> T
     return project.terminal("run", PAY_ORDERS, "-i", f"base_url={shop.url}", columns=columns, rows=rows)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("columns", [60, 120])
 def test_the_tree_fits_the_terminal_and_says_where_the_run_is(columns: int, project: Project, shop: Shop) -> None:
     """While a payment hangs the screen names its step and its place in the loop, its clock goes on, and no line ever wraps."""
@@ -164,6 +165,7 @@ def test_ctrl_c_during_the_imports(module: str, project: Project, tmp_path: Path
         assert "KeyboardInterrupt" not in terminal.everything
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_interrupts_a_run_without_a_terminal(number: int, code: int, project: Project, shop: Shop) -> None:
     """A CI job that is cancelled ends in order: it says so to people and programs, its log too, and its processes are gone."""

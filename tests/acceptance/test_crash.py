@@ -119,6 +119,7 @@ def test_what_was_typed_is_typed_again(operator: Operator) -> None:
     assert [row["detail"] for row in operator.shop.ledger("form")] == [forms.record()]
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("how", "code", "deeds"), [("confirm", 0, 1), ("nothing", 4, 1)])
 def test_an_answer_that_never_comes(operator: Operator, how: How, code: int, deeds: int) -> None:
     """The shop has acted and drops its answer, without any crash of ours: `confirm` finds out, and without one the run pauses; paid once in either case."""

@@ -147,7 +147,15 @@ def run(page: Path, project: Project, port: int) -> list[tuple[Command, str]]:
     return list(zip(commands, (text.replace(str(port), SHOP_PORT) for text in parts), strict=False))
 
 
-@pytest.mark.parametrize("sheet", WITH_COMMANDS, ids=name_of)
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        pytest.param(
+            page, id=name_of(page), marks=[] if page == README else [pytest.mark.drawn(share=1 / 3, of="pages")]
+        )
+        for page in WITH_COMMANDS
+    ],
+)
 def test_what_a_page_shows_is_what_happens(sheet: Path, project: Project, tmp_path: Path) -> None:
     """Each command of the page, typed in order in an empty project, prints what stands under it (`…` for what varies)."""
     port = free_port()

@@ -1,4 +1,4 @@
-"""Killed at twelve crash points that a seed draws: the command as a process, a real Chromium, a model behind the real client, the shop's ledger as a judge.
+"""Killed at six crash points that a seed draws, at twelve in `make test-all`: the command as a process, a real Chromium, a model behind the real client, the shop's ledger as a judge.
 
 ``tests/kills/asked.py`` does it at every crash point with a page that is faked.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from runtime.testing import scripted
-from tests import shop_flows
+from tests import breadth, shop_flows
 from tests.command import warm_server
 from tests.kills import modelled
 from tests.shop_process import Shop
@@ -55,10 +55,10 @@ output: {orders: "{{ each }}", sum: "{{ sum }}"}
 )
 
 ORDERS = 2
-TWELVE = 12
+TIMES = breadth.of(6, 12)
 """So many times a run is killed in all."""
 
-TRIALS, KILLS = 4, 3
+TRIALS, KILLS = breadth.of(2, 4), 3
 """In so many trials, each so often; there are more where one came to its end before."""
 
 LATEST = 14
@@ -124,7 +124,7 @@ def test_no_answer_is_paid_twice_and_no_deed_done_twice(
     for number in itertools.count():
         first = number % TRIALS * moments + chance.randint(1, moments)
         later = [chance.randint(1, LATEST) for _ in range(KILLS - 1)]
-        done = trial(background=number % 2 == 1).run([first, *later][: TWELVE - killed])
+        done = trial(background=number % 2 == 1).run([first, *later][: TIMES - killed])
         told = f"seed {seed}: killed at {done.kills}, background {done.background}"
         assert done.wrong == [], told
         # An answer that was on its way may be asked for again; in the background it is fetched.
@@ -132,5 +132,5 @@ def test_no_answer_is_paid_twice_and_no_deed_done_twice(
         assert alone.answers <= done.answers <= alone.answers + twice, told
         assert done.kills, told
         killed += len(done.kills)
-        if killed == TWELVE:
+        if killed == TIMES:
             return

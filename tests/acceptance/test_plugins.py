@@ -100,6 +100,7 @@ def test_without_the_package_its_type_is_unknown(tmp_path: Path) -> None:
     assert "--> noon.yaml:6:11" in done.stderr
 
 
+@pytest.mark.drawn(share=0.5)
 @pytest.mark.parametrize(
     ("entry", "module", "said"),
     [

@@ -60,6 +60,7 @@ SETTINGS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 """Each setting of the row at a value beside its default: flags, and what the environment says."""
 
 
+@pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_clean_with_retrieval_tools(name: str, chats: Chats) -> None:
     """Nothing of the state is told, each part has its tool; where the server keeps what it is sent only what is new is sent, until a summary begins a new chain; and where it has lost it, the whole."""

@@ -70,6 +70,7 @@ SETTINGS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 """The default of a session at both values, by a flag and by the environment."""
 
 
+@pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_delegation(name: str, chats: Chats) -> None:
     """A delegate begins with its task alone or with the conversation, as its call or the default says; those of one answer work at once; only answer and cost come back, also of one that failed."""

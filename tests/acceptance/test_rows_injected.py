@@ -55,6 +55,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 """Each setting of the row at a value beside its default."""
 
 
+@pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_injected_six_parts(name: str, chats: Chats) -> None:
     """System prompt, plan, outline, variables, browser state and history in each request, the state last, fresh, and in no log; where it grows, a warning and then a summary."""

@@ -67,6 +67,7 @@ def known(chats: Chats) -> None:
     (folder / "shop.md").write_text(KNOWLEDGE, encoding="utf-8")
 
 
+@pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_strict_budget(name: str, chats: Chats) -> None:
     """A hard limit on the whole request, knowledge by keyword, and what does not fit summed up or left out; too large a word is not sent, and all of it is saved."""

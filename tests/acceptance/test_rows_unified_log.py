@@ -51,6 +51,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 QUESTION, PARTIAL, WELCOME = "user: What does it do?", "The step `total` met", "You are welcome.\n"
 
 
+@pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_unified_log_across_modes(name: str, chats: Chats) -> None:
     """Words, tools, a run, an answer that broke off and goes on, three modes and two processes: one log, from which both the session and the run go on.

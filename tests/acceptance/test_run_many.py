@@ -200,6 +200,7 @@ def heed_signals() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interruption_ends_the_run_in_hand_and_begins_no_other(project: Project, number: int, code: int) -> None:
     """The run in hand can be resumed, what follows is not begun and said so, and the report says the same."""

@@ -193,6 +193,7 @@ async def kept_browser() -> AsyncIterator[None]:
     await session.close()
 
 
+@pytest.mark.drawn(share=1 / 3)
 @pytest.mark.usefixtures("kept_browser")
 @pytest.mark.parametrize("place", PLACES)
 async def test_without_masking_the_scan_finds_it_in_each_place(
@@ -211,6 +212,7 @@ async def test_without_masking_the_scan_finds_it_in_each_place(
     assert (ended.status, ended.error["code"]) == ("failed", "secret-leaked")
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("chromium", ["survives", "gone"])
 def test_killed_after_it_was_read(project: Project, tmp_path: Path, chromium: str) -> None:
     """Resumed, the next step has the true value, or the run stops by name; never is the mask used as a value."""

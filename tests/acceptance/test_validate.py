@@ -100,6 +100,7 @@ def test_a_run_of_an_invalid_file_tells_the_same(project: Project) -> None:
     assert not (project.folder / ".runops").exists()
 
 
+@pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize(
     "arguments",
     [["--help"], ["validate", str(EXAMPLE)], ["validate", "--help"], ["schema"], ["nodes", "show", "click"]],

@@ -222,6 +222,7 @@ async def test_whereabouts_that_make_no_sense_are_dropped(text: str, tmp_path: P
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("mode", ["own", "shared"])
 async def test_a_checkpoint_brings_everything_back(mode: Mode, served: site.Site, tmp_path: Path) -> None:
     """Cookies (also of the session, also hidden from scripts), storage, IndexedDB, session storage and tabs survive into a fresh browser."""

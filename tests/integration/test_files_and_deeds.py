@@ -178,6 +178,7 @@ async def test_files_that_nobody_takes(tab: Tab, driven: Session, shown: site.Si
     assert (refused.value.code, refused.value.phase) == ("no-file-chooser", "after")
 
 
+@pytest.mark.drawn(share=0.5)
 @pytest.mark.parametrize(
     ("link", "name", "content"),
     [
@@ -201,7 +202,7 @@ async def test_files_are_downloaded(link: str, name: str, content: str, tab: Tab
     assert await tab.title() == "Links"
 
 
-@pytest.mark.drawn(10)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize(
     ("link", "code", "said"),
     [

@@ -88,6 +88,7 @@ async def test_deeds_and_readings_in_a_frame_in_a_frame(tab: Tab) -> None:
     assert chosen == Target(role="button", name="Return", frame=WAY)
 
 
+@pytest.mark.drawn(share=0.5)
 @pytest.mark.parametrize(
     "frame", ["#other", "/other", "**/other", "**/other?x=*", "iframe:not([name])", "[src*='http'], #other"]
 )

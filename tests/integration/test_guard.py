@@ -239,7 +239,7 @@ async def went_back(tab: Tab) -> bool:
     return True
 
 
-@pytest.mark.drawn(26)
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize(("driven", "way"), CASES, indirect=["driven"])
 async def test_no_document_of_another_origin_is_requested(
     way: str, driven: Session, tab: Tab, ours: site.Site, foreign: site.Site
@@ -302,6 +302,7 @@ async def test_a_click_that_leads_away_fails_at_once(
     assert foreign.arrived() == []
 
 
+@pytest.mark.drawn(share=0.5)
 @pytest.mark.parametrize("features", ["", "noopener"])
 async def test_an_expected_tab_of_another_origin_is_refused(
     features: str, tab: Tab, ours: site.Site, foreign: site.Site

@@ -104,6 +104,7 @@ async def test_a_box_can_be_taken_back(tab: Tab, shown: site.Site) -> None:
         assert await tab.holds(Rule(checked=checked, target=Target(label="I agree")))
 
 
+@pytest.mark.drawn(share=0.5)
 @pytest.mark.parametrize(
     ("target", "found"),
     [
@@ -222,6 +223,7 @@ async def test_a_rule_is_looked_at(tab: Tab, shown: site.Site) -> None:
     assert [(rule, await tab.holds(rule)) for rule, _holds in HOLDS] == HOLDS
 
 
+@pytest.mark.drawn(share=0.5)
 @pytest.mark.parametrize(
     ("rule", "script"),
     [

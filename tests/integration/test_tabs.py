@@ -102,7 +102,7 @@ def button(script: str) -> str:
     return f'<!doctype html><title>Page</title><button id=go onclick="{script}">Go</button>'
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("how", OPENING)
 async def test_an_expected_tab_is_waited_for(how: str, driven: Session, shown: site.Site) -> None:
     """A tab that a deed opens, at once or late and however it is tied to its opener, gets its name and does not become the current one."""
@@ -172,6 +172,7 @@ async def test_tabs_are_opened_chosen_and_closed(driven: Session, shown: site.Si
     assert driven.page.url == "about:blank"
 
 
+@pytest.mark.drawn(share=0.5)
 @pytest.mark.parametrize(
     "script", ["window.close()", "setTimeout(() => window.close(), 30)", "fetch('/').then(() => window.close())"]
 )
@@ -234,7 +235,7 @@ DIALOGS = {
 }
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("kind", DIALOGS)
 async def test_a_dialog_is_answered(kind: str, driven: Session, shown: site.Site) -> None:
     """A deed that opens a dialog returns; nothing else is done in the tab until it is answered, and then the page goes on with the answer."""

@@ -107,7 +107,7 @@ CELLS = [
 ]
 
 
-@pytest.mark.drawn(24)
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize("output", [True, False], ids=["value", "no value"])
 @pytest.mark.parametrize(("moment", "survives", "site"), CELLS)
 async def test_after_a_crash_no_deed_is_done_that_nobody_denied(
@@ -139,7 +139,7 @@ async def test_after_a_crash_no_deed_is_done_that_nobody_denied(
             assert on.rig.calls("work") == (["interrupted done", "ok"] if output else on.rig.calls("work")[:1])
 
 
-@pytest.mark.drawn(16)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("output", [True, False], ids=["value", "no value"])
 @pytest.mark.parametrize("verdict", ["done", "not-done", "skip"])
 @pytest.mark.parametrize("site", ["fails", "none"])

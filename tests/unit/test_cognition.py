@@ -108,6 +108,7 @@ KINDS = {
 """The kinds of step that ask for one answer."""
 
 
+@pytest.mark.drawn(share=0.5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", FAULTS)
 async def test_each_fault_is_met_as_documented(

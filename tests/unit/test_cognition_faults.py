@@ -76,7 +76,7 @@ KINDS = {
 """The kinds of step that ask for one answer."""
 
 
-@pytest.mark.drawn(14)
+@pytest.mark.drawn(7)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("fault", "settings"), CASES)
 async def test_each_fault_is_met_as_with_a_stream(

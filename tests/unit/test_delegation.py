@@ -21,7 +21,7 @@ from runtime import log, sessions, window
 from runtime.models import ledger
 from runtime.models.exchange import Answer, Message, Request, is_models
 from runtime.models.failures import Failed
-from tests import talks
+from tests import breadth, talks
 from tests.unit.test_talking_crashes import answered, demand_closed, spoken
 
 Scripts = Mapping[str, Sequence[Answer | Exception]]
@@ -285,7 +285,7 @@ ANSWERS: Any = st.one_of(
 SCRIPTS: Any = st.fixed_dictionaries({name: st.lists(ANSWERS, max_size=3) for name in ["Why?", "continue", *TASKS]})
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=breadth.of(15, 30), deadline=None)
 @given(SCRIPTS, st.booleans(), st.sampled_from([None, "calls=6", "calls=12"]))
 def test_a_session_costs_what_all_who_worked_for_it_cost(scripts: Scripts, clean: bool, budget: str | None) -> None:
     """Whoever fails, is refused or has nothing left: what it asked for counts once, for itself and for all above it, and no budget is exceeded."""
@@ -297,7 +297,7 @@ def test_a_session_costs_what_all_who_worked_for_it_cost(scripts: Scripts, clean
         assert len(life.requests) <= int(budget.partition("=")[2])
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=breadth.of(5, 10), deadline=None)
 @given(SCRIPTS, st.booleans(), st.randoms(use_true_random=False))
 def test_a_session_that_is_killed_among_its_delegates_goes_on(
     scripts: Scripts, clean: bool, chance: random.Random

@@ -61,6 +61,7 @@ async def fails_and_is_mended(disk: faults.Disk, life: Life, before: Order | Non
     return told
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("full", [False, True], ids=["fails", "full"])
 async def test_at_each_write_the_run_stops_before_its_next_deed_and_goes_on_later(tmp_path: Path, full: bool) -> None:
     """Whichever write fails: no traceback, an error that names the place, nothing done on the site after it; resumed, each deed is done once."""
@@ -79,6 +80,7 @@ async def test_at_each_write_the_run_stops_before_its_next_deed_and_goes_on_late
     assert {what.split()[0] for what in map(str, harmless)} <= {"unlink"}
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("full", [False, True], ids=["fails", "full"])
 async def test_at_each_write_of_a_resume_it_stops_too(tmp_path: Path, full: bool) -> None:
     """A run that died with a deed in hand is gone on with on a disk that fails at any write, and then on a good one: each deed is done once."""

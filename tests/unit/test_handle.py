@@ -385,6 +385,7 @@ async def end_of_process(rig: Rig, *, survives: bool) -> None:
     rig.die(browser_survives=survives)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("fails", "survives"), [(2, True), (2, False), (1, False)])
 async def test_killed_before_any_line_it_ends_as_it_would_have(tmp_path: Path, fails: int, survives: bool) -> None:
     """Killed before any entry of the log, with the browser or without: the same output, every deed once, no `finally` left out."""

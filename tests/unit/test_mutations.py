@@ -34,6 +34,7 @@ def test_every_fault_fits_the_code(tmp_path: Path) -> None:
         assert len(changed) == 1
 
 
+@pytest.mark.drawn(1, of="mutations")
 def test_a_fault_is_found(tmp_path: Path) -> None:
     """With it in a copy of the code each property fails that the fault names."""
     fault = random.choice(mutations.faults())
@@ -42,6 +43,7 @@ def test_a_fault_is_found(tmp_path: Path) -> None:
     assert mutations.failing(folder, fault.finders) == {*fault.finders}, fault.name
 
 
+@pytest.mark.drawn(1, of="mutations")
 def test_what_is_no_fault_is_not_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

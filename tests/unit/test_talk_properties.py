@@ -17,12 +17,14 @@ from runtime import log, secrets, window
 from runtime.models import exchanges, ledger
 from runtime.models.exchange import Answer, Item, Request, ToolCall, ToolOutput, Usage
 from runtime.models.failures import Failed
-from tests import talks
+from tests import breadth, talks
 from tests.unit.test_delegation import TASKS, by_task, sending
 from tests.unit.test_talking_crashes import ANSWERS, answered, spoken
 
 some = settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=breadth.of(5, 10),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 Script = Sequence[Answer | Exception]
@@ -135,7 +137,7 @@ def placeless(request: Request) -> str:
 SUMMED = st.builds(window.Limits, **{**WINDOWS, "checkpoint_at": st.integers(50, 300), "min_recent": st.just(1)})
 
 
-@settings(some, max_examples=20)
+@settings(some, max_examples=breadth.of(10, 20))
 @given(SCRIPTS, WORDS, ROOMY | SUMMED, st.floats(0, 1), st.lists(st.sampled_from(["And?", "No."]), min_size=1))
 def test_a_fork_goes_its_own_way(
     script: Script, words: list[str], limits: window.Limits, at: float, more: list[str]
@@ -191,7 +193,7 @@ WORKING: Any = SENDING | st.one_of(
 WORKERS: Any = st.fixed_dictionaries({name: st.lists(WORKING, max_size=3) for name in ["Why?", "continue", *TASKS]})
 
 
-@settings(some, max_examples=20)
+@settings(some, max_examples=breadth.of(10, 20))
 @given(WORKERS, st.lists(FAULTS, max_size=6), st.lists(USAGES, min_size=1), st.booleans())
 def test_whoever_sends_costs_all_its_attempts_and_all_that_work_for_it(
     scripts: Mapping[str, Script], faults: list[Failed], usages: list[Usage], clean: bool

@@ -14,7 +14,7 @@ from nodes.values import Json
 from runtime import log
 from runtime.models.exchange import Answer
 from runtime.models.failures import Failed
-from tests import talks
+from tests import breadth, talks
 
 PLAN: dict[str, Json] = {
     "overall_goal": "tea",
@@ -83,7 +83,7 @@ def resumed(whole: talks.Life, words: Sequence[str], lines: int) -> talks.Life:
     return again
 
 
-@settings(max_examples=12)
+@settings(max_examples=breadth.of(6, 12))
 @given(SCRIPTS, WORDS, st.sampled_from(["hybrid", "injected", "clean"]))
 def test_a_talk_that_is_killed_after_any_write_asks_the_same(
     script: list[Answer | Exception], words: list[str], strategy: Any

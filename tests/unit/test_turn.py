@@ -22,6 +22,7 @@ from runtime.models import exchange, exchanges
 from runtime.models.exchange import Answer, Message, Request, Tool, ToolCall, ToolOutput
 from runtime.testing import memory
 from runtime.testing.responses import rules
+from tests import breadth
 
 SECRET = "tops3cret-word"
 
@@ -227,7 +228,7 @@ ANSWERS = st.builds(
 SCRIPTS = st.lists(ANSWERS, max_size=5)
 
 
-@settings(max_examples=60)
+@settings(max_examples=breadth.of(30, 60))
 @given(SCRIPTS)
 def test_every_call_is_answered_once_and_every_request_keeps_the_protocol(script: list[Answer]) -> None:
     """Whatever a model asks for, each call has one entry, one result and one thing told, in order; the API takes every request, and none holds a secret."""
@@ -242,7 +243,7 @@ def test_every_call_is_answered_once_and_every_request_keeps_the_protocol(script
     assert life.error in ("", "agent-stuck")
 
 
-@settings(max_examples=60)
+@settings(max_examples=breadth.of(30, 60))
 @given(SCRIPTS, st.data())
 def test_a_conversation_goes_on_wherever_its_process_died(script: list[Answer], data: st.DataObject) -> None:
     """Cut after any entry, it asks what the first process would have asked, pays no answer again, and does no deed again that has its result."""

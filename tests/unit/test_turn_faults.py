@@ -71,7 +71,7 @@ CASES = [
 ]
 
 
-@pytest.mark.drawn(24)
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize(("settings", "fault"), CASES)
 async def test_a_fault_after_a_deed_does_not_repeat_it(
     settings: dict[str, Any],

@@ -13,6 +13,7 @@ from openai.types.responses import response_input_param
 from nodes.errors import ModelError
 from runtime import model, window
 from runtime.models import profiles
+from tests import breadth
 from tests import window_draws as draws
 from tests.windows import request
 
@@ -31,7 +32,11 @@ def read(item: dict[str, Any]) -> dict[str, Any]:
     return dict(KINDS[item.get("type", "message")].validate_python(item, strict=True))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=breadth.of(12, 25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(draws.cases())
 def test_the_types_of_the_client_take_every_request(case: draws.Case) -> None:
     """Each item of the input, the state behind them, and each tool: as the body holds them, and nothing is changed in the reading."""

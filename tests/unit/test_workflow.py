@@ -18,6 +18,7 @@ from nodes.errors import UsageError
 from nodes.template import Template
 from runtime.language import schema, workflow, yaml_text
 from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
+from tests import breadth
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "workflows").glob("*.yaml"))
@@ -416,7 +417,7 @@ def changes() -> list[tuple[str, int, str]]:
     return found
 
 
-@settings(max_examples=300)
+@settings(max_examples=breadth.of(150, 300))
 @given(st.sampled_from(changes()))
 def test_a_change_is_reported_on_its_line(change: tuple[str, int, str]) -> None:
     """A single mistake, anywhere in a valid file, is reported on the line where it was made (or, for a field that is then missing, at its node)."""

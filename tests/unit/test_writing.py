@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.language import references, writing, yaml_text
+from tests import breadth
 from tests.pages import ROOT
 
 TEXTS = st.text(max_size=30) | st.sampled_from(
@@ -50,7 +51,7 @@ class Clock:
         raise AssertionError
 
 
-@settings(max_examples=200)
+@settings(max_examples=breadth.of(100, 200))
 @given(st.dictionaries(st.sampled_from(["nodes", "name", "confirm", "x y", "on"]), VALUES, min_size=1))
 def test_what_is_written_is_read_back(data: dict[str, Any]) -> None:
     """Whatever the data."""
