@@ -13,7 +13,8 @@ from nodes.values import Json, NotJson, normalise
 from runtime import briefs, log, secrets
 from runtime.sessions import Session
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
+NAME = re.compile(r"(?:vars\.)?[A-Za-z_][A-Za-z0-9_]{0,79}")
+"""What a variable may be called. One that is called like a node, an item or ``vars.NAME`` of the draft stands for that on the bench."""
 
 MOST = 500
 """Variables of a session that have a value."""

@@ -118,6 +118,23 @@ class Bench(workshop.Bench):
         known = {each.id: judge.value((each.id,), {}) for each in places.in_order if not each.loops}
         return {name: value for name, (counts, value) in known.items() if counts}
 
+    def marks(self) -> Mapping[str, str]:
+        """How each node outside of loops stands that was executed, by id: ``done``, ``stale``, or ``passed by``."""
+        draft = self._shop.desk.draft
+        if draft is None:
+            return {}
+        places = self.places(draft)
+        try:
+            judge = self._judge(places, self._inputs(draft.loaded))
+        except RunOpsError:
+            return {}
+        records = {each.id: judge.record(each.id, {}) for each in places.in_order if not each.loops}
+        return {
+            name: "stale" if not judge.holds(record) else "done" if record.ran else "passed by"
+            for name, record in records.items()
+            if record is not None
+        }
+
     @override
     async def close(self) -> None:
         browser, self._browser, self._ears, self._lineage = self._browser, None, None, ()
@@ -162,6 +179,8 @@ class Bench(workshop.Bench):
         draft = self._shop.desk.draft
         if draft is None:
             raise ModelError("draft-missing", "there is no node yet", mend="`create_nodes` first")
+        if not wanted.reason.strip():
+            raise ModelError("reason-missing", "there is no reason for it", mend="say in a sentence why")
         places = self.places(draft)
         selection = selections.chosen(wanted.nodes, places)
         given = plans.given(selection, wanted.item, places)
@@ -247,15 +266,16 @@ class Bench(workshop.Bench):
                 holds=holds,
             )
 
+        works_on_page = any(places.on_page(places[each]) for each in part.names)
         try:
             ended = await shop.runs.follow(call, begin)
+            stopped = await self._stopped(watch, part, ended)
         except BaseException:
             watch.break_off()
-            self._lineage = watch.lineage
             raise
-        stopped = await self._stopped(watch, part, ended)
-        if any(places.on_page(places[each]) for each in part.names):
-            self._lineage = watch.lineage
+        finally:
+            if works_on_page:
+                self._lineage = watch.lineage
         return Trip(ids, start, watch.seen, ended, part.held, stopped)
 
     @staticmethod

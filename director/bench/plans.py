@@ -11,7 +11,7 @@ from typing import Literal
 from director import effects
 from director.bench import selections, states
 from director.bench.places import Place, Places, Read, written
-from director.bench.records import Judge, Lack, Lineage, Record
+from director.bench.records import How, Judge, Lack, Lineage, Record
 from nodes.errors import ModelError
 from nodes.iterate import Iterate
 from nodes.ports import Item
@@ -20,6 +20,12 @@ from runtime import excerpt
 
 From = Literal["before", "live", "fresh"]
 """Where a run begins: on the page as it is right before its first node, on the page as it stands, in a new browser."""
+
+LACKING: Mapping[How, str] = {
+    "missing": "has no value yet",
+    "stale": "is stale: what it rests on was changed",
+    "hidden": "held a secret, and was not kept",
+}
 
 MOST_TOLD = 5
 """Names that an error tells of."""
@@ -226,11 +232,10 @@ class Planner:
 
     def _lacking(self, lacks: Sequence[Lack]) -> ModelError:
         """The error for what has no value that counts, with the selection that makes it."""
-        stale = any(each.how == "stale" for each in lacks)
+        stale = any(each.how != "missing" for each in lacks)
         once = {(each.reader, each.chain): each for each in lacks}
         words = [
-            f"`{each.reader}` reads `{written(each.chain)}`, "
-            + ("which is stale: what it rests on was changed" if each.how == "stale" else "which has no value yet")
+            f"`{each.reader}` reads `{written(each.chain)}`, which {LACKING[each.how]}"
             for each in itertools.islice(once.values(), MOST_TOLD)
         ]
         name = written(lacks[0].chain)

@@ -15,8 +15,8 @@ from director.bench.places import FACTS, Places, Read, digest, written
 from nodes.values import Json
 from runtime.language.uses import Chain
 
-How = Literal["missing", "stale"]
-"""In what way there is no value: nobody made it yet; it was made of something else."""
+How = Literal["missing", "stale", "hidden"]
+"""In what way there is no value: nobody made it yet; it rests on something that was changed since; it held a secret, and was not kept."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ class Judge:
             if read.chain[0] in bound or any(each in made for each in self._makers(read.chain, node_id)):
                 continue
             lack = self.lack(read.chain, node_id, items)
-            found += [each for each in lack if each.how == "stale" or not read.guarded]
+            found += [each for each in lack if each.how != "missing" or not read.guarded]
         return found
 
     def lack(self, chain: Chain, reader: str, items: Mapping[str, str]) -> list[Lack]:
@@ -229,11 +229,12 @@ class Judge:
             return []
         makers = self._makers(chain, reader)
         records = [record for each in makers if (record := self.record(each, items)) is not None]
-        stale = any(not self.holds(each) or each.masked for each in records)
+        hidden = any(each.masked for each in records)
         # What ran, and has no value, has none: whoever reads it takes care of that, or is to fail as the run would.
-        if records and not stale:
+        if records and not hidden and all(map(self.holds, records)):
             return []
-        return [Lack(reader, chain, "stale" if records else "missing", makers[-1] if makers else None)]
+        how: How = "hidden" if hidden else "stale" if records else "missing"
+        return [Lack(reader, chain, how, makers[-1] if makers else None)]
 
     def _makers(self, chain: Chain, reader: str) -> list[str]:
         """The nodes that give a name its value, in the order of the file."""

@@ -75,6 +75,8 @@ def _node(trip: Trip, seen: Seen, *, last: bool) -> Iterator[str]:
     if seen.seconds >= 1:
         words.append(f"{seen.seconds:.1f} s")
     yield "  ".join(words)
+    if seen.redone and not stopped:
+        return
     theirs = [*_values(seen), *_error(trip, seen), *_page(seen, stopped=stopped, last=last)]
     if theirs:
         yield telling.fenced("\n".join(theirs))
@@ -125,7 +127,7 @@ def _error(trip: Trip, seen: Seen) -> Iterator[str]:
 
 def _page(seen: Seen, *, stopped: bool, last: bool) -> Iterator[str]:
     """Addresses, what changed, and what the page complains of."""
-    if seen.url_after is not None and seen.url_after != seen.url_before:
+    if seen.url_before is not None and seen.url_after is not None and seen.url_after != seen.url_before:
         yield f"url: {seen.url_before} -> {seen.url_after}"
     elif seen.url_after is not None and (stopped or last):
         yield f"url: {seen.url_after}"
@@ -159,6 +161,8 @@ def _end(report: Report) -> Iterator[str]:
         yield telling.fenced(f"before the first node: {error.get('message')} ({error.get('code')})")
         if mend := error.get("mend"):
             yield f"mend: {mend}"
+    elif ended.status == "paused":
+        yield "it asks a person: pin what they would answer (`set_variable` vars.NAME), and execute what comes behind it"
     elif ended.status == "out-of-budget":
         yield "the budget of the session does not allow what a model was to be asked"
     done = {seen.place.id for trip in report.trips for seen in trip.seen}

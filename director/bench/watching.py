@@ -129,7 +129,8 @@ class Watching(engine.Watch):
             pass
         seen.seconds, seen.over, seen.ran = time.monotonic() - seen.begun, True, ran
         record = self._record(seen, frame)
-        seen.value, seen.hidden = (None, True) if record.masked else (record.value, False)
+        seen.value = record.value
+        seen.hidden = record.masked or self._hands.masks(record.value)
         seen.tolerated = not ran and "errors" in record.facts
         if place.loops and not self._alone(place):
             return
@@ -161,6 +162,9 @@ class Watching(engine.Watch):
     def break_off(self) -> None:
         """What was under way may have left the page in any state: from here on it is that of no node."""
         shown = [each for each in self._open if not self._inside(each.place)]
+        if not shown:
+            # It ended on the way to the first node: a state was being restored, or a node placed.
+            self.lineage = (*self.lineage, Done("!", "", "", {}))
         for each in shown[-1:]:
             if self._places.changes_page(each.place):
                 self.lineage = (*self.lineage, dataclasses.replace(each.done, key=f"!{each.done.key}"))
@@ -230,9 +234,8 @@ class Watching(engine.Watch):
         facts: Mapping[str, Json] = {
             kind: program.facts[kind][place.id] for kind in FACTS if place.id in program.facts[kind]
         }
-        masked = lost or self._hands.masks(value) or self._hands.masks(sets)
         items = self._places.items_in(seen.path)
-        return Record(seen.done, items, seen.page, self._hands.run(), seen.ran, value, masked, sets, facts)
+        return Record(seen.done, items, seen.page, self._hands.run(), seen.ran, value, lost, sets, facts)
 
     async def _look_after(self, seen: Seen) -> None:
         browser = self._hands.browser()
