@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from director import effects
 from director.proving import proofs
 from director.tools import FINISH
 from nodes.errors import ModelError, RunOpsError, SetupError, UsageError
@@ -21,7 +22,7 @@ RUN_DRAFT = "run_draft"
 WHOLE = (RUN_DRAFT, FINISH)
 """The tools that run whole drafts."""
 
-MOST_BEFORE = 20
+MOST_BEFORE = 50
 """Runs of before that are looked at."""
 
 
@@ -106,6 +107,20 @@ def passed_before(shop: Workshop, fit: preparing.Prepared) -> list[proofs.Ran]:
             continue
         if (header.text.sha256, header.inputs) == (wanted, inputs):
             found.append(proofs.Ran(run_id, "passed", proofs.deeds_of(fit.loaded, past)))
+    return found
+
+
+def done_alone(shop: Workshop, loaded: workflow.Loaded) -> set[str]:
+    """The keys of the deeds that nodes of this draft, as they stand in it, did on the bench: tried by themselves, and in no whole run."""
+    history_ = shop.pen.history
+    calls = [call for call in history_.runs_of if history_.deeds[call].call.action == "execute_nodes"]
+    found: set[str] = set()
+    for run_id in [run_id for call in calls for run_id in history_.runs_of[call]][-MOST_BEFORE:]:
+        past = shop.runs.past(run_id)
+        for each in past.all_attempts() if past is not None else ():
+            place = loaded.find(each.call.path)
+            if place is not None and place.fingerprint == each.call.fingerprint and each.settled and each.acted:
+                found.add(effects.key_of(loaded, each.call.path))
     return found
 
 

@@ -51,6 +51,8 @@ class Proof:
     runs: tuple[drafts.Done, ...]
     before: tuple[proofs.Ran, ...] = ()
     """Runs of the same text with the same inputs that had passed before these."""
+    alone: frozenset[str] = frozenset()
+    """The keys of the deeds that were done on the bench."""
 
     @property
     def ran(self) -> list[proofs.Ran]:
@@ -60,7 +62,7 @@ class Proof:
     @property
     def effects(self) -> list[proofs.Effect]:
         """What became of each deed."""
-        return proofs.of_runs(self.loaded, [*self.before, *self.ran])
+        return proofs.of_runs(self.loaded, [*self.before, *self.ran], self.alone)
 
     @property
     def went_well(self) -> bool:
@@ -128,7 +130,7 @@ async def prove(shop: Workshop, call: log.Call, loaded: workflow.Loaded, holds: 
         runs.append(await drafts.run(shop, call, loaded, fit, holds))
         if not runs[-1].ran.went_well:
             break
-    return Proof(loaded.text, loaded, tuple(runs), tuple(before))
+    return Proof(loaded.text, loaded, tuple(runs), tuple(before), frozenset(drafts.done_alone(shop, loaded)))
 
 
 def unsaid(proof: Proof, said: Said) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Literal
 
 from director import effects
@@ -49,6 +49,8 @@ class Effect:
     said: str
     """The deed as a line."""
     outcomes: tuple[Outcome, ...]
+    alone: bool = False
+    """Whether it was done on the bench, by itself."""
 
     @property
     def done(self) -> int:
@@ -74,7 +76,10 @@ class Effect:
             ("passed by", "tried without success"),
         )
         told = [f"{words} in {n} of {runs}" for kind, words in kinds if (n := self.outcomes.count(kind))]
-        return "; ".join(told) or "never reached"
+        told = told or ["never reached"]
+        if self.alone and not self.done:
+            told.append("done by itself on the bench, in no whole run")
+        return "; ".join(told)
 
 
 def deeds_of(loaded: workflow.Loaded, past: history.History) -> dict[str, Outcome]:
@@ -114,10 +119,10 @@ def held_at(past: history.History) -> str | None:
     return str(question.data["path"]) if question is not None and question.data["reason"] == "held" else None
 
 
-def of_runs(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[Effect]:
-    """Each deed of class *effect* of the file with what became of it in these runs, in the order of the file."""
+def of_runs(loaded: workflow.Loaded, ran: Sequence[Ran], alone: Container[str] = ()) -> list[Effect]:
+    """Each deed of class *effect* of the file with what became of it in these runs, in the order of the file; ``alone`` are those done on the bench."""
     return [
-        Effect(key, leaf.summary(), tuple(each.deeds.get(key, "not reached") for each in ran))
+        Effect(key, leaf.summary(), tuple(each.deeds.get(key, "not reached") for each in ran), key in alone)
         for leaf, key in effects.deeds_of(loaded)
     ]
 
