@@ -9,10 +9,12 @@ from typing_extensions import override
 
 from director import around
 from director import desk as desks
+from director.editing import reference
 from director.subjects import DraftSubject
 from director.workshop import Wish
 from nodes.values import Json
 from runtime import window
+from runtime.agents import telling
 from runtime.display.text import cut, one_line
 
 TITLE = 120
@@ -82,11 +84,13 @@ class BuildSubject(DraftSubject):
 
     @override
     def browser_state(self) -> str:
-        return "\n".join(self._tabs()) or "No browser is open yet."
+        tabs = self._tabs()
+        return telling.fenced("\n".join(tabs)) if tabs else "No browser is open yet."
 
     @override
     def instructions(self) -> Sequence[window.Part]:
-        return window.Part("build", around.prompt("build")), window.Part("wish", told(self._wish))
+        how = f"{around.prompt('build')}\n\nNode types, each with an example (`get_node_type` tells more):\n{reference.card()}"
+        return window.Part("build", how), window.Part("wish", told(self._wish))
 
 
 def told(wish: Wish) -> str:

@@ -54,12 +54,18 @@ def subject_of(shop: workshop.Workshop) -> build_subject.BuildSubject:
 
 
 def _values(shop: workshop.Workshop) -> Mapping[str, Json]:
-    return shop.bench.values() if hasattr(shop, "bench") else {}
+    return shop.bench.values()
 
 
 def _states(shop: workshop.Workshop) -> Mapping[str, str]:
-    return {}
+    return shop.bench.marks()
 
 
 def _tabs(shop: workshop.Workshop) -> Sequence[str]:
-    return ()
+    """A line for each tab: in which browser, its name, and whether it is the one that is meant where none is named."""
+    lines: list[str] = []
+    for each in shop.eyes.tabs():
+        name = "/".join(filter(None, (each.where, each.name)))
+        title = f' "{each.title}"' if each.title else ""
+        lines.append(f"- {name}{' (current)' if each.current else ''} {each.url}{title}")
+    return lines

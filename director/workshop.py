@@ -106,8 +106,41 @@ class Bench(Protocol):
         """The values that nodes have by now, by id, stale ones left out."""
         ...
 
+    def marks(self) -> Mapping[str, str]:
+        """How each node outside of loops stands that was executed, by id: ``done``, ``stale``, or ``passed by``."""
+        ...
+
     async def close(self) -> None:
         """End its browser."""
+        ...
+
+
+class OpenTab(Protocol):
+    """A tab, as it is now."""
+
+    @property
+    def where(self) -> Where:
+        """In which browser."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Empty for one that nobody has named."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Empty where nobody has looked at it."""
+        ...
+
+    @property
+    def current(self) -> bool:
+        """Whether it is meant where none is named."""
         ...
 
 
@@ -116,6 +149,10 @@ class Eyes(Protocol):
 
     async def look(self, where: Where, tab: str | None = None) -> Observation:
         """The page as it is now, secrets masked; refs are those of this look. Raises SiteError, ModelError ``page-unknown``."""
+        ...
+
+    def tabs(self) -> Sequence[OpenTab]:
+        """Every open tab of both browsers, those of the bench first."""
         ...
 
     def last(self, where: Where, tab: str | None = None) -> Observation | None:

@@ -73,8 +73,8 @@ class BuildScreen(terminal.Screen):
     def done(self, path: str, told: str, *, failed: bool) -> None:
         self._asked.pop(path, None)
         depth = "  " * path.count("/")
-        first = next((line for line in map(one_line, told.splitlines()) if line), "")
-        self.say(f"{'error' if failed else 'ok'}  {depth}{cut(first, TOLD)}", terminal.RED if failed else None)
+        shown = told if failed else next((line for line in told.splitlines() if line.strip()), "")
+        self.say(f"{'error' if failed else 'ok'}  {depth}{cut(one_line(shown), TOLD)}", terminal.RED if failed else None)
 
     @override
     def ran(self, event: events.Event) -> None:

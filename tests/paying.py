@@ -1,0 +1,76 @@
+"""A build on the shop, by script: every open order is paid, and said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runtime.testing import scripted
+from tests.builds_rig import plan, use
+
+GOAL = "Pay every open order, and say which were paid"
+
+SIGN_IN = """
+- id: sign_in
+  type: group
+  description: Signs in as the clerk.
+  nodes:
+    - {id: open_login, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
+    - {id: user, type: browser_action, action: fill, target: {label: Username}, value: "{{ inputs.user }}"}
+    - {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}
+    - {id: submit, type: browser_action, action: click, target: {role: button, name: Sign in}, effect: idempotent, verify: [{url: "**/orders"}]}
+"""
+
+ORDERS = """
+- id: orders
+  type: group
+  description: Reads the orders that are open.
+  nodes:
+    - {id: rows, type: browser_query, query: extract, target: {css: "#orders tbody tr"}, fields: {number: td.no, status: td.status}}
+    - {id: open_ones, type: transform, expr: "{{ rows | selectattr('status', 'eq', 'unpaid') | map(attribute='number') | list }}"}
+"""
+
+PAY = """
+- id: paying
+  type: iterate
+  description: Pays each of them.
+  over: "{{ open_ones }}"
+  as: number
+  key: "{{ number }}"
+  nodes:
+    - id: pay
+      type: browser_action
+      action: click
+      target: {role: button, name: Pay, within: {role: row, has_text: "{{ number }}"}}
+      effect: effect
+      verify: [{text: paid, target: {css: td.status, within: {role: row, has_text: "{{ number }}"}}}]
+  collect: "{{ number }}"
+"""
+
+
+def script(url: str) -> Iterator[scripted.Answer]:
+    """What the model says, answer by answer."""
+    yield plan() + use("debug_open_tab", name="shop", url=f"{url}/login", reason="to see it")
+    yield use("create_nodes", yaml=SIGN_IN, after=None, dry_run=None, reason="it begins there") + execute("sign_in")
+    yield use("create_nodes", yaml=ORDERS, after=None, dry_run=None, reason="what is open") + execute("orders")
+    yield (
+        use("create_nodes", yaml=PAY, after=None, dry_run=None, reason="the wish")
+        + use("update_node", id="workflow", yaml='output: "{{ paying }}"', reason="the wish")
+        + use("patch_plan_task", task_id="1", status="completed", notes=None, reason="it stands")
+    )
+    yield finish()
+
+
+def execute(nodes: str) -> scripted.Answer:
+    """The model tries nodes."""
+    return use("execute_nodes", nodes=nodes, mode=None, item=None, reason="to see", **{"from": None})
+
+
+def finish(**more: str | bool) -> scripted.Answer:
+    """The model says that it is done."""
+    given = {
+        "done": True,
+        "summary": "Pays every open order; yields their numbers.",
+        "unproved": None,
+        "reason": "done",
+    }
+    return use("finish", **{**given, **more})
