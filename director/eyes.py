@@ -15,6 +15,7 @@ from typing_extensions import override
 from director import workshop
 from director.scouting import browser as scouting
 from nodes.errors import ModelError, RunOpsError, SiteError
+from runtime import secrets
 from runtime.agents import telling
 from runtime.browser import origins, refs
 from runtime.browser.page import Tab
@@ -82,6 +83,8 @@ class Eyes(workshop.Eyes):
         self.scout = scouting.Browser(shop)
         """The browser of scouting."""
         self._seen: weakref.WeakKeyDictionary[Tab, _Seen] = weakref.WeakKeyDictionary()
+        self._known: dict[str, str] = {}
+        self._masker = secrets.Masker({})
 
     # Which page.
 
@@ -136,11 +139,17 @@ class Eyes(workshop.Eyes):
                 seen = self._seen.get(tab)
                 title = seen.view.title if seen is not None and seen.address == tab.url else ""
                 current = tab is row.current if each == "bench" else name == self.scout.latest
-                shown = self._shop.pen.masker.text
-                found.append(OpenTab(each, name, shown(tab.url), title, current))
+                found.append(OpenTab(each, name, self.mask(tab.url), title, current))
         return found
 
     # What it shows.
+
+    def mask(self, text: str) -> str:
+        """The text without secrets: those that the session knew when it began, and those that the draft has named since."""
+        known = dict(self._shop.known())
+        if known != self._known:
+            self._known, self._masker = known, secrets.Masker(known)
+        return self._masker.text(self._shop.pen.masker.text(text))
 
     @override
     async def look(self, where: Where, tab: str | None = None) -> Observation:
@@ -197,8 +206,11 @@ class Eyes(workshop.Eyes):
         page.calm()
         self._bound(page, LOOK_SECONDS)
         seen = await page.look()
-        here, masked = origins.origin(page.url) or "", self._shop.pen.masker.text
-        return seen.masked(lambda text: masked(telling.from_here(text, here)))
+        here, mask = origins.origin(page.url) or "", self.mask
+        return seen.masked(lambda text: mask(telling.from_here(text, here)))
+
+    def _of_bench(self, page: Tab) -> bool:
+        return self._bench is not None and page in cast("Tabs", self._bench.tabs).all()
 
     def _bound(self, page: Tab, seconds: float) -> None:
         for browser in (self._bench, self.scout.session):
@@ -243,6 +255,9 @@ class Eyes(workshop.Eyes):
             raise gone(ref)
         element, seen = view.element(ref), self._seen.get(page)
         was = seen.was(ref) if seen is not None else None
+        if was is None and self._of_bench(page):
+            # What runs of the bench tell of its page is not told by these eyes; and nothing is done there by a ref.
+            return element
         if was is None:
             # In another browser, or another document, refs are given anew.
             raise gone(ref, " that you were shown")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nodes.errors import ModelError, RunOpsError
 from nodes.tabs import MAIN
 from runtime import clock, resolve
-from runtime.browser import launching, origins
+from runtime.browser import complaints, launching, origins
 from runtime.browser.options import BrowserOptions
 from runtime.browser.session import Session
 
@@ -29,6 +29,7 @@ class Browser:
         """Nothing is opened yet."""
         self._shop = shop
         self._session: Session | None = None
+        self._complaints: complaints.Complaints | None = None
         self._busy = asyncio.Lock()
         self.latest = MAIN
         """The tab that was last worked in: the one that is meant where none is named."""
@@ -58,6 +59,10 @@ class Browser:
                 )
             yield self._session
 
+    def complaints(self) -> list[str]:
+        """What its pages complained of since this was last asked. It is text of the pages."""
+        return self._complaints.take() if self._complaints is not None else []
+
     def origins(self) -> list[str]:
         """The origins whose documents may load: that of the site, and those of the draft as it is now."""
         begins = self._shop.wish.url
@@ -84,6 +89,7 @@ class Browser:
         self._session = await launching.open_browser(
             self._options(), origins=self.origins(), private=private, chosen=chosen
         )
+        self._complaints = complaints.Complaints(self._session.page.page.context)
         self.latest = MAIN
         return self._session
 

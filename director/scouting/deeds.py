@@ -17,7 +17,7 @@ from nodes.base import Leaf
 from nodes.errors import ModelError, OriginRefused, SiteError
 from nodes.template import OPENING
 from nodes.values import Json
-from runtime import log, preparing, running, turn
+from runtime import log, preparing, running, secrets, turn
 from runtime.agents import refusals as texts
 from runtime.agents import targets, telling
 from runtime.browser import lent, origins
@@ -36,6 +36,9 @@ FILE = "scouting.yaml"
 
 SETTLE_SECONDS = 3.0
 """How long what a deed set off is waited for."""
+
+MOST_COMPLAINTS = 3
+"""Complaints of a page that are told of one deed."""
 
 HELD = "held"
 """Why a run paused that came to a deed which is not to be done."""
@@ -138,7 +141,7 @@ class Deeds:
     async def _not_found(self, page: Tab, earlier: Observation | None, error: SiteError) -> turn.Outcome:
         """The element is not there any more: what the page shows now has the one that is."""
         more, theirs, whole = await self._looks.after(page, earlier)
-        recorded = self._shop.pen.error(error)
+        recorded: dict[str, Json] = self._masker.json(error.as_json())
         ours = "\n".join(filter(None, [_failed(recorded), more]))
         told = await self._looks.told(page, ours, f"{recorded['message']}\n{theirs}", whole=whole)
         return dataclasses.replace(told, error=recorded)
@@ -204,13 +207,17 @@ class Deeds:
         return {"action": "dialog", "answer": "accept", **typed}
 
     async def _target(self, page: Tab, ref: str) -> tuple[Json, str, bool | None]:
-        masker = self._shop.pen.masker
+        masker = self._masker
         async with self._eyes.pointed_at(page, ref) as (pointed, element):
             target = await targets.target_of(
                 pointed, element.role, element.name, lambda text: texts.refusal(text, masker) is None
             )
             facts = pointed.facts
         return target.model_dump(mode="json", exclude_unset=True, by_alias=True), facts.type, facts.checked
+
+    @property
+    def _masker(self) -> secrets.Masker:
+        return secrets.Masker(self._shop.known())
 
     # Doing it.
 
@@ -229,8 +236,10 @@ class Deeds:
         earlier, before = self._eyes.last_of(page), set(session.tabs.named)
         holds = None
         if node.effect_class == "effect":
-            shown = self._shop.pen.masker.text(page.url)
+            shown = self._eyes.mask(page.url)
             holds = await self._shop.effects.demand([(node, node.id)], place=call.path, page=shown)
+        # What it complained of before is none of this deed's.
+        self._eyes.scout.complaints()
         ended = await self._shop.runs.follow(
             call,
             lambda listener, purse: running.begin(
@@ -247,7 +256,7 @@ class Deeds:
         ours: list[str] = []
         error: dict[str, Json] | None = None
         paused = ended.question.get("reason") if ended.question is not None else None
-        what = self._shop.pen.masker.text(node.summary())
+        what = self._eyes.mask(node.summary())
         if paused == HELD:
             ours.append("held: what it needs was found and is ready, and it was not done; that is no failure")
         elif ended.status == "passed":
@@ -256,6 +265,8 @@ class Deeds:
             error = ended.error or _unknown(ended.question)
             ours.append(_failed(error))
             what = f"{what}\n{error['message']}"
+        complained = [f"page complains: {self._eyes.mask(each)}" for each in self._eyes.scout.complaints()]
+        what = "\n".join([what, *complained[:MOST_COMPLAINTS]])
         left = self._left_on(session, page, name, ours, before)
         if left is None:
             text = "\n".join([*ours, telling.fenced(what)])
@@ -266,17 +277,17 @@ class Deeds:
 
     def _prepared(self, fields: dict[str, Json]) -> preparing.Prepared:
         """A workflow with that one node. What the page says stands in it as inputs: nothing in it is a reference."""
-        secrets = self._secrets(fields)
+        typed = self._secrets(fields)
         given: dict[str, Json] = {}
         action = fields["action"]
-        plain = _plain({name: value for name, value in fields.items() if not secrets or name != "value"}, given)
+        plain = _plain({name: value for name, value in fields.items() if not typed or name != "value"}, given)
         said = {**fields, **cast("dict[str, Json]", plain)}
         text = json.dumps(
             {
                 "version": 1,
                 "name": "a deed of the scout",
                 "inputs": {name: {"type": "string"} for name in given},
-                "secrets": list[Json](secrets),
+                "secrets": list[Json](typed),
                 "allowed_origins": list[Json](self._eyes.scout.origins()),
                 "nodes": [{"id": f"debug_{action}", "type": "browser_action", **said}],
             },
@@ -301,7 +312,7 @@ class Deeds:
                 mend=f"there are: {', '.join(known) or 'none'}",
             )
         rest = {**fields, "value": _SECRET.sub("", value)} if names and isinstance(value, str) else fields
-        if (why := texts.refusal(dict(rest), self._shop.pen.masker)) is not None:
+        if (why := texts.refusal(dict(rest), self._masker)) is not None:
             mend = "type one as `{{ secrets.NAME }}` in `value` of fill, and nowhere else"
             raise ModelError("secret-refused", why, mend=mend)
         return list(dict.fromkeys(names))

@@ -12,7 +12,6 @@ from director.scouting import choosing
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.values import Json
 from runtime import durable, turn
-from runtime.agents import refusals as texts
 from runtime.agents import targets, telling
 from runtime.browser.page import Tab
 
@@ -94,7 +93,7 @@ class Looking:
 
     async def screenshot(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """A picture in the session's files, secrets painted over."""
-        masker = self._shop.pen.masker
+        mask = self._eyes.mask
         ref = arguments["ref"]
         async with self._page(arguments["tab"]) as page:
             view = await self._eyes.look_at(page)
@@ -102,10 +101,10 @@ class Looking:
             if ref is not None:
                 async with self._eyes.pointed_at(page, str(ref)) as (pointed, element):
                     target = await targets.target_of(
-                        pointed, element.role, element.name, lambda text: texts.refusal(text, masker) is None
+                        pointed, element.role, element.name, lambda text: mask(text) == text
                     )
             page.calm()
-            data = await page.screenshot(target, full_page=False, hide=lambda text: masker.text(text) != text)
+            data = await page.screenshot(target, full_page=False, hide=lambda text: mask(text) != text)
         folder = self._shop.pen.artifacts
         file = folder / f"{place.path.replace('/', '-')}.png"
         try:
@@ -130,7 +129,7 @@ class Looking:
         """What there is to say of a page behind a deed: in our words, in its own, and whether that is all of it."""
         if page.dialog is not None:
             asks = "the page shows a dialog: answer it with `debug_action` dialog before anything else. It says:"
-            return asks, self._shop.pen.masker.text(page.dialog), False
+            return asks, self._eyes.mask(page.dialog), False
         try:
             view = await self._eyes.look_at(page)
         except SiteError as error:
