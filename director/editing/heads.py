@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from director import layout
 from director.editing import patches
@@ -12,7 +12,6 @@ from director.editing.edits import GIVEN, Edit
 from director.editing.entries import Entries, written
 from director.editing.lines import data_at
 from director.editing.patches import Cut, Splice
-from director.workshop import Wish
 from nodes.errors import ModelError
 from nodes.template import OPENING
 from nodes.values import Json
@@ -20,6 +19,9 @@ from runtime.browser.origins import origin
 from runtime.language import writing, yaml_text
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.language.yaml_text import Document
+
+if TYPE_CHECKING:
+    from director.workshop import Wish
 
 BASE = "base_url"
 """The input that says where the site is."""
