@@ -17,8 +17,10 @@ import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from nodes.base import Leaf
+from nodes.base import Leaf, Node
+from nodes.context import Context
 from nodes.errors import Paused, RunOpsError, UsageError
+from nodes.group import Group
 from nodes.iterate import Iterate
 from nodes.values import Json
 from runtime import briefs, engine, journal, log, sessions
@@ -34,6 +36,9 @@ CHOICES = (YES, NO, HOLD_ALL)
 
 ALL = "all"
 """The name of the grant that holds every deed from then on."""
+
+MOST_READ = 8
+"""Nodes of which a person is told that a deed reads them."""
 
 LONGEST = 300
 """Characters of a field of a deed that a person is shown."""
@@ -51,6 +56,18 @@ _SCOUTING = re.compile(r"(?:^|/)\d+_debug_\w+$")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Rests:
+    """What a deed rests on: with any of this otherwise it would be another one."""
+
+    inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """The inputs that are read, with their values."""
+    nodes: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """The nodes whose values are read, by id, as they stand in the file; also those that these read."""
+    pins: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """Values that were set by hand, by the names for which they stand."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Deed:
     """A deed as it is asked for."""
 
@@ -59,15 +76,18 @@ class Deed:
     """Without the keys of items."""
     around: Mapping[str, Json]
     """What the loops around it go over, by their ids."""
-    inputs: Mapping[str, Json]
-    """The inputs that it reads."""
+    rests: Rests
+    """What its fields and those around it read."""
+    opened: Json = None
+    """The address that the file opens last before it."""
     place: str = ""
     """The call that wants it, where it is asked for each time."""
 
     @property
     def key(self) -> str:
         """A digest of all that a yes is for."""
-        said = [self.path, self.place, core(self.leaf), dict(self.around), dict(self.inputs)]
+        rests = dataclasses.asdict(self.rests)
+        said = [self.path, self.place, core(self.leaf), dict(self.around), rests, self.opened]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
     @property
@@ -130,12 +150,15 @@ class Grants:
         place: str,
         page: str | None = None,
         inputs: Mapping[str, Json] | None = None,
+        pins: Mapping[str, Json] | None = None,
     ) -> engine.Holds:
         """What of these deeds is held, as ``director.workshop.Effects`` says."""
         loaded = self._loaded
         given = self._inputs(loaded, inputs)
         scouting = place if _SCOUTING.search(place) else ""
-        wanted = [_deed(loaded, leaf, path, given, scouting) for leaf, path in deeds if changes(leaf)]
+        pinned = self._shop.desk.variables.all() if pins is None else pins
+        known_ = Rests(given, {}, pinned)
+        wanted = [_deed(loaded, leaf, path, known_, scouting) for leaf, path in deeds if changes(leaf)]
         policy = self._policy(loaded, given)
         granted: set[str] = set()
         if policy == "ask":
@@ -232,26 +255,18 @@ class Grants:
             lines.append(f"  {name:<6} {_one_line(value)}")
         for name, value in deed.around.items():
             lines.append(f"  each   of {name}: {_one_line(value)}")
-        for name, value in deed.inputs.items():
+        for name, value in deed.rests.inputs.items():
             lines.append(f"  with   inputs.{name} = {_one_line(value)}")
+        for name, value in deed.rests.pins.items():
+            lines.append(f"  with   {name} = {_one_line(value)} (set by hand)")
+        for name, value in list(deed.rests.nodes.items())[:MOST_READ]:
+            lines.append(f"  from   {name}: {_one_line(value)}")
         lines.append(f"  step   {briefs.ours(deed.path)}")
-        where = page or self._opened_before(deed)
+        where = page or deed.opened or self._shop.wish.url
         lines += [f"  page   {_one_line(where)}"] if where else []
         if deed.place:
             lines.append("  (a look around: it is asked each time)")
         return self._shop.pen.masker.text("\n".join(lines))
-
-    def _opened_before(self, deed: Deed) -> str | None:
-        """The address that was opened last before the deed, in the order of the file."""
-        loaded = self._loaded
-        if loaded is None:
-            return self._shop.wish.url
-        last = self._shop.wish.url
-        for node in loaded.nodes():
-            if node.id == deed.leaf.id:
-                return last
-            last = getattr(node, "url", None) or last
-        return last
 
 
 def answers(pen: journal.Journal[sessions.Session]) -> Iterator[dict[str, Json]]:
@@ -281,30 +296,59 @@ def _confirms(loaded: workflow.Loaded, node: Leaf) -> bool:
     return bool(around) and isinstance(around[-1], Leaf)
 
 
-def _deed(loaded: workflow.Loaded | None, leaf: Leaf, path: str, inputs: Mapping[str, Json], place: str) -> Deed:
+def _deed(loaded: workflow.Loaded | None, leaf: Leaf, path: str, known: Rests, place: str) -> Deed:
     found = loaded.find(path) if loaded is not None else None
+    if loaded is None or found is None or found.node.id != leaf.id:
+        return Deed(leaf, key_of(loaded, path), {}, Rests(), place=place)
     around: dict[str, Json] = {}
-    reads: dict[str, Json] = {}
-    if found is not None and found.node.id == leaf.id:
-        for each in found.around:
-            if isinstance(each, Iterate):
-                told = each.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=set(AROUND))
-                around[each.id] = told["over"] if list(told) == ["over"] else told
-        reads = {name: inputs[name] for name in _inputs_read(found, [core(leaf), around]) if name in inputs}
-    return Deed(leaf, key_of(loaded, path), around, reads, place)
+    for each in found.around:
+        if isinstance(each, Iterate):
+            told = each.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=set(AROUND))
+            around[each.id] = told["over"] if list(told) == ["over"] else told
+        elif isinstance(each, Group) and each.use is not None:
+            around[each.id] = each.model_dump(mode="json", by_alias=True, include={"use", "with_"})
+    opened = _opened_before(found)
+    rests = _rests(loaded, [core(leaf), around, opened], known)
+    return Deed(leaf, key_of(loaded, path), around, rests, opened, place)
 
 
-def _inputs_read(found: workflow.Found, said: Json) -> list[str]:
-    """The inputs of the run that stand in these fields; a file that is used has inputs of its own, which its user gives."""
-    if found.user:
-        return []
-    names: dict[str, None] = {}
-    for text in _texts(said):
-        compiled = found.file.templates.get(text)
-        for use in compiled.names if compiled is not None else ():
-            if use.chain[0] == "inputs" and len(use.chain) > 1:
-                names[str(use.chain[1])] = None
-    return list(names)
+def _opened_before(found: workflow.Found) -> Json:
+    """The address that is opened last before a step, in the order of its file."""
+    last: Json = None
+    for node in found.file.nodes():
+        if node.id == found.node.id:
+            break
+        last = getattr(node, "url", None) or last
+    return last
+
+
+def _rests(loaded: workflow.Loaded, said: Json, known: Rests) -> Rests:
+    """What these fields read, and what that reads in turn, in the file or in any that it uses; ``known`` are all inputs and all values set by hand.
+
+    A name of one file is taken for that of another, too: at worst somebody is asked once more.
+    """
+    files, roots = loaded.files(), set[str]()
+    nodes: dict[str, Json] = {}
+    inputs: dict[str, Json] = {}
+    pending = list(_texts(said))
+    while pending:
+        text = pending.pop()
+        for use in (use for file in files if text in file.templates for use in file.templates[text].names):
+            root, *keys = map(str, use.chain)
+            if root == "inputs":
+                inputs |= {name: value for name, value in known.inputs.items() if not keys or name == keys[0]}
+                continue
+            roots |= {root, *keys[:1]} if root == "vars" else {root}
+            for node in (node for file in files for node in file.nodes()):
+                gives = isinstance(node, Context) if root == "vars" else node.id == root
+                if gives and node.id not in nodes:
+                    nodes[node.id] = _without_checks(node)
+                    pending += _texts(nodes[node.id])
+    return Rests(inputs, nodes, {name: value for name, value in known.pins.items() if name in roots})
+
+
+def _without_checks(node: Node) -> Json:
+    return node.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=set(NO_DEED), warnings=False)
 
 
 def _texts(value: Json) -> Iterator[str]:

@@ -60,7 +60,7 @@ class RunDraft(Kit):
         inputs = {**_known(shop), **_map(arguments["inputs"])}
         loaded = drafts.as_saved(shop)
         fit = drafts.prepared(shop, loaded, inputs)
-        holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path, inputs=fit.inputs)
+        holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path, inputs=fit.inputs, pins={})
 
         async def work(call: log.Call) -> turn.Outcome:
             done = await drafts.run(shop, call, loaded, fit, holds)
@@ -121,7 +121,7 @@ class Finish(Kit):
             told = "\n".join(["not done; lacking:", *map(str, lacking)])
             return turn.Outcome(shop.pen.masker.text(told), error=shop.pen.masker.json(_unfinished(told)))
         loaded = drafts.as_saved(shop)
-        holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path)
+        holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path, pins={})
 
         async def work(call: log.Call) -> turn.Outcome:
             proof = self._counts if self._counts is not None and self._counts.text == loaded.text else None

@@ -28,9 +28,10 @@ TEXT = textwrap.dedent("""
     allowed_origins: ["{{ inputs.base_url }}"]
     nodes:
       - {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}
+      - {id: orders, type: browser_query, query: extract, target: {css: tr}, fields: {no: td}}
       - id: each
         type: iterate
-        over: ["1001"]
+        over: "{{ orders }}"
         as: order
         nodes:
           - {id: pay, type: browser_action, action: click, target: {role: button, name: "Pay for {{ inputs.who }}"}, timeout: 5}
@@ -79,7 +80,7 @@ async def test_a_yes_holds_nothing_back_but_what_it_was_given_for(tmp_path: Path
     assert held(leaf(shop, "pay"), "elsewhere")
     assert not held(leaf(shop, "open"), "open")
     assert len(asked) == 3
-    for said in ("Pay for", "inputs.who = Ann", '["1001"]', "/orders"):
+    for said in ("Pay for", "inputs.who = Ann", "{{ orders }}", '"css": "tr"', "/orders"):
         assert said in asked[0]
 
 
@@ -88,22 +89,25 @@ async def test_a_yes_holds_nothing_back_but_what_it_was_given_for(tmp_path: Path
     [
         ('name: "Pay', 'name: "Delete'),
         ("action: click", "action: dblclick"),
-        ('over: ["1001"]', 'over: ["1001", "1002"]'),
+        ('over: "{{ orders }}"', 'over: ["1001", "1002"]'),
+        ("css: tr", "css: li"),
+        ("/orders", "/users"),
         ("default: Ann", "default: Eve"),
         ("id: pay", "id: pay_it"),
-        ("timeout: 5", "when: '{{ order }}'"),
+        ("timeout: 5", "when: '{{ order.no }}'"),
         ('default: "http://127.0.0.1:8765"', 'default: "http://127.0.0.1:9"'),
     ],
 )
 async def test_another_deed_is_asked_for_anew(tmp_path: Path, old: str, new: str) -> None:
     """Where the deed itself is edited, or for what or where it is done, what was answered before does not count."""
     text = TEXT.replace('name: "Pay for', 'name: "Pay {{ inputs.base_url }} for')
-    shop, asked = asking(tmp_path, "yes", "no", "no", "no", text=text)
+    shop, asked = asking(tmp_path, *["yes"] * 3, *["no"] * 3, text=text)
     await holds(shop)
     edited(shop, old, new)
     held = await holds(shop, "2_run_draft")
     name = "pay_it" if "pay_it" in new else "pay"
-    assert (len(asked), held(leaf(shop, name), f"each[1]/{name}")) == (4, True)
+    assert held(leaf(shop, name), f"each[1]/{name}")
+    assert name in asked[3]
 
 
 @pytest.mark.parametrize(
@@ -126,6 +130,18 @@ async def test_other_inputs_make_another_deed(tmp_path: Path) -> None:
     assert held(leaf(shop, "pay"), "each[1]/pay")
     held = await holds(shop, "3_run_draft", who="Ann")
     assert (len(asked), held(leaf(shop, "pay"), "each[1]/pay")) == (4, False)
+
+
+async def test_a_value_set_by_hand_makes_another_deed(tmp_path: Path) -> None:
+    """Where a value is pinned that the deed rests on, the yes to what stands in the file does not count on the bench; for whole runs, which know no pins, it stands."""
+    shop, asked = asking(tmp_path, "yes", "no", "no", "no")
+    await holds(shop)
+    shop.desk.variables.set("orders", ["1007"], reason="a smaller list", by="model")
+    wanted = [(leaf(shop, "pay"), "each[1]/pay")]
+    bench = await shop.effects.demand(wanted, place="2_execute_nodes")
+    whole = await shop.effects.demand(wanted, place="3_finish", pins={})
+    assert [each(leaf(shop, "pay"), "each[1]/pay") for each in (bench, whole)] == [True, False]
+    assert (len(asked), '["1007"] (set by hand)' in asked[3]) == (4, True)
 
 
 def click() -> Leaf:
