@@ -29,6 +29,17 @@ def kind(kept: store.Store, conversation: str) -> Kind | None:
             return None
 
 
+def is_somebodys_run(kept: store.Store, conversation: str) -> bool:
+    """Whether it is a run that was begun as one: no session, and no copy in which a mend was tried."""
+    match _first(kept, conversation):
+        case log.Scope(session=log.SessionHeader()):
+            return False
+        case log.Scope(run=log.RunHeader(trial=dict() as trial)):
+            return "copy" not in trial
+        case _:
+            return True
+
+
 def _first(kept: store.Store, conversation: str) -> log.AnyEntry | None:
     files = kept.stands_in(conversation, ())
     if not files:

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from typing_extensions import override
 
+from nodes.errors import RunOpsError
 from nodes.values import Json
-from runtime import clock, events, history, journal, preparing, resolve, run, runs, secrets, settings, store, taking
+from runtime import (
+    clock,
+    copies,
+    events,
+    history,
+    journal,
+    preparing,
+    resolve,
+    resume,
+    run,
+    runs,
+    secrets,
+    settings,
+    store,
+    taking,
+)
 from runtime.browser import launching, port
 from runtime.language import workflow
 from runtime.models import supplies
@@ -205,6 +221,57 @@ async def resume_run(
     if text.word is not None:
         one.engine.tell(events.Said(text.word))
     return await one.go_on()
+
+
+Ended = Callable[["engine_module.ExecutionEngine", RunOpsError], Awaitable[None]]
+"""Is told what ended a run, while its browser is still as that left it."""
+
+
+async def go_on_copy(
+    run_id: str,
+    loaded: workflow.Loaded,
+    chosen: settings.Settings,
+    listener: events.Listener | None = None,
+    *,
+    about: dict[str, Json],
+    ended: Ended | None = None,
+    holds: engine_module.Holds | None = None,
+    parent: str | None = None,
+    purse: budgets.Purse | None = None,
+) -> events.RunEnded:
+    """Go on with a copy of a run, with ``loaded`` in the place of its file: from where it stands, in a fresh browser. The run itself is only read.
+
+    What is done on the site is done, so ``holds`` says what is not to be. ``about`` tells what the copy is for; ``ended`` looks at the page on which it ends
+    with an error, or a held deed.
+
+    Raises LogError, and UsageError ``node-changed`` where what was done does not fit ``loaded``.
+    """
+    past, reading = runs.load_history(chosen, run_id)
+    assert past.header is not None
+    kept = store.FileStore(chosen.home)
+    text = taking.text_for(run_id, past.header, kept, loaded)
+    text.check(past)
+    models = supplies.plan(text.loaded, chosen, past.budget, purse)
+    pen = copies.make(kept, reading, secrets.Masker({**text.secrets, **models.masked}), about, parent)
+    with _given_up_where_it_fails(pen.conversation):
+        text.take(pen)
+        one = _run(text.loaded, pen, kept, chosen, text.inputs, text.secrets, listener, models)
+        if holds is not None:
+            one.engine.holds = holds
+    one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
+    return await one.drive(_copied(one.engine, ended))
+
+
+async def _copied(engine: engine_module.ExecutionEngine, ended: Ended | None) -> Json:
+    async def nowhere() -> port.Browser | None:
+        return None
+
+    try:
+        return await resume.go_on(engine, nowhere)
+    except RunOpsError as error:
+        if ended is not None:
+            await ended(engine, error)
+        raise
 
 
 class _OverMeanwhile(Exception):

@@ -78,7 +78,7 @@ def find(chosen: settings.Settings, name: str) -> str:
     kept = store.FileStore(chosen.home)
     ids = kept.ids()
     if name == "last":
-        last = next((each for each in reversed(ids) if conversations.kind(kept, each) != "session"), None)
+        last = next((each for each in reversed(ids) if conversations.is_somebodys_run(kept, each)), None)
         if last is not None:
             return last
         ids = []
@@ -158,6 +158,8 @@ def again(past: history.History, run: str) -> str:
     """The command that goes on with a run that did not pass; of a trial, the one that tries again."""
     if past.header is None or past.header.trial is None:
         return f"runops resume {run}"
+    if "copy" in past.header.trial:
+        return f"runops repair {shlex.quote(past.header.file)} --run {past.header.trial['copy']}"
     if "nodes" in past.header.trial:
         # Its file is the draft of a session, which tries it again.
         return f"runops show {past.header.parent}"

@@ -133,6 +133,11 @@ def text_of(run: str, header: log.RunHeader, kept: store.Store, *, take: bool) -
     return Text(run, _stored(header, kept), present, header, take=take)
 
 
+def text_for(run: str, header: log.RunHeader, kept: store.Store, present: workflow.Loaded) -> Text:
+    """What a copy of a run with this header goes on with: ``present``, wherever its text comes from. Raises what ``preparing.prepare`` raises."""
+    return Text(run, _stored(header, kept), present, header, take=True)
+
+
 def _stored(header: log.RunHeader, kept: store.Store) -> workflow.Loaded:
     """The workflow that the run has, and the files that it uses."""
     texts = {path: kept.blob(blob.sha256).decode() for path, blob in header.callees.items()}

@@ -21,7 +21,7 @@ from runtime.display.stream import drain
 
 BUG = 70
 
-EPILOG = """Exit codes: 0 passed, 1 failed, 2 wrong usage or workflow file, 3 setup missing, 4 paused, 5 budget used up, 70 a bug in RunOps, 75 the run goes on elsewhere, 130 interrupted. A run that was killed, interrupted, paused or out of budget goes on with `runops resume`."""
+EPILOG = """Exit codes: 0 passed, 1 failed, 2 wrong usage or workflow file, 3 setup missing, 4 paused, 5 budget used up, 6 a mend is ready, 70 a bug in RunOps, 75 the run goes on elsewhere, 130 interrupted. A run that was killed, interrupted, paused or out of budget goes on with `runops resume`."""
 
 
 class Single(TyperCommand):

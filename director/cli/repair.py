@@ -1,0 +1,45 @@
+"""``runops repair``: find out of what a run failed, and propose a mend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from director.cli.build import EffectsFlag
+from runtime.cli import flags
+
+
+def repair(
+    file: Annotated[Path, typer.Argument(metavar="WORKFLOW", help="The workflow file.", show_default=False)],
+    run: Annotated[
+        str,
+        typer.Option(
+            "--run", metavar="RUN", help="The run that failed: its id, a part of it that no other has, or `last`."
+        ),
+    ] = "last",
+    effects: EffectsFlag = None,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Write the mend into the file: the one that was proposed, if it still fits.")
+    ] = False,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", "-y", help="Ask nobody: what would be asked for is held; `--apply` takes a guess, too."),
+    ] = False,
+    as_json: flags.JsonFlag = False,
+    quiet: flags.QuietFlag = False,
+    headed: flags.HeadedFlag = None,
+) -> None:
+    """Find out of what a run failed, and propose a mend of the file, proved by going on from before the step that failed.
+
+    First the log, what the page showed, and one fresh look tell what it was: drift, a slow page, an overlay, signed out, changed data, an error of the site, a
+    finding of the workflow. Only the first three have a mend in the file. The run itself is not touched: copies of it go on.
+
+    The patch goes to stdout, and is kept beside the run. Exit code 6: a mend is ready for review. 1: nothing in the file would mend it.
+    """
+    from director.cli import repairs  # a help needs none of it
+    from runtime import settings
+
+    wish = repairs.Wish(file, run, effects, apply, yes)
+    repairs.carry_out(wish, settings.load(headed=headed), as_json=as_json, quiet=quiet)

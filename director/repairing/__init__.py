@@ -1,0 +1,1 @@
+"""A run that failed, looked into: what it failed of, and what would mend it."""

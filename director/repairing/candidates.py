@@ -1,0 +1,234 @@
+"""What an element might be called by now: elements of the page, ranked by how much they have of what was meant. Pure.
+
+What was meant is told by the target that finds nothing any more, by what the step does, and by what the step is called. An element that shares no word with
+any of that may be it all the same, but nobody can tell: such a mend is never more than a guess (``Score.shares``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from nodes.targets import Target
+from runtime.agents.targets import FIELDS
+
+LEAST = 0.2
+"""The score below which an element is no candidate."""
+
+ALIKE = 0.75
+"""How alike the spelling of two words must be, to count as the same word."""
+
+PRESSED = frozenset(
+    {
+        "button",
+        "link",
+        "menuitem",
+        "tab",
+        "option",
+        "checkbox",
+        "radio",
+        "switch",
+        "treeitem",
+        "clickable",
+        "cell",
+        "img",
+    }
+)
+"""Roles of what is clicked."""
+
+ROLES: Mapping[str, frozenset[str]] = {
+    "click": PRESSED,
+    "dblclick": PRESSED,
+    "download": PRESSED,
+    "fill": frozenset({"textbox", "searchbox", "combobox", "spinbutton", "editable"}),
+    "type": frozenset({"textbox", "searchbox", "combobox", "spinbutton", "editable"}),
+    "check": frozenset({"checkbox", "radio", "switch", "menuitemcheckbox", "menuitemradio", "option"}),
+    "uncheck": frozenset({"checkbox", "switch", "menuitemcheckbox"}),
+    "select": frozenset({"combobox", "listbox"}),
+    "value": FIELDS,
+}
+"""Which roles an action can do anything with; for any other action all of them."""
+
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_WORD = re.compile(r"[^\W_]+")
+_MARK = re.compile(
+    r"""[#.]([A-Za-z][\w-]*)|\[\s*(?:id|name|class|data-[\w-]+|aria-label)\s*[*^$~|]?=\s*["']?([^"'\]]+)"""
+)
+
+_EMPTY = """
+the a an of to and or for in on at by with this that all my your is it
+button link field input box btn submit form click press open go
+"""
+EMPTY = frozenset(_EMPTY.split())
+"""Words that tell nothing of what an element is for, or only what kind it is."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Meant:
+    """What the step looked for."""
+
+    said: str
+    """What a person would call it; empty where the target says nothing of that."""
+    marks: str
+    """What the document would call it: ids, classes, test ids."""
+    hints: str
+    """What the step is called, and what it is described as."""
+    role: str
+    action: str
+    anchor: str = ""
+    """Text of the row or card in which it must stand."""
+
+    @classmethod
+    def of(cls, target: Target, action: str, hints: str = "") -> Meant:
+        """What is meant by a target, values filled in, of a step that does ``action``."""
+        said = target.name or target.label or target.text or target.placeholder or target.title or target.alt or ""
+        marks = [target.test_id or "", *_marks(target.css or ""), *_marks(target.xpath or "")]
+        within = target.within
+        anchor = (within.has_text or "") if within is not None else ""
+        return cls(said, " ".join(filter(None, marks)), hints, target.role or "", action, anchor)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Seen:
+    """An element of the page as it is now."""
+
+    ref: str
+    role: str
+    name: str
+    texts: Sequence[str] = ()
+    """What else a person might call it: labels, placeholder, title, text."""
+    marks: Sequence[str] = ()
+    """Its id, test id, name in the form, classes."""
+    around: str = ""
+    """What the row or card says that it stands in."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Score:
+    """How much an element has of what was meant."""
+
+    seen: Seen
+    worth: float
+    """From 0 to 1."""
+    shares: bool
+    """Whether it is called, in whole or in part, as what was meant."""
+    why: str
+
+
+def ranked(meant: Meant, seen: Iterable[Seen]) -> list[Score]:
+    """The elements that may be what was meant, the likeliest first."""
+    scores = [score for each in seen if (score := scored(meant, each)) is not None]
+    return sorted(scores, key=lambda score: -score.worth)
+
+
+def scored(meant: Meant, seen: Seen) -> Score | None:
+    """How much an element has of what was meant; None where it cannot be it, or has nothing of it."""
+    able = ROLES.get(meant.action)
+    if able is not None and seen.role not in able:
+        return None
+    if meant.anchor and not stands_in(meant.anchor, seen.around):
+        return None
+    called = [seen.name, *seen.texts]
+    same_name = max((alike(meant.said, each) for each in called), default=0.0) if meant.said else 0.0
+    same_mark = max((alike(meant.marks, each) for each in [*seen.marks, *called]), default=0.0) if meant.marks else 0.0
+    hinted = max((alike(meant.hints, each) for each in [*called, *seen.marks]), default=0.0) if meant.hints else 0.0
+    # What the document calls it tells as much of an element as its name does, where the name is another one.
+    by_name = max((alike(meant.said, each) for each in seen.marks), default=0.0) * 0.9 if meant.said else 0.0
+    own = max(same_name, same_mark, by_name)
+    kin = 1.0 if not meant.role or meant.role == seen.role else 0.5
+    anchored = 1.0 if meant.anchor else 0.0
+    worth = 0.6 * own + 0.2 * kin + 0.1 * hinted + 0.1 * anchored
+    if worth < LEAST:
+        return None
+    return Score(seen, round(worth, 3), own >= 0.5, _why(meant, seen, own, hinted))
+
+
+def _why(meant: Meant, seen: Seen, own: float, hinted: float) -> str:
+    reasons: list[str] = []
+    if own >= 0.5:
+        reasons.append("it is called alike")
+    elif hinted >= 0.5:
+        reasons.append("it is called as the step is")
+    if meant.role and meant.role == seen.role:
+        reasons.append(f"it is a {seen.role}, too")
+    if meant.anchor:
+        reasons.append("it stands in the same row")
+    return ", ".join(reasons) or "it is the like of it"
+
+
+def words(text: str) -> list[str]:
+    """The telling words of a text, in small letters; of an id the parts it is made of."""
+    found = [each.casefold() for each in _WORD.findall(_CAMEL.sub(" ", text).replace("_", " "))]
+    telling = [each for each in found if each not in EMPTY]
+    return telling or found
+
+
+def alike(one: str, other: str) -> float:
+    """How much of what two texts say is the same, from 0 to 1: words that they share, or one long word spelt alike."""
+    first, second = words(one), words(other)
+    if not first or not second:
+        return 0.0
+    if first == second:
+        return 1.0
+    shared = sum(1 for each in first if any(_same(each, word) for word in second))
+    back = sum(1 for each in second if any(_same(each, word) for word in first))
+    return round((shared / len(first) + back / len(second)) / 2, 3)
+
+
+_SYNONYMS = """
+sign log, delete remove erase, cart basket bag, search find, edit change modify, save store, mail email, phone telephone, username user login,
+ok confirm, next continue, add create new, send submit, pay buy purchase checkout, close dismiss, cancel abort, first given, last family surname
+"""
+SYNONYMS = [frozenset(each.split()) for each in _SYNONYMS.split(",")]
+"""Words that sites take for one another."""
+
+
+def _same(one: str, other: str) -> bool:
+    if one == other or any(one in each and other in each for each in SYNONYMS):
+        return True
+    if min(len(one), len(other)) < 4:
+        return False
+    # `pay` is in `payments` and no other way of saying `pay`; `order` and `orders` are.
+    return difflib.SequenceMatcher(None, one, other).ratio() >= ALIKE and one[:2] == other[:2]
+
+
+def _marks(selector: str) -> list[str]:
+    """The ids, classes and attribute values of a selector."""
+    return [first or second for first, second in _MARK.findall(selector)]
+
+
+def stands_in(text: str, around: str) -> bool:
+    """Whether ``text`` stands in what is around an element, as whole words."""
+    return re.search(rf"(?<!\w){re.escape(' '.join(text.split()))}(?!\w)", " ".join(around.split())) is not None
+
+
+def selectors(css: str, known: Sequence[str]) -> list[str]:
+    """The selector with each id, class or test id that the page does not have put right: by the one of ``known`` that is called most alike.
+
+    ``known`` are those that the page has, as they are written in a selector: ``#orders``, ``.row``, ``[data-testid="pay"]``.
+    """
+    found: list[str] = [css]
+    changed = False
+    for mark in dict.fromkeys(re.findall(r"[#.][A-Za-z][\w-]*|\[data-testid=[^\]]+\]", css)):
+        if _plain(mark) in map(_plain, known):
+            continue
+        kind = mark[0]
+        close = sorted((each for each in known if each[0] == kind), key=lambda each: -alike(mark, each))[:2]
+        near = [each for each in close if alike(mark, each) >= 0.5]
+        if not near:
+            return _unwrapped(css)
+        found = [each.replace(mark, other) for each in found for other in near]
+        changed = True
+    return [*(found if changed else []), *_unwrapped(css)]
+
+
+def _unwrapped(css: str) -> list[str]:
+    """The selector with something allowed between what stood right within each other."""
+    loose = re.sub(r"\s*>\s*", " ", css)
+    return [loose] if loose != css else []
+
+
+def _plain(mark: str) -> str:
+    return mark.replace('"', "").replace("'", "")

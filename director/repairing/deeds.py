@@ -1,0 +1,81 @@
+"""What of the deeds that change the site is done while a mend is proved: all, none, or those of which a person says so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from director import effects, person
+from nodes.base import Leaf, Node
+from runtime import briefs, engine, trial
+from runtime.display.text import one_line
+from runtime.language import workflow
+
+if TYPE_CHECKING:
+    from director.workshop import Policy
+
+
+class Deeds:
+    """Asks for each deed once, as it is: one that finds another element, or does something else, is another deed."""
+
+    def __init__(self, policy: Policy, who: person.Person) -> None:
+        """Nobody is asked yet. ``allow`` is for sites on this machine only: whoever makes this has seen to that."""
+        self._policy = policy
+        self._who = who
+        self._granted: dict[str, bool] = {}
+
+    async def demand(self, loaded: workflow.Loaded, deeds: Sequence[tuple[Leaf, str]]) -> engine.Holds:
+        """What is held of a run of ``loaded``. Raises Paused where a person would have to be asked, and nobody is there."""
+        if self._policy == "allow":
+            return engine.nothing
+        if self._policy == "ask":
+            for leaf, path in deeds:
+                await self._ask(leaf, path)
+
+        def holds(leaf: Leaf, path: str) -> bool:
+            if not effects.changes(leaf):
+                return False
+            found = loaded.find(path)
+            # The leaf that is about to act has its values; what was asked for is as the file says it.
+            own = found.node if found is not None and isinstance(found.node, Leaf) else leaf
+            return not self._granted.get(_key(own, effects.key_of(loaded, path)), False)
+
+        return holds
+
+    async def _ask(self, leaf: Leaf, path: str) -> None:
+        key = _key(leaf, path)
+        if key in self._granted or self._policy != "ask":
+            return
+        question = f"To prove the mend, this deed would be done on the site: {one_line(leaf.summary())}  ({briefs.ours(path)}). Do it?"
+        said = await self._who.ask(question, effects.CHOICES)
+        if said == effects.HOLD_ALL:
+            self._policy = "hold"
+            self._granted.clear()
+            return
+        self._granted[key] = said == effects.YES
+
+
+def _key(leaf: Leaf, path: str) -> str:
+    return json.dumps([path, effects.core(leaf)], sort_keys=True)
+
+
+def after(loaded: workflow.Loaded, path: str) -> list[tuple[Leaf, str]]:
+    """The deeds of a file that a run may come to from the step at ``path`` on: those behind it, and all of the loops and blocks around it."""
+    deeds = effects.deeds_of(loaded)
+    found = loaded.find(path)
+    if found is None:
+        return deeds
+    order = [each for each, _path in effects.leaves_of(loaded)]
+    around = [each for each in found.around if isinstance(each, Node)]
+    first = around[0] if around else found.node
+    start = next(
+        (
+            number
+            for number, each in enumerate(order)
+            if each is first or any(each is leaf for leaf in trial.leaves(first))
+        ),
+        0,
+    )
+    behind = order[start:]
+    return [(leaf, where) for leaf, where in deeds if any(leaf is each for each in behind)]

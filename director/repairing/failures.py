@@ -1,0 +1,180 @@
+"""What a run's log says of the step that it failed at."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from director.repairing import kinds
+from nodes.base import Leaf
+from nodes.errors import UsageError
+from nodes.rules import Rule
+from nodes.targets import Target
+from nodes.values import Json
+from runtime import evidence, history, journal, store
+from runtime.language import workflow
+
+Field = tuple[str | int, ...]
+"""Where in a node a target stands: ``("target",)``, ``("verify", 0, "target")``."""
+
+_WHOLE = re.compile(r"\{\{(.*)\}\}", re.DOTALL)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Case:
+    """A failure, with the node that failed as the file has it now."""
+
+    run: str
+    failure: kinds.Failure
+    then: kinds.Glance | None
+    found: workflow.Found | None
+    """Of the file as it is now; None where it has no such step any more."""
+    args: Mapping[str, Json]
+    """What the step was given, values filled in."""
+    field: Field
+    """Where the target stands that found nothing."""
+
+    @property
+    def leaf(self) -> Leaf | None:
+        """The node, where it is a leaf."""
+        return self.found.node if self.found is not None and isinstance(self.found.node, Leaf) else None
+
+    @property
+    def raw(self) -> Target | None:
+        """The target as the file has it."""
+        value: Any = self.leaf
+        for step in self.field:
+            if value is None:
+                return None
+            value = value[step] if isinstance(step, int) else getattr(value, step, None)
+        return value if isinstance(value, Target) else None
+
+    @property
+    def verified(self) -> bool:
+        """Whether the node says how one sees that it has done what it was to do."""
+        return self.leaf is not None and bool(self.leaf.postconditions)
+
+    def refills(self) -> Callable[[str], str]:
+        """Puts a reference in the place of each text that it stood for in the step."""
+        known: dict[str, str] = {}
+        if self.leaf is not None:
+            raw = self.leaf.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
+            _pairs(raw, self.args, known)
+        texts = sorted(known, key=len, reverse=True)
+
+        def refill(text: str) -> str:
+            for each in texts:
+                text = re.sub(rf"(?<!\w){re.escape(each)}(?!\w)", lambda _found, said=known[each]: said, text)
+            return text
+
+        return refill
+
+
+def _pairs(raw: Json, filled: Json, known: dict[str, str]) -> None:
+    """Collect, of two forms of the same, which text each whole reference stood for."""
+    if isinstance(raw, dict) and isinstance(filled, dict):
+        for name, each in raw.items():
+            if name in filled:
+                _pairs(each, filled[name], known)
+    elif isinstance(raw, list) and isinstance(filled, list):
+        for one, other in zip(raw, filled, strict=False):
+            _pairs(one, other, known)
+    elif isinstance(raw, str) and isinstance(filled, str | int) and not isinstance(filled, bool):
+        said = _WHOLE.fullmatch(raw.strip())
+        # What stands for one letter would be found everywhere.
+        if said is not None and "}}" not in said[1] and "secrets" not in said[1] and len(str(filled)) > 1:
+            known.setdefault(str(filled), raw.strip())
+
+
+def read(run: str, past: history.History, kept: store.Store, loaded: workflow.Loaded) -> Case:
+    """The failure with which the run ended. Raises UsageError ``not-failed`` where it did not fail."""
+    ending = past.ending
+    if ending is None or ending.status != "failed":
+        state = ending.status if ending is not None else "died"
+        raise UsageError(
+            "not-failed",
+            f"run {run} has not failed: it is {state}",
+            mend=f"go on with `runops resume {run}`",
+        )
+    error: dict[str, Json] = ending.data.get("error") or {}
+    path = str(ending.data.get("path") or "")
+    found = loaded.find(path) if path else None
+    leaf = found.node if found is not None and isinstance(found.node, Leaf) else None
+    last = past.last(path)
+    args: dict[str, Json] = (journal.value_of(last.call, kept) or {}) if last is not None else {}
+    field, target = _target(args, error)
+    failure = kinds.Failure(
+        path=path,
+        code=str(error.get("code")),
+        who=str(error.get("who")),
+        message=str(error.get("message", "")),
+        evidence=error.get("evidence") or {},
+        phase=str(error.get("phase", "before")),
+        target=target,
+        action=(last.call.action or "") if last is not None else "",
+        seconds=leaf.page_seconds if leaf is not None else 10.0,
+        asked_for=_asked_for(past, kept, path),
+        signed_in=_signed_in(past, kept, path),
+    )
+    seen = evidence.of(past, path)
+    return Case(run, failure, kinds.Glance.of(seen, _words(seen)), found, args, field)
+
+
+def _target(args: Mapping[str, Json], error: Mapping[str, Json]) -> tuple[Field, Target | None]:
+    """The target that the step failed with: its own, or that of the rule which does not hold."""
+    evidence: Mapping[str, Json] = error.get("evidence") or {}
+    if error.get("code") in kinds.RULES:
+        for name in ("verify", "rules"):
+            for number, each in enumerate(args.get(name) or ()):
+                rule = _parsed(Rule, each)
+                if rule is None or str(rule) != evidence.get("rule"):
+                    continue
+                part = next((part for part in ("visible", "hidden", "target") if getattr(rule, part) is not None), None)
+                if part is not None:
+                    return (name, number, part), getattr(rule, part)
+        return ("verify",), None
+    return ("target",), _parsed(Target, args.get("target"))
+
+
+def _parsed(model: Any, value: Json) -> Any:
+    try:
+        return model.model_validate(value) if isinstance(value, dict) else None
+    except ValidationError:
+        return None
+
+
+def _asked_for(past: history.History, kept: store.Store, path: str) -> str | None:
+    """The address that the run opened last, up to the step at ``path``."""
+    for attempt in reversed(past.all_attempts()):
+        if attempt.call.action not in ("goto", "open_tab") or (attempt.call.path != path and not attempt.settled):
+            continue
+        args: dict[str, Json] = journal.value_of(attempt.call, kept) or {}
+        if isinstance(url := args.get("url"), str):
+            return url
+    return None
+
+
+def _signed_in(past: history.History, kept: store.Store, path: str) -> bool:
+    """Whether a secret was typed, or a signed-in state loaded, before the step at ``path``."""
+    for attempt in past.all_attempts():
+        if attempt.call.path == path or not attempt.settled:
+            continue
+        if attempt.call.action == "load_session":
+            return True
+        if attempt.call.action in ("fill", "type") and "{{ secrets." in str(journal.value_of(attempt.call, kept)):
+            return True
+    return False
+
+
+def _words(seen: Mapping[str, Json] | None) -> str:
+    """What was kept of what the page said; empty where that is gone."""
+    kept: Mapping[str, Json] = (seen or {}).get("observation") or {}
+    try:
+        return Path(str(kept["path"])).read_text()
+    except (KeyError, OSError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,90 @@
+"""A mend beside its run: as a patch for people, and as what ``--apply`` writes into the files that were looked at."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from director.repairing import mending, patches
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime import durable, store
+
+VERSION = 1
+
+
+def patches_of(mends: Sequence[mending.Mend]) -> list[patches.Patch]:
+    """The change of each file, all mends of it together. Raises OSError."""
+    last = {mend.file: mend.text for mend in mends}
+    return [patches.Patch.of(file, text) for file, text in last.items()]
+
+
+def unified(changes: Sequence[patches.Patch], folder: Path) -> str:
+    """The changes as one patch, with names as they are from ``folder`` on, where they stand below it."""
+    return "".join(each.unified(_named(each.file, folder)) for each in changes)
+
+
+def _named(file: Path, folder: Path) -> str:
+    name = os.path.relpath(file, folder)
+    return file.name if name.startswith("..") else name
+
+
+def keep(kept: store.FileStore, run: str, proof: mending.Proof, changes: Sequence[patches.Patch], patch: str) -> Path:
+    """Keep a mend beside its run; the file of the patch. Raises LogError where the disk does not take it."""
+    folder = kept.files(run)
+    file = folder / f"{run}.patch"
+    told: dict[str, Json] = {
+        "version": VERSION,
+        "verdict": proof.verdict,
+        "proof": proof.run,
+        "done": list[Json](proof.done),
+        "files": [{"file": str(each.file.absolute()), "before": each.before, "after": each.after} for each in changes],
+    }
+    try:
+        durable.folder(folder.parent)
+        durable.folder(folder)
+        durable.write(file, patch.encode())
+        durable.write(folder / f"{run}.mend.json", json.dumps(told).encode())
+    except OSError as error:
+        raise durable.not_kept("the patch", file, error) from None
+    return file
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Known:
+    """A mend that was made before."""
+
+    verdict: str
+    changes: Sequence[patches.Patch]
+    done: Sequence[str]
+    """The deeds that its proof did on the site."""
+    proof: str
+    """The copy of the run in which it was proved."""
+
+
+def known(kept: store.FileStore, run: str) -> Known | None:
+    """The mend of a run that was made last; None where there is none."""
+    try:
+        told: dict[str, Json] = json.loads((kept.files(run) / f"{run}.mend.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    if told.get("version") != VERSION:
+        return None
+    changes = [patches.Patch(Path(each["file"]), each["before"], each["after"]) for each in told["files"]]
+    return Known(str(told["verdict"]), changes, told["done"], str(told["proof"]))
+
+
+def apply(changes: Sequence[patches.Patch]) -> None:
+    """Write all changes, or none. Raises UsageError ``file-changed``, ``file-not-written``."""
+    try:
+        for each in changes:
+            each.check()
+        for each in changes:
+            each.apply()
+    except OSError as error:
+        raise UsageError(
+            "file-not-written", f"{error.filename}: {error.strerror or error}", mend="make it writable"
+        ) from None

@@ -1,0 +1,309 @@
+"""Of what a run failed, told from its log, from what its page showed, and from one fresh look. Pure: no model is asked, nothing is opened.
+
+Only a drifted target, a slow page and an overlay have a mend in the file. Everything else is for somebody else to mend, and a target that is bent until it
+finds something would hide it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from nodes.targets import Target
+from nodes.values import Json
+
+Kind = Literal[
+    "drift",
+    "slow page",
+    "overlay",
+    "signed out",
+    "data changed",
+    "site error",
+    "finding",
+    "workflow",
+    "unknown",
+]
+
+MENDED = frozenset({"drift", "slow page", "overlay"})
+"""What a change of the file may mend."""
+
+FOUND_NOTHING = frozenset({"target-not-found", "target-ambiguous", "field-ambiguous", "field-not-found", "not-a-table"})
+"""Codes of a step that did not find what it was told to."""
+
+NOT_LOADED = frozenset({"navigation-failed", "page-crashed", "answer-lost", "download-failed"})
+"""Codes of a site that did not answer."""
+
+RULES = frozenset({"verify-failed", "rule-failed"})
+"""Codes of a page that did not come to what was said of it."""
+
+_EXPIRED = re.compile(
+    r"session (?:has |is |was )?(?:expired|timed out|ended)|(?:please )?(?:sign|log) in (?:again|to continue)|not (?:signed|logged) in",
+    re.IGNORECASE,
+)
+_BROKEN = re.compile(
+    r"internal server error|service unavailable|bad gateway|gateway time-?out|under maintenance|something (?:broke|went wrong)|temporarily unavailable",
+    re.IGNORECASE,
+)
+
+MENDS: Mapping[Kind, str] = {
+    "drift": "a target that finds it as the page is now",
+    "slow page": "more time for the step",
+    "overlay": "a step before it that closes what lies over the page",
+    "signed out": "look at the steps that sign in, at the account and its password, or sign in anew and start again",
+    "data changed": "look at the data: what the step is about is not there any more; give other inputs, or let the file allow for it (`when`, `min: 0`)",
+    "site error": "wait until the site works, then go on with `runops resume`",
+    "finding": "nothing is to be mended in the file: the workflow found what it was made to find",
+    "workflow": "mend the file where the error says",
+    "unknown": "look at what the page showed",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Glance:
+    """What a page gave away."""
+
+    url: str = ""
+    words: str = ""
+    """What it says, as far as it was kept."""
+    status: int | None = None
+    """With which its document was answered."""
+    alert: str = ""
+    password: bool = False
+    """Whether a field for a password is shown."""
+    front: Mapping[str, Json] | None = None
+    """What lies over the page (``runtime.browser.signs``)."""
+    busy: bool = False
+    dialog: str | None = None
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Json] | None, words: str = "") -> Glance | None:
+        """What ``runtime.evidence`` kept; None where it kept nothing."""
+        if kept is None:
+            return None
+        signs: Mapping[str, Json] = kept.get("signs") or {}
+        return cls(
+            url=str(kept.get("url") or ""),
+            words=words,
+            status=signs.get("status"),
+            alert=str(signs.get("alert") or ""),
+            password=bool(signs.get("password")),
+            front=signs.get("front"),
+            busy=bool(signs.get("busy")),
+            dialog=kept.get("dialog"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Failure:
+    """What the log says of the step that failed."""
+
+    path: str
+    code: str
+    who: str
+    message: str
+    evidence: Mapping[str, Json]
+    phase: str = "before"
+    target: Target | None = None
+    """As the step looked for it, values filled in."""
+    action: str = ""
+    seconds: float = 10.0
+    """How long the step might take."""
+    asked_for: str | None = None
+    """The address that the run had opened last before it."""
+    signed_in: bool = False
+    """Whether the run had typed a secret, or loaded a signed-in state, before it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look:
+    """The page as it is now, where the run went up to the step again."""
+
+    glance: Glance
+    path: str | None
+    """The step at which it ended this time."""
+    code: str | None
+    """With what; None where the step was done, or was ready to be."""
+    parts: Sequence[tuple[str, int]] = ()
+    """The parts of the target from the outermost one, each with how many elements match it."""
+    came_after: float | None = None
+    """Seconds after which the target was there, where that was longer than the step may take."""
+    behind: bool = False
+    """Whether the target is in the document, behind what lies over the page."""
+    rows: int | None = None
+    """Of a step that reads rows: 0 where the place is there in which it looks for them, and is empty; None where nobody can tell."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """Of what it failed."""
+
+    kind: Kind
+    why: Sequence[str]
+    """What speaks for it, each in a sentence."""
+    mend: str
+
+
+def classify(failure: Failure, then: Glance | None, now: Look | None) -> Found:
+    """Of what the run failed. ``then`` is what its page showed, ``now`` the fresh look; each may be missing."""
+    for rule in (_finding, _site, _signed_out, _workflow, _covered, _slow, _gone, _drifted):
+        found = rule(failure, then, now)
+        if found is not None:
+            return found
+    return _found("unknown", f"the step failed with {failure.code}")
+
+
+def _found(kind: Kind, *why: str) -> Found:
+    return Found(kind, [each for each in why if each], MENDS[kind])
+
+
+def _finding(failure: Failure, _then: Glance | None, _now: Look | None) -> Found | None:
+    if failure.who == "finding":
+        return _found("finding", f"an `assert` of the workflow does not hold: {failure.message}")
+    return None
+
+
+def _site(failure: Failure, then: Glance | None, now: Look | None) -> Found | None:
+    if failure.code in NOT_LOADED:
+        return _found("site error", failure.message)
+    answered = failure.evidence.get("answered") or failure.evidence.get("status") or (then.status if then else None)
+    told = [("when the run failed", answered, then)]
+    if now is not None and now.code is not None:
+        told.append(("now", now.glance.status, now.glance))
+    for when, status, glance in told:
+        if isinstance(status, int) and (status >= 500 or status == 429):
+            return _found("site error", f"the page was answered with {status} {when}")
+        if isinstance(status, int) and status in (404, 410):
+            return _found("data changed", f"the site says that there is no such page ({status}) {when}")
+        said = _BROKEN.search(f"{glance.alert}\n{glance.words[:2000]}") if glance is not None else None
+        if said is not None and failure.code in FOUND_NOTHING | RULES:
+            return _found("site error", f'the page says "{said[0]}" {when}')
+    if now is not None and now.code in NOT_LOADED:
+        return _found("site error", "the site does not answer now")
+    return None
+
+
+def _signed_out(failure: Failure, then: Glance | None, now: Look | None) -> Found | None:
+    if failure.who not in ("site", "model", "author"):
+        return None
+    glances = [("", then)]
+    if now is not None and now.code is not None:
+        glances.append((" now, too", now.glance))
+    for when, glance in glances:
+        if glance is None:
+            continue
+        if glance.status in (401, 403):
+            return _found("signed out", f"the page was answered with {glance.status}{when}")
+        elsewhere = failure.asked_for is not None and _place(glance.url) != _place(failure.asked_for)
+        if glance.password and (failure.signed_in or elsewhere) and not _at_sign_in(failure, glance):
+            led = (
+                f"{failure.asked_for} led to {glance.url}"
+                if elsewhere
+                else f"the run had signed in, and is at {glance.url}"
+            )
+            return _found("signed out", f"the page asks for a password{when}: {led}")
+        said = _EXPIRED.search(f"{glance.alert}\n{glance.words[:2000]}")
+        if said is not None and failure.code in FOUND_NOTHING | RULES | {"timeout"}:
+            return _found("signed out", f'the page says "{said[0]}"{when}')
+    return None
+
+
+def _at_sign_in(failure: Failure, glance: Glance) -> bool:
+    """Whether the step itself is one of those that sign in: it was opened there on purpose, and its deed was not done."""
+    opened = failure.asked_for is not None and _place(failure.asked_for) == _place(glance.url)
+    return opened and failure.code not in RULES
+
+
+def _place(url: str) -> str:
+    parts = urllib.parse.urlsplit(url)
+    return f"{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def _workflow(failure: Failure, _then: Glance | None, _now: Look | None) -> Found | None:
+    if failure.who in ("author", "usage"):
+        return _found("workflow", failure.message)
+    return None
+
+
+def _covered(failure: Failure, then: Glance | None, now: Look | None) -> Found | None:
+    if failure.code == "dialog-open":
+        return _found(
+            "overlay", f"the page shows a dialog: {failure.evidence.get('message') or (then.dialog if then else '')}"
+        )
+    if failure.code == "target-not-actionable" and failure.evidence.get("problem") == "covered":
+        return _found("overlay", f"something lies over it: {failure.evidence.get('element') or 'another element'}")
+    glance = now.glance if now is not None and now.code is not None else then
+    if (
+        glance is None
+        or glance.front is None
+        or failure.code not in FOUND_NOTHING | {"target-not-actionable", "timeout"}
+    ):
+        return None
+    wanted_in_dialog = failure.target is not None and "dialog" in str(failure.target)
+    hidden = now is not None and now.behind
+    if (glance.front.get("modal") or hidden) and not wanted_in_dialog:
+        said = str(glance.front.get("name") or glance.front.get("text") or "")[:80]
+        return _found("overlay", f'a {glance.front.get("role")} lies over the page: "{said}"')
+    return None
+
+
+def _slow(failure: Failure, then: Glance | None, now: Look | None) -> Found | None:
+    if now is not None and now.came_after is not None:
+        return _found(
+            "slow page",
+            f"what the step looks for was there after {now.came_after:.1f} s, and it may take {failure.seconds:g} s",
+        )
+    again = now is not None and now.path == failure.path and now.code is not None
+    if failure.code == "timeout" and not (again and now is not None and now.code != "timeout"):
+        return _found("slow page", failure.message)
+    waits = failure.code in FOUND_NOTHING | RULES | {"target-not-actionable"}
+    if now is not None and waits and now.code is None:
+        more = "the page was still loading then" if then is not None and then.busy else "the page was not ready then"
+        return _found("slow page", f"the step finds what it looks for now, in its own time: {more}")
+    return None
+
+
+def _gone(failure: Failure, then: Glance | None, now: Look | None) -> Found | None:
+    if failure.code not in FOUND_NOTHING or failure.code == "target-ambiguous":
+        return None
+    words = now.glance.words if now is not None else then.words if then is not None else ""
+    if failure.target is not None and failure.target.within is not None:
+        anchor = _said(failure.target.within)
+        missing = not now.parts or now.parts[0][1] == 0 if now is not None else True
+        if anchor and words and missing and not says(words, anchor):
+            return _found("data changed", f"{anchor!r} stands nowhere on the page any more")
+    own = _said(failure.target) if failure.target is not None else ""
+    if own and words and not says(words, own) and failure.target is not None and failure.target.has_text:
+        return _found("data changed", f"{own!r} stands nowhere on the page any more")
+    if now is not None and now.rows == 0 and now.path == failure.path:
+        return _found("data changed", "the place of the list is there, and it holds nothing now")
+    return None
+
+
+def _said(target: Target) -> str:
+    """The text of the data by which something is told from its like."""
+    return target.has_text or (_said(target.within) if target.within is not None else "")
+
+
+def says(words: str, text: str) -> bool:
+    """Whether ``text`` stands in ``words`` as whole words."""
+    return re.search(rf"(?<!\w){re.escape(' '.join(text.split()))}(?!\w)", " ".join(words.split())) is not None
+
+
+def _drifted(failure: Failure, _then: Glance | None, now: Look | None) -> Found | None:
+    if failure.code in FOUND_NOTHING:
+        lost = [name for name, count in now.parts if count == 0] if now is not None else []
+        first = f"nothing on the page matches {lost[0]}" if lost else failure.message
+        return _found("drift", first)
+    if failure.code == "target-not-actionable":
+        return _found("unknown", failure.message)
+    if failure.code in RULES:
+        alert = failure.evidence.get("alert")
+        if alert:
+            return _found("unknown", f'the deed was done, and the page says "{alert}"')
+        return _found(
+            "drift", f"the deed was done, and the page does not say what `verify` waits for: {failure.message}"
+        )
+    return None

@@ -1,0 +1,365 @@
+"""A fresh look at where a run failed: a copy of it goes up to the step again, and what the page shows there is read before its browser ends."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from playwright.async_api import Error
+
+from director.repairing import candidates, kinds
+from nodes.base import Leaf
+from nodes.errors import RunOpsError
+from nodes.targets import Target
+from nodes.values import Json
+from runtime import attempt, briefs, engine, evidence
+from runtime.agents import targets
+from runtime.browser import locators
+from runtime.browser.page import Tab
+from runtime.observation import Observation
+
+LOOK_SECONDS = 10.0
+"""How long what is read of the page may take."""
+
+LEAST_MORE, MOST_MORE = 3.0, 30.0
+"""Seconds that the target is waited for beyond the time of its step."""
+
+MOST = 12
+"""Elements of which the document is asked."""
+
+CLOSERS = (
+    "close",
+    "dismiss",
+    "×",
+    "✕",
+    "✖",
+    "x",
+    "no thanks",
+    "not now",
+    "later",
+    "skip",
+    "reject",
+    "reject all",
+    "decline",
+    "got it",
+    "ok",
+    "okay",
+    "continue",
+    "accept",
+    "accept all",
+    "accept cookies",
+    "allow all",
+    "agree",
+    "i agree",
+    "understood",
+)
+"""What closes something that lies over a page, what decides least first."""
+
+HARMLESS = frozenset(CLOSERS[: CLOSERS.index("got it") + 1])
+"""Those of them that agree to nothing, and may be pressed twice."""
+
+_KNOWN = r"""() => {
+  const found = new Set();
+  for (const element of document.querySelectorAll('[id], [class], [data-testid]')) {
+    if (/^[A-Za-z][\w-]*$/.test(element.id)) found.add('#' + element.id);
+    for (const each of element.classList) if (/^[A-Za-z][\w-]*$/.test(each)) found.add('.' + each);
+    const mark = element.getAttribute('data-testid');
+    if (mark && !mark.includes('"')) found.add(`[data-testid="${mark}"]`);
+    if (found.size > 3000) break;
+  }
+  return Array.from(found);
+}"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Candidate:
+    """A target that finds one element of the page, which may be what was meant."""
+
+    target: Target
+    """As a file has it: what comes from data is a reference again."""
+    shares: bool
+    worth: float
+    why: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Closer:
+    """What closes something that lies over the page."""
+
+    target: Target
+    name: str
+
+    @property
+    def harmless(self) -> bool:
+        """Whether pressing it agrees to nothing."""
+        return self.name.casefold().strip() in HARMLESS
+
+
+@dataclasses.dataclass(slots=True)
+class Seen:
+    """All that the look found."""
+
+    look: kinds.Look
+    candidates: list[Candidate] = dataclasses.field(default_factory=list[Candidate])
+    closer: Closer | None = None
+
+
+@dataclasses.dataclass(slots=True)
+class Looker:
+    """Goes with a copy of a run, up to the step at ``path``, and holds what would change the site."""
+
+    path: str
+    node: Leaf | None
+    raw: Target | None
+    """The step's target as the file has it."""
+    resolved: Target | None
+    """The same with values filled in."""
+    action: str
+    code: str
+    """With which the step failed."""
+    refills: Callable[[str], str]
+    """Puts references back into a text of the page, where it holds what they stand for."""
+    say: Callable[[str], None] = lambda _text: None
+    seen: Seen | None = None
+    _reached: bool = False
+
+    def holds(self, leaf: Leaf, path: str) -> bool:
+        """Every deed that changes the site is held; and whatever comes behind the step."""
+        if path == self.path:
+            self._reached = True
+            return leaf.effect_class == "effect"
+        return self._reached or leaf.effect_class == "effect"
+
+    async def ended(self, at: engine.ExecutionEngine, error: RunOpsError) -> None:
+        """Look at the page on which the copy ended."""
+        if at.browser is None:
+            return
+        page = cast("Tab", at.browser.page)
+        if self.node is not None and self.node.works_in is not None:
+            page = cast("Tab", at.browser.tabs.get(self.node.works_in))
+        at.browser.bound(LOOK_SECONDS)
+        again = error.path == self.path and not isinstance(error, attempt.Held)
+        fine = isinstance(error, attempt.Held) and (error.path == self.path or self._reached)
+        glance = await self._glance(at, page)
+        if fine:
+            self.seen = Seen(kinds.Look(glance, error.path, None))
+            return
+        look = kinds.Look(glance, error.path, error.code)
+        self.seen = Seen(look)
+        if not again or self.resolved is None or page.dialog is not None or page.closed:
+            return
+        try:
+            await self._closely(at, page, look)
+        except (RunOpsError, Error):
+            # The page went away under the look; what was seen until then counts.
+            return
+
+    async def _glance(self, at: engine.ExecutionEngine, page: Tab) -> kinds.Glance:
+        found = evidence.Gathering(at.journal)
+        signs = await found.part(page.signs) if page.dialog is None else None
+        view: Observation | None = await found.part(page.look) if page.dialog is None else None
+        kept: dict[str, Json] = {"url": page.url, "signs": signs, "dialog": page.dialog}
+        glance = kinds.Glance.of(at.journal.masker.json(kept), view.words if view is not None else "")
+        assert glance is not None
+        return glance
+
+    async def _closely(self, at: engine.ExecutionEngine, page: Tab, look: kinds.Look) -> None:
+        """Count what the parts of the target find, wait a while longer, and look for what might be meant by now."""
+        assert self.resolved is not None
+        assert self.seen is not None
+        assert at.browser is not None
+        came = await self._wait(page) if self.code in kinds.FOUND_NOTHING | {"timeout"} else None
+        at.browser.bound(LOOK_SECONDS)
+        parts = [(str(part), await page.count(part)) for part in _parts(self.resolved)]
+        behind = parts[-1][1] == 0 and await _behind(page, self.resolved)
+        rows = await self._rows(page)
+        look = dataclasses.replace(look, parts=parts, came_after=came, behind=behind, rows=rows)
+        self.seen.look = look
+        view = await page.look()
+        self.seen.closer = await self._closer(page, view)
+        if came is None:
+            self.seen.candidates = await self._candidates(page, view)
+
+    async def _wait(self, page: Tab) -> float | None:
+        """Wait for the target beyond the time of its step; after how many seconds in all it was there, None where it did not come."""
+        assert self.resolved is not None
+        own = self.node.seconds if self.node is not None else 10.0
+        more = min(MOST_MORE, max(LEAST_MORE, 2 * own))
+        if await page.count(self.resolved) > 0:
+            return None
+        self.say(f"waiting up to {more:g} s longer for {briefs.ours(self.path)}")
+        begun = time.monotonic()
+        while time.monotonic() - begun < more:
+            if await page.count(self.resolved) > 0:
+                return own + time.monotonic() - begun
+            await asyncio.sleep(0.2)
+        return None
+
+    async def _rows(self, page: Tab) -> int | None:
+        """0 where the place in which rows were looked for is there and holds none."""
+        target = self.resolved
+        if target is None or target.css is None or self.action not in ("extract", "table", "count"):
+            return None
+        steps = target.css.split()
+        for end in range(len(steps) - 1, 0, -1):
+            if steps[end] in (">", "+", "~") or steps[end - 1] in ("+", "~"):
+                continue
+            around = " ".join(steps[:end]).rstrip("> ")
+            if around and await page.count(target.model_copy(update={"css": around})) > 0:
+                return 0
+        return None
+
+    # What might be meant by now.
+
+    async def _candidates(self, page: Tab, view: Observation) -> list[Candidate]:
+        assert self.resolved is not None
+        assert self.raw is not None
+        hints = f"{self.node.id} {self.node.description or ''}" if self.node is not None else ""
+        meant = candidates.Meant.of(self.resolved, self.action, hints)
+        shown = [
+            candidates.Seen(each.ref, each.role, each.name, around=each.row) for each in map(view.element, view.refs)
+        ]
+        loose = dataclasses.replace(meant, anchor="")
+        if meant.anchor:
+            # Of the rows in which the data stands, whatever they are made of now.
+            shown = [each for each in shown if candidates.stands_in(meant.anchor, each.around)]
+        first = sorted(shown, key=lambda each: -_worth(loose, each))[:MOST]
+        found: list[Candidate] = []
+        known: list[candidates.Seen] = []
+        for each in first:
+            seen = await self._known(page, each)
+            if seen is not None:
+                known.append(seen)
+        for score in candidates.ranked(meant, known)[:6]:
+            target = await self._target(page, score.seen)
+            if target is not None:
+                found.append(Candidate(target, score.shares, score.worth, score.why))
+        return [*await self._selectors(page), *found]
+
+    async def _known(self, page: Tab, seen: candidates.Seen) -> candidates.Seen | None:
+        """The element with what its document says of it."""
+        try:
+            async with page.pointed(seen.ref) as pointed:
+                facts = pointed.facts
+        except RunOpsError:
+            return None
+        texts = [
+            *facts.labels,
+            facts.placeholder,
+            facts.title,
+            facts.alt,
+            facts.text,
+            *(each.text for each in facts.beside),
+        ]
+        marks = [facts.id, facts.test_id, facts.name, facts.link, *(each.lstrip(".") for each in facts.classes)]
+        return dataclasses.replace(seen, texts=[*filter(None, texts)], marks=[*filter(None, marks)])
+
+    async def _target(self, page: Tab, seen: candidates.Seen) -> Target | None:
+        """The best target of the element, in the place of the old one: what the old one stood within stays, as long as that is there."""
+        assert self.resolved is not None
+        assert self.raw is not None
+        within, raw_within = self.resolved.within, self.raw.within
+        async with page.pointed(seen.ref) as pointed:
+            alone = targets.ways(pointed.facts, seen.role, seen.name, lambda _text: True)
+            arounds: list[tuple[Target | None, Target | None]] = []
+            if within is not None and raw_within is not None:
+                arounds = [(within, raw_within)]
+                if within.has_text and raw_within.has_text:
+                    arounds += [
+                        (_row(row.role, within.has_text), _row(row.role, raw_within.has_text))
+                        for row in pointed.facts.rows
+                        if row.role != within.role
+                    ]
+                    arounds += [
+                        (Target(css=css, has_text=within.has_text), Target(css=css, has_text=raw_within.has_text))
+                        for area in pointed.facts.areas
+                        for css in area.css
+                    ]
+            else:
+                arounds = [(None, None)]
+            ways = [*alone]
+            if within is None:
+                ways += list(targets.anchored(alone, pointed.facts, lambda _text: True))
+            for around, raw_around in arounds:
+                for way in targets.ranked(ways):
+                    for form in targets.forms(way.fields):
+                        live = form if around is None else form.model_copy(update={"within": around})
+                        if await pointed.places(live) == (1, 0):
+                            written = form if raw_around is None else form.model_copy(update={"within": raw_around})
+                            return self._referring(written)
+        return None
+
+    def _referring(self, target: Target) -> Target:
+        """The target with references in the place of what the step's data says."""
+        said: dict[str, Json] = {}
+        for field in ("name", "label", "text", "placeholder", "title", "alt", "test_id", "css"):
+            value = getattr(target, field)
+            if isinstance(value, str):
+                said[field] = self.refills(value)
+        return target.model_copy(update=said)
+
+    async def _selectors(self, page: Tab) -> list[Candidate]:
+        """A selector with another id, class or test id in it."""
+        assert self.resolved is not None
+        assert self.raw is not None
+        if self.resolved.css is None or self.raw.css is None:
+            return []
+        known: list[str] = await page.page.evaluate(_KNOWN)
+        found: list[Candidate] = []
+        for css in candidates.selectors(self.resolved.css, known):
+            target = self.resolved.model_copy(update={"css": css})
+            count = await page.count(target)
+            many = self.action in ("extract", "count", "exists")
+            if count == 1 or (many and count > 0):
+                written = self.raw.model_copy(update={"css": self.refills(css)})
+                found.append(Candidate(written, True, 0.9, "the document calls it so now"))
+        return found
+
+    async def _closer(self, page: Tab, view: Observation) -> Closer | None:
+        """What closes that which lies over the page, what decides least first."""
+        assert self.seen is not None
+        front = self.seen.look.glance.front
+        if front is None and self.code != "target-not-actionable":
+            return None
+        best: tuple[int, str] | None = None
+        for ref in view.refs:
+            each = view.element(ref)
+            said = each.name.casefold().strip(" .!")
+            if each.role in ("button", "link") and said in CLOSERS:
+                rank = CLOSERS.index(said)
+                if best is None or rank < best[0]:
+                    best = rank, ref
+        if best is None:
+            return None
+        element = view.element(best[1])
+        async with page.pointed(best[1]) as pointed:
+            target = await targets.target_of(pointed, element.role, element.name, lambda _text: True)
+        return Closer(target, element.name)
+
+
+def _row(role: str, text: str) -> Target:
+    return Target(role=role, has_text=text)
+
+
+def _worth(meant: candidates.Meant, seen: candidates.Seen) -> float:
+    score = candidates.scored(meant, seen)
+    able = candidates.ROLES.get(meant.action)
+    if able is not None and seen.role not in able:
+        return -1.0
+    return score.worth if score is not None else 0.0
+
+
+def _parts(target: Target) -> Sequence[Target]:
+    """The target's parts, the outermost first."""
+    return [*(_parts(target.within) if target.within is not None else ()), target]
+
+
+async def _behind(page: Tab, target: Target) -> bool:
+    """Whether an element of that name is in the document all the same, hidden from whoever looks at the page."""
+    if target.role is None or target.within is not None:
+        return False
+    found = page.page.get_by_role(cast("Any", target.role), name=target.name or "", include_hidden=True)
+    return await found.count() > 0 and locators.settled(target)

@@ -1,0 +1,328 @@
+"""Mends of a run that failed: made from what a fresh look found, each tried in a copy of the run until one is proved.
+
+A mend is proved by going on: from before the step that failed, with the file as it would be, to the end of the workflow. What finds something there may
+still be the wrong thing. So it counts only where the step's own `verify` says that it worked, or where what is found is called as what was meant; anything
+else is told as a guess.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from director import effects
+from director.repairing import deeds, failures, kinds, looking, patches
+from nodes.errors import RunOpsError, UsageError
+from nodes.targets import Target
+from nodes.values import Json
+from runtime import briefs, events, history, running, runs, settings, store
+from runtime.language import callees, workflow
+
+MOST_TRIES = 4
+"""Mends of one step that are tried."""
+
+MOST_STEPS = 6
+"""Steps that are mended one behind the other: a site that changed has often changed in several places."""
+
+CLEAR = 0.08
+"""By how much the best candidate of a deed that is held must be better than the next one: nothing else tells them apart."""
+
+Verdict = Literal["proved", "held", "guess"]
+"""The workflow went to its end; it went up to a deed that was held; or nothing says that what is found is what was meant."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mend:
+    """A change of one file."""
+
+    path: str
+    """Of the step that it mends."""
+    what: str
+    """In a sentence."""
+    file: Path
+    text: str
+    """Of the file, as it would be."""
+    shares: bool
+    """Whether what is found is called as what was meant."""
+    verified: bool
+    clear: bool = True
+    """Whether no other candidate is nearly as good."""
+    target: Target | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Proof:
+    """How far a copy of the run came with mends."""
+
+    verdict: Verdict
+    mends: Sequence[Mend]
+    loaded: workflow.Loaded
+    """The workflow as it would be."""
+    run: str
+    """The copy."""
+    reached: str | None
+    """The deed that was held, or the step at which it ended otherwise; None where it went to its end."""
+    done: Sequence[str]
+    """The deeds of class *effect* that the copy did on the site."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a repair came to."""
+
+    run: str
+    case: failures.Case
+    found: kinds.Found
+    proof: Proof | None
+    tried: Sequence[str] = ()
+    """What was tried in vain, each in a sentence."""
+    looked: str | None = None
+    """The copy that took the fresh look."""
+
+
+class Mending:
+    """Repairs one run."""
+
+    def __init__(
+        self,
+        chosen: settings.Settings,
+        allowed: deeds.Deeds,
+        say: Callable[[str], None],
+        listener: Callable[[events.Event], None] | None = None,
+    ) -> None:
+        """``allowed`` says which deeds a proof may do; ``say`` tells a person what goes on, ``listener`` hears of the steps."""
+        self._chosen = chosen
+        self._kept = store.FileStore(chosen.home)
+        self._deeds = allowed
+        self._say = say
+        self._listener = listener
+        self._tried: list[str] = []
+        self._lines = 0
+        """Lines of the run's own log; what a copy has beyond them it did itself."""
+
+    async def repair(self, run: str, loaded: workflow.Loaded) -> Outcome:
+        """Find out of what the run failed, and what mends it. Raises UsageError ``not-failed``, and what keeps the file from being run."""
+        past, reading = runs.load_history(self._chosen, run)
+        runs.refuse_trial(past, run)
+        self._lines = len(reading.entries)
+        case = failures.read(run, past, self._kept, loaded)
+        at_once = kinds.classify(case.failure, case.then, None)
+        if at_once.kind in ("finding", "workflow"):
+            return Outcome(run, case, at_once, None)
+        seen, copy = await self._look(case, loaded)
+        found = kinds.classify(case.failure, case.then, seen.look if seen is not None else None)
+        proof: Proof | None = None
+        if found.kind in kinds.MENDED and seen is not None:
+            proof = await self._mended(case, loaded, found, seen, ())
+        return Outcome(run, case, found, proof, self._tried, copy)
+
+    async def _look(self, case: failures.Case, loaded: workflow.Loaded) -> tuple[looking.Seen | None, str | None]:
+        """One fresh look at the page of the step; None where the run cannot go on with the file as it is now."""
+        self._say(f"looking at {briefs.ours(case.failure.path)} again, in a copy of run {case.run}")
+        looker = looking.Looker(
+            path=case.failure.path,
+            node=case.leaf,
+            raw=case.raw,
+            resolved=case.failure.target if case.raw is not None else None,
+            action=case.failure.action,
+            code=case.failure.code,
+            refills=case.refills(),
+            say=self._say,
+        )
+        about: dict[str, Json] = {"node": case.failure.path, "copy": case.run, "for": "look"}
+        try:
+            ended = await running.go_on_copy(
+                case.run,
+                loaded,
+                self._chosen,
+                self._listener,
+                about=about,
+                ended=looker.ended,
+                holds=looker.holds,
+                parent=case.run,
+            )
+        except UsageError as error:
+            self._tried.append(f"no fresh look: {error.message}")
+            return None, None
+        if looker.seen is None and ended.status == "passed":
+            return looking.Seen(kinds.Look(kinds.Glance(), None, None)), ended.run
+        return looker.seen, ended.run
+
+    # The mends.
+
+    async def _mended(
+        self,
+        case: failures.Case,
+        loaded: workflow.Loaded,
+        found: kinds.Found,
+        seen: looking.Seen,
+        before: Sequence[Mend],
+    ) -> Proof | None:
+        """The first mend that is proved, behind those that were made ``before``; else the best guess."""
+        guess: Proof | None = None
+        for mend in self._mends(case, loaded, found, seen)[:MOST_TRIES]:
+            proof = await self._try(case, loaded, mend, before)
+            if proof is None:
+                continue
+            if proof.verdict != "guess":
+                return proof
+            guess = guess or proof
+        return guess
+
+    def _mends(
+        self, case: failures.Case, loaded: workflow.Loaded, found: kinds.Found, seen: looking.Seen
+    ) -> list[Mend]:
+        if case.found is None or case.leaf is None:
+            return []
+        if found.kind == "slow page" and seen.look.came_after is not None:
+            seconds = float(round(seen.look.came_after * 2 + 0.5))
+            text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
+            return [self._mend(case, f"give it {seconds:g} s", text, shares=True)]
+        if found.kind == "overlay" and seen.closer is not None:
+            return [self._closing(case, seen.closer)]
+        if found.kind == "drift":
+            return self._targets(case, seen.candidates)
+        return []
+
+    def _mend(
+        self,
+        case: failures.Case,
+        what: str,
+        text: str,
+        *,
+        shares: bool,
+        clear: bool = True,
+        target: Target | None = None,
+    ) -> Mend:
+        assert case.found is not None
+        return Mend(case.failure.path, what, case.found.file.path, text, shares, case.verified, clear, target)
+
+    def _closing(self, case: failures.Case, closer: looking.Closer) -> Mend:
+        """A step in front of the one that failed, which closes what lies over the page where it is there."""
+        assert case.found is not None
+        assert case.leaf is not None
+        known = set(case.found.file.index)
+        name = next(each for each in _names("close_overlay") if each not in known)
+        fields: dict[str, Json] = {
+            "id": name,
+            "type": "browser_action",
+            "action": "click",
+            "target": closer.target.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "timeout": 3,
+            "on_error": "continue",
+        }
+        if closer.harmless:
+            fields["effect"] = "idempotent"
+        text = patches.with_node_before(case.found.file, case.leaf.id, fields)
+        return self._mend(case, f'press "{closer.name}" before it, where that is there', text, shares=True)
+
+    def _targets(self, case: failures.Case, candidates: Sequence[looking.Candidate]) -> list[Mend]:
+        """The target in the place of the one that finds nothing: first those that are called alike."""
+        raw, leaf = case.raw, case.leaf
+        if raw is None or leaf is None or case.found is None:
+            return []
+        mends: list[Mend] = []
+        ordered = sorted(candidates, key=lambda each: (not each.shares, -each.worth))
+        for number, each in enumerate(ordered):
+            following = ordered[number + 1] if number + 1 < len(ordered) else None
+            clear = following is None or each.worth - following.worth >= CLEAR or (each.shares and not following.shares)
+            try:
+                text = patches.with_target(case.found.file, leaf.id, case.field, raw, each.target)
+                self._parsed(case.found.file, text)
+            except RunOpsError:
+                # A name of the page that no file can hold.
+                continue
+            if text == case.found.file.text or any(text == known.text for known in mends):
+                continue
+            what = f"find it as {each.target}: {each.why}"
+            mends.append(self._mend(case, what, text, shares=each.shares, clear=clear, target=each.target))
+        return mends
+
+    # Trying them.
+
+    async def _try(
+        self, case: failures.Case, loaded: workflow.Loaded, mend: Mend, before: Sequence[Mend]
+    ) -> Proof | None:
+        """How far the run comes with the mend; None where it does not come past the step that it mends."""
+        self._say(f"trying to {mend.what}")
+        try:
+            patched = self._patched(loaded, mend)
+            holds = await self._deeds.demand(patched, deeds.after(patched, mend.path))
+            about: dict[str, Json] = {"node": mend.path, "copy": case.run, "for": "proof"}
+            ended = await running.go_on_copy(
+                case.run, patched, self._chosen, self._listener, about=about, holds=holds, parent=case.run
+            )
+        except UsageError as error:
+            self._tried.append(f"{mend.what}: {error.message}")
+            return None
+        mends = (*before, mend)
+        past = runs.load_history(self._chosen, ended.run)[0]
+        if ended.status == "passed":
+            verdict: Verdict = "proved" if _counts(mends) else "guess"
+            return Proof(verdict, mends, patched, ended.run, None, _done(past, self._lines))
+        reason = (ended.question or {}).get("reason")
+        if ended.status == "paused" and reason == "held":
+            at_step = ended.path == mend.path
+            sure = all(each.shares and each.clear for each in mends) if at_step else _counts(mends)
+            return Proof("held" if sure else "guess", mends, patched, ended.run, ended.path, _done(past, self._lines))
+        if _same_step(ended.path, mend.path) or past.done(mend.path) is None:
+            self._tried.append(f"{mend.what}: {(ended.error or ended.question or {}).get('message')}")
+            return None
+        return await self._further(ended, patched, mends)
+
+    async def _further(self, ended: events.RunEnded, patched: workflow.Loaded, mends: Sequence[Mend]) -> Proof | None:
+        """The step is mended, for all that it says, and another one behind it failed: that may have drifted, too, or the mend was the wrong one."""
+        mend = mends[-1]
+        if not _counts(mends) or len(mends) >= MOST_STEPS or ended.status != "failed":
+            code = (ended.error or ended.question or {}).get("code") or (ended.question or {}).get("reason")
+            self._tried.append(f"{mend.what}: then {briefs.ours(ended.path or '')} failed ({code})")
+            return None
+        past = runs.load_history(self._chosen, ended.run)[0]
+        case = failures.read(ended.run, past, self._kept, patched)
+        seen, _copy = await self._look(case, patched)
+        found = kinds.classify(case.failure, case.then, seen.look if seen is not None else None)
+        proof = None
+        if found.kind in kinds.MENDED and seen is not None:
+            proof = await self._mended(case, patched, found, seen, mends)
+        if proof is None:
+            self._tried.append(f"{mend.what}: then {briefs.ours(ended.path or '')} failed ({found.kind})")
+        return proof
+
+    def _patched(self, loaded: workflow.Loaded, mend: Mend) -> workflow.Loaded:
+        """The workflow with the mend in one of its files."""
+        texts = {**loaded.texts()}
+        folder, text = loaded.path.parent, loaded.text
+        if mend.file == loaded.path:
+            text = mend.text
+        else:
+            texts[os.path.relpath(mend.file, folder)] = mend.text
+        return workflow.parse(text, str(loaded.path), callees.Texts(texts, str(folder)))
+
+    @staticmethod
+    def _parsed(file: workflow.Loaded, text: str) -> workflow.Loaded:
+        return workflow.parse(text, str(file.path), callees.Texts(file.texts(), str(file.path.parent)))
+
+
+def _counts(mends: Sequence[Mend]) -> bool:
+    """Whether of each mend something says that what it finds is what was meant."""
+    return all(each.shares or each.verified for each in mends)
+
+
+def _same_step(one: str | None, other: str) -> bool:
+    return one is not None and effects.static(one) == effects.static(other)
+
+
+def _done(past: history.History, after: int) -> list[str]:
+    """The deeds of class *effect* that were done, or may have been, behind a line of the log."""
+    return [
+        attempt.call.path
+        for attempt in past.all_attempts()
+        if attempt.call.seq > after and attempt.call.effect == "effect" and attempt.may_have_happened
+    ]
+
+
+def _names(name: str) -> Sequence[str]:
+    return [name, *(f"{name}_{number}" for number in range(2, 100))]

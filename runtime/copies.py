@@ -1,0 +1,46 @@
+"""A copy of a run: another conversation with the same past, in which something may be tried out while the run itself stays as it is."""
+
+from __future__ import annotations
+
+from nodes.values import Json
+from runtime import checkpoints, durable, history, holders, journal, log, secrets, store, version
+
+
+def make(
+    kept: store.Store, reading: store.Reading, masker: secrets.Masker, about: dict[str, Json], parent: str | None
+) -> journal.Journal:
+    """The journal of a new conversation that has done what the run of ``reading`` did, entry by entry, and has its last checkpoint.
+
+    It is a trial, of which ``about`` says what it is for (``node`` and more), and is never resumed; ``parent`` is the conversation that wants it.
+    """
+    conversation = kept.create(store.new_id())
+    try:
+        pen = journal.Journal(conversation, history.History(), masker, kept)
+        for entry in reading.entries:
+            pen.copy(_own(entry, about, parent))
+        _take_checkpoint(kept, reading.id, pen)
+        pen.note("claimed", **holders.me(), epoch=conversation.epoch, version=version.VERSION)
+    except BaseException:
+        conversation.close()
+        raise
+    return pen
+
+
+def _own(entry: log.AnyEntry, about: dict[str, Json], parent: str | None) -> log.AnyEntry:
+    """The entry as it stands in the copy: its first one says that it is one."""
+    if not isinstance(entry, log.Scope) or entry.run is None:
+        return entry
+    header = entry.run.model_copy(update={"trial": about, "key": None, "parent": parent})
+    return entry.model_copy(update={"run": header})
+
+
+def _take_checkpoint(kept: store.Store, run: str, pen: journal.Journal) -> None:
+    """Bring the last checkpoint's file along, where it is what was written: without it the copy begins on a blank page, as the run would."""
+    last = pen.history.checkpoint
+    if last is None or checkpoints.unusable(last, kept.private(run)) is not None:
+        return
+    file = kept.private(pen.conversation.id) / last.file
+    try:
+        durable.write(file, (kept.private(run) / last.file).read_bytes())
+    except OSError as error:
+        raise durable.not_written("a checkpoint", file, error) from None
