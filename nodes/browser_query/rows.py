@@ -38,9 +38,11 @@ def _short_form(value: Any) -> Any:
 
 
 class Extract(OfElement):
-    """Reads rows: for each element that matches ``target``, a map of fields. Value: a list of maps.
+    """Reads rows: for each element that matches ``target`` and is not hidden, a map of fields. Value: a list of maps.
 
-    It waits until at least ``min`` rows are there. A field that a row lacks fails the node, unless it is ``optional``.
+    A field of a form is read as what it holds, a list as what is chosen in it, a box as ``true`` or ``false``. It waits until at least ``min`` rows
+    are there. A field that a row lacks fails the node, unless it is ``optional``. No rows on a page that is an error of the server are no answer: the
+    node fails with ``error-page``.
     """
 
     query: Literal["extract"]
@@ -105,9 +107,9 @@ def _column(value: Any) -> Any:
 class Table(OfElement):
     """Reads an HTML table as a person sees it. Value: a list of maps, one for each visible row of its body, by what stands above the columns.
 
-    A header that is there twice gets a number (``Total``, ``Total 2``), a column without one its number from 1 (``3``). A cell that spans
-    columns or rows stands in each of them; a row that ends early has null in the rest. Rows of a ``tfoot`` are left out. It waits until at
-    least ``min`` rows are there.
+    A header that is there twice gets a number (``Total``, ``Total 2``), a column without one its number from 1 (``3``); what only sorts the column is no
+    part of its header. A cell that spans columns or rows stands in each of them, one with nothing but a field holds what is in it; a row that ends
+    early has null in the rest. Rows of a ``tfoot`` are left out. It waits until at least ``min`` rows are there.
     """
 
     query: Literal["table"]
@@ -115,16 +117,19 @@ class Table(OfElement):
     columns: (
         dict[str, Annotated[ColumnOf, BeforeValidator(_column, json_schema_input_type=str | int | ColumnOf)]] | None
     ) = Field(default=None, min_length=1)
-    """Which columns to read, each by the name that the map shall have: a header, a number from 1, or a map with ``header`` and ``type``.
+    """Which columns to read, each by the name that the map shall have: a header in any case, a number from 1, or a map with ``header`` and ``type``.
     By default all of them, as text."""
     min: int = Field(default=1, ge=0)
-    """How many rows there must be at least. 0 reads what is there at once: wait for the page first."""
+    """How many rows there must be at least. 0 reads what is there at once, and is an empty list where there is no such table: wait for the page first."""
 
     async def run(self, ctx: LeafContext) -> Json:
         """Read the whole table in one look."""
         target = await ctx.located(self.target)
         await ctx.act()
         grid = await ctx.page.table(target, self.min)
+        if not grid.rows and not grid.head:
+            # Where there is no row there need be no table.
+            return []
         width = max([len(grid.head), *(len(row) for row in grid.rows)], default=0)
         names = headers(grid.head + [""] * (width - len(grid.head)))
         wanted = self.columns or {name: ColumnOf(header=number) for number, name in enumerate(names, start=1)}
@@ -156,6 +161,9 @@ def _place(header: str | int, names: list[str]) -> int:
         return header - 1
     if isinstance(header, str) and header in names:
         return names.index(header)
+    alike = [place for place, name in enumerate(names) if name.casefold() == str(header).casefold()]
+    if isinstance(header, str) and len(alike) == 1:
+        return alike[0]
     near = difflib.get_close_matches(str(header), names, 1)
     raise SiteError(
         "column-not-found",

@@ -22,6 +22,8 @@ Answer = TypeVar("Answer")
 ENDING_SECONDS = 0.2
 """How long a browser may take to end once it has closed a tab for that."""
 
+_BUSY = (408, 429)
+
 EVIDENCE_SECONDS = 1.0
 """How long evidence may be gathered once a deed has failed."""
 
@@ -31,7 +33,7 @@ _SAYS = r"""() => {
   const alerts = Array.from(document.querySelectorAll('[role=alert], [aria-live=assertive]'), (each) => each.innerText ?? '');
   const text = alerts.map((each) => each.replace(/\s+/g, ' ').trim()).filter(Boolean).join(' | ');
   return {
-    answered: loaded && loaded.responseStatus >= 400 ? loaded.responseStatus : null,
+    status: loaded && loaded.responseStatus >= 400 ? loaded.responseStatus : null,
     alert: text.length > 200 ? text.slice(0, 199) + '…' : text,
   };
 }"""
@@ -206,18 +208,43 @@ class Inquiry:
                 "title": await self._evidence(self.page.title, ""),
                 "waited": waited,
                 "nearest": await self._evidence(lambda: nearest.candidates(self.page, lacking), []),
-                **await self._says(),
+                **await self.says(),
             },
+        )
+
+    async def all_hidden(self, target: Target, count: int) -> SiteError:
+        """What matches is not to be seen."""
+        return SiteError(
+            "target-not-found",
+            f"{count} elements match {target}, and none of them is visible  (waited {self._patience.waited():g} s)",
+            mend="correct the target, or have the step before show them",
+            evidence={"page": self.page.url, "waited": self._patience.waited(), **await self.says()},
         )
 
     async def _there(self, target: Target) -> bool:
         settled = await self._settle(target)
         return settled is not None and await locators.locator(self.page, settled).count() == 1
 
-    async def _says(self) -> dict[str, Json]:
+    async def says(self) -> dict[str, Json]:
         """What a person would see at once: that the server answered with an error, and what the page calls out."""
         said: dict[str, Json] = await self._evidence(lambda: self.page.evaluate(_SAYS), {})
         return {name: value for name, value in said.items() if value}
+
+    async def demand_answer(self, what: object) -> None:
+        """Raises SiteError ``error-page`` where the server answered for this document with an error of its own: of what is not on it nothing is known."""
+        status = await self.broken()
+        if status is not None:
+            raise SiteError(
+                "error-page",
+                f"the page is an error of the server ({status}), which says nothing of {what}",
+                mend="look at why the server fails, or try the page again later",
+                evidence={"page": self.page.url, **await self.says()},
+            )
+
+    async def broken(self) -> int | None:
+        """The status of the document, where it says that the server failed or had no time; None otherwise."""
+        status = (await self.says()).get("status")
+        return status if isinstance(status, int) and (status >= 500 or status in _BUSY) else None
 
     async def _frame_trouble(self, target: Target) -> SiteError | None:
         """The first frame on the way to the target that is not there, or there more than once."""
@@ -265,8 +292,9 @@ class Inquiry:
         if subject is not None and look.matches == 0 and rule.kind != "count":
             seen = f"no element matches {subject}"
             evidence["nearest"] = await self._evidence(lambda: nearest.candidates(self.page, subject), [])
-        evidence |= await self._says()
-        return SiteError("rule-failed", f"{rule} does not hold; {seen}", phase="after", evidence=evidence)
+        evidence |= await self.says()
+        mend = _url_mend(rule.url, self.page.url) if rule.url is not None else None
+        return SiteError("rule-failed", f"{rule} does not hold; {seen}", mend=mend, phase="after", evidence=evidence)
 
     async def _evidence(self, gather: Callable[[], Awaitable[Answer]], otherwise: Answer) -> Answer:
         """What can be learned in a moment; evidence must not hide the error that it is for."""
@@ -275,6 +303,18 @@ class Inquiry:
                 return await gather()
         except (Error, TimeoutError, RunOpsError):
             return otherwise
+
+
+def _url_mend(pattern: str, url: str) -> str:
+    """What to do about a rule of an address that does not hold: which parts of an address count is seldom known."""
+    parts = [name for mark, name in (("?", "query"), ("#", "fragment")) if mark in url and mark not in pattern]
+    if parts:
+        marks = {"query": "?", "fragment": "#"}
+        left = " and ".join(f"the {each} (no `{marks[each]}` in the glob)" for each in parts)
+        return f"correct the glob, which is for the whole address; {left} did not count"
+    if "?" in pattern:
+        return "correct the glob, which is for the whole address with its query; without `?` in it the query does not count"
+    return "correct the glob: it is for the whole address, `**` is anything, `*` anything but a slash"
 
 
 def subject_of(rule: Rule) -> Target | None:

@@ -330,7 +330,10 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
             settled = await self._settled_now(target)
             return 0 if settled is None else await self._count(settled)
 
-        return await self._read(target, look)
+        count = await self._read(target, look)
+        if not count:
+            await self._inquiry.demand_answer(target)
+        return count
 
     @override
     async def _parsed(self) -> None:
@@ -365,13 +368,16 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         if rule.kind == "url" and self.closed:
             # The address of a closed tab stays known, and would be looked at until the time is up: whoever asks the tab itself learns that it is gone.
             await self.page.title()
-        if subject is None or locators.settled(subject):
-            return await rules.look(self.page, rule, subject)
-        settled = await self._settled_now(subject)
-        if settled is None:
-            missing_is_right = rule.kind == "hidden" or (rule.kind == "count" and rule.count == 0)
-            return rules.Look(missing_is_right, None, None, 0)
-        return await rules.look(self.page, rule, settled)
+        for_nothing = rule.kind == "hidden" or (rule.kind == "count" and rule.count == 0)
+        settled = subject if subject is None or locators.settled(subject) else await self._settled_now(subject)
+        if subject is not None and settled is None:
+            seen = rules.Look(for_nothing, None, None, 0)
+        else:
+            seen = await rules.look(self.page, rule, settled)
+        if seen.holds and for_nothing and (status := await self._inquiry.broken()) is not None:
+            # On a page that is an error of the server nothing is there, and that tells nothing.
+            return rules.Look(False, seen.wanted, f"an error of the server ({status})")
+        return seen
 
     @override
     async def _until(self, look: Callable[[], Awaitable[Answer | None]], target: Target | None = None) -> Answer | None:

@@ -17,22 +17,50 @@ from runtime.browser.inquiry import field_ambiguous
 from runtime.browser.looking import Looking
 from runtime.browser.pictures import Pictures
 
+_READ = r"""
+  const FIELDS = 'input:not([type=hidden], [type=checkbox], [type=radio], [type=button], [type=submit], [type=reset], [type=image]), select, textarea';
+  const held = (element) => {
+    if (element instanceof HTMLSelectElement) return Array.from(element.selectedOptions, (each) => folded(each.label)).join(', ');
+    if (element instanceof HTMLTextAreaElement) return folded(element.value);
+    if (!(element instanceof HTMLInputElement) || ['button', 'submit', 'reset', 'image'].includes(element.type)) return null;
+    if (['checkbox', 'radio'].includes(element.type)) return String(element.checked);
+    if (element.type === 'file') return Array.from(element.files, (each) => each.name).join(', ');
+    return element.type === 'password' ? '' : folded(element.value);
+  };
+  // Of a cell that holds nothing but a field, what that holds; the options of a list that are not chosen are no text of it.
+  const read = (element) => {
+    const own = held(element);
+    if (own !== null) return own;
+    const said = folded(seen(element)), fields = element.querySelectorAll(FIELDS);
+    if (fields.length !== 1) return said;
+    const options = folded(Array.from(fields[0].options ?? [], (each) => each.label).join(' '));
+    return said === options ? held(fields[0]) : said;
+  };
+"""
+"""JavaScript: what an element says, and of a field what it holds."""
+
 _ROWS = (
     "(rows, fields) => {"
     + matching.SEEN
+    + _READ
     + """
+  const UNSEEN = 'head, head *, meta, link, script, style, template, input[type=hidden], datalist *, area, source, track, col, colgroup';
+  // What is hidden is no row; what is never to be seen was asked for as it is. The options of a closed list are drawn nowhere.
+  const counts = (row) => row.matches(UNSEEN) || (row.closest('select') ?? row).checkVisibility({visibilityProperty: true})
+    || (getComputedStyle(row).display === 'contents' && Array.from(row.children).some(counts));
   const roots = (row) => {
     const inside = [row, ...row.querySelectorAll('*')].filter((element) => element.shadowRoot);
     return [row, ...inside.flatMap((element) => roots(element.shadowRoot))];
   };
   const within = (row, css) => roots(row).flatMap((root) => Array.from(root.querySelectorAll(css)));
-  return rows.map((row, number) => fields.map(({css, attribute, nth}, index) => {
+  const found = rows.filter(counts).map((row, number) => fields.map(({css, attribute, nth}, index) => {
     const all = css === null ? [row] : within(row, css);
     if (nth === null && all.length > 1) return {ambiguous: all.length, number, index};
     const element = all.at(nth ?? 0);
     if (!element) return null;
-    return attribute === null ? folded(seen(element)) : element.getAttribute(attribute);
+    return attribute === null ? read(element) : element.getAttribute(attribute);
   }));
+  return [found, rows.length];
 }"""
 )
 
@@ -61,9 +89,33 @@ _STATE = (
 _TABLE = (
     "(tables) => {"
     + matching.SEEN
-    + """
-  const text = (cell) => folded(seen(cell));
-  const grid = (rows) => {
+    + _READ
+    + r"""
+  // Of a header that sorts: without the number of the sort order, without arrows, and without what is only there to sort.
+  const heading = (cell) => {
+    const whole = read(cell);
+    if (!cell.querySelector('a, button, [role=button]')) return whole;
+    const words = (text) => /\p{L}/u.test(text);
+    const parts = [];
+    const walk = (node) => {
+      if (!node.checkVisibility({visibilityProperty: true})) return;
+      for (const child of node.childNodes) {
+        if (child instanceof Element) {
+          if (child.children.length) walk(child);
+          else if (child.checkVisibility({visibilityProperty: true})) parts.push([folded(seen(child)), child]);
+        } else if (child.nodeType === 3) {
+          const upper = getComputedStyle(node).textTransform === 'uppercase';
+          parts.push([folded(upper ? child.data.toUpperCase() : child.data), node]);
+        }
+      }
+    };
+    walk(cell);
+    const sorts = (part, at) => at.closest('a, button, [role=button]') && /\bsort/i.test(part);
+    const arrows = /^[\s▲▼△▽↑↓↕⇅⬍⌃⌄]+|[\s▲▼△▽↑↓↕⇅⬍⌃⌄]+$/gu;
+    const said = parts.filter(([part, at]) => words(part) && !sorts(part, at)).map(([part]) => part.replace(arrows, '')).join(' ');
+    return said || whole;
+  };
+  const grid = (rows, text) => {
     const cells = rows.map(() => []);
     rows.forEach((row, y) => {
       let x = 0;
@@ -87,7 +139,7 @@ _TABLE = (
       above = body.slice(0, first === -1 ? body.length : first);
       body = body.slice(above.length);
     }
-    const headers = grid(above), rows = grid(body);
+    const headers = grid(above, heading), rows = grid(body, read);
     const width = Math.max(0, ...headers.map((row) => row.length), ...rows.map((row) => row.length));
     const columns = Array.from({length: width}, (_each, x) => x);
     const head = columns.map((x) => Array.from(new Set(headers.map((row) => row[x] ?? ''))).filter(Boolean).join(' '));
@@ -117,23 +169,27 @@ class Readings(Pictures, Looking):
             raise await self._inquiry.failed(error, target, "before") from None
 
     async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:
-        """For each element that matches, the text of each field; waits until ``least`` elements match."""
+        """For each element that matches and is not hidden, the text of each field; waits until there are ``least`` of them."""
         wanted = [{"css": field.css, "attribute": field.attribute, "nth": field.nth} for field in fields]
-        seen = 0
+        seen = every = 0
 
         async def look() -> list[list[Any]] | None:
-            nonlocal seen
+            nonlocal seen, every
             await self._parsed()
             settled = await self._settled_now(target)
             rows: list[list[Any]] = []
             if settled is not None:
-                rows = await locators.locator(self.page, settled).evaluate_all(_ROWS, wanted)
+                rows, every = await locators.locator(self.page, settled).evaluate_all(_ROWS, wanted)
             seen = len(rows)
             return rows if seen >= least else None
 
         rows = await self._until(look, target)
         if rows is None:
+            if every and not seen:
+                raise await self._inquiry.all_hidden(target, every)
             raise await self._inquiry.missing(target, wanted=least, seen=seen)
+        if not rows:
+            await self._inquiry.demand_answer(target)
         for row in rows:
             for cell in row:
                 if isinstance(cell, dict):
@@ -172,10 +228,14 @@ class Readings(Pictures, Looking):
             if len(tables) > 1:
                 raise await self._inquiry.ambiguous(settled or target, "before")
             seen = len(tables[0]["rows"]) if tables else 0
+            if not tables and not least:
+                return {"head": [], "rows": []}
             # An element that is no table becomes none by waiting.
             return tables[0] if tables and ("tag" in tables[0] or seen >= least) else None
 
         table = await self._until(look, target)
+        if table is not None and "tag" not in table and not table["rows"]:
+            await self._inquiry.demand_answer(target)
         if table is None:
             if seen or not await self.count(target):
                 raise await self._inquiry.missing(target, wanted=least, seen=seen)
@@ -183,7 +243,11 @@ class Readings(Pictures, Looking):
                 "target-not-found",
                 f"{target} has no row (waited {self._patience.waited():g} s)",
                 mend="if there may be no row, write `min: 0`; else look at the page, and correct the target",
-                evidence={"page": self.page.url, "waited": self._patience.waited()},
+                evidence={
+                    "page": self.page.url,
+                    "waited": self._patience.waited(),
+                    **await self._inquiry.says(),
+                },
             )
         if "tag" in table:
             raise SiteError(

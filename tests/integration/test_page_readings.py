@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from nodes.errors import SiteError
+from nodes.rules import Rule
 from nodes.targets import Target
 from runtime.browser.page import Tab
 from runtime.browser.session import Session
@@ -38,6 +40,14 @@ customElements.define('x-row', class extends HTMLElement {
 });
 </script>"""
 
+HIDDEN = """<!doctype html><title>Hidden</title><style>.shut {display: none} .wide {display: contents}</style>
+<table id=cart><thead><tr><th><a href="?o=1"><span>2</span></a><a href="?o=-1">Sort</a> <a href=?>Article</a></th><th>Pieces ▲<button></button></th><th>KIND</th></tr></thead>
+<tr><td>Tea</td><td><input value=3></td><td><select><option>Plain</option><option selected>Gift</option></select></td></tr>
+<tr class=shut><td>{{ name }}</td><td><input></td><td></td></tr>
+<tr><td>Cup <input type=checkbox checked> a</td><td><textarea>4 of</textarea></td><td>none</td></tr></table>
+<ul><li>one</li><li hidden>two</li><li style="visibility: hidden">three</li><li class=wide><b>four</b></li></ul>
+<select id=kinds><option value=1>One</option><option value=2>Two</option></select><meta class=word content=kept><input id=word type=password value=secret>"""
+
 STATES = """<!doctype html><title>States</title>
 <input id=text value=held><input id=fixed readonly value=x><input id=off disabled><input id=box type=checkbox checked>
 <div id=aria role=checkbox aria-checked=false>Aria</div><p id=plain hidden>Plain</p><div id=rich contenteditable>Rich</div>
@@ -45,12 +55,19 @@ STATES = """<!doctype html><title>States</title>
 <script>document.querySelector('#text').focus();</script>"""
 
 
+def failing(status: int, _request: site.Request) -> site.Answer:
+    """A page that is an error."""
+    return site.Answer("<!doctype html><title>Broken</title><div role=alert>Something broke.</div>", status)
+
+
 @pytest.fixture(scope="module")
 def shown() -> Iterator[site.Site]:
     """A site with things to read."""
     with site.serve() as served:
-        for path, body in (("/tables", TABLES), ("/shadows", SHADOWS), ("/states", STATES)):
+        for path, body in (("/tables", TABLES), ("/shadows", SHADOWS), ("/states", STATES), ("/hidden", HIDDEN)):
             served.page(path, body)
+        for status in (404, 500, 503):
+            served.answer(f"/{status}", functools.partial(failing, status))
         yield served
 
 
@@ -130,3 +147,83 @@ async def test_states_and_attributes(tab: Tab, shown: site.Site) -> None:
         assert await tab.state(Target(css=css)) == dict(zip(names, state, strict=True)), css
     assert await tab.attribute(Target(css="#link"), "href") == "/here?a=b"
     assert await tab.attribute(Target(css="#link"), "title") is None
+
+
+async def test_what_is_hidden_is_no_row_and_a_field_is_what_it_holds(
+    tab: Tab, driven: Session, shown: site.Site
+) -> None:
+    """Rows without a box of their own are rows, and so is what is never drawn; of a list what is chosen is read, of a box whether it is checked, of a password nothing."""
+    await tab.goto(f"{shown.origin}/hidden")
+    cells = [Field("td:nth-child(1)"), Field("td:nth-child(2)"), Field("td:nth-child(3)"), Field("input")]
+    assert await tab.rows(Target(css="#cart tr:has(td)"), cells, 1) == [
+        ["Tea", "3", "Gift", "3"],
+        ["Cup a", "4 of", "none", "true"],
+    ]
+    for css, texts in (
+        ("li", [["one"], ["four"]]), ("#kinds option", [["One"], ["Two"]]), ("#kinds", [["One"]]), ("#word", [[""]]), ("li[hidden]", []),
+    ):  # fmt: skip
+        assert await tab.rows(Target(css=css), [Field(None)], 0) == texts, css
+    driven.bound(0.2)
+    with pytest.raises(SiteError, match="1 elements match css=li\\[hidden\\], and none of them is visible"):
+        await tab.rows(Target(css="li[hidden]"), [Field(None)], 1)
+    assert await tab.rows(Target(css=".word"), [Field(None, attribute="content")], 1) == [["kept"]]
+
+
+async def test_a_header_is_read_without_what_sorts_its_column(tab: Tab, shown: site.Site) -> None:
+    """Neither the place in the sort order nor an arrow belongs to it; a cell that is a field holds what the field does; no table at all has no rows."""
+    await tab.goto(f"{shown.origin}/hidden")
+    grid = await tab.table(Target(css="#cart"), 1)
+    assert grid.head == ["Article", "Pieces", "KIND"]
+    assert grid.rows == [["Tea", "3", "Gift"], ["Cup a", "4 of", "none"]]
+    nothing = await tab.table(Target(css="#nowhere"), 0)
+    assert (nothing.head, nothing.rows) == ([], [])
+
+
+@pytest.mark.parametrize("status", [404, 500, 503])
+async def test_an_error_of_the_server_is_no_empty_list(
+    status: int, tab: Tab, driven: Session, shown: site.Site
+) -> None:
+    """That nothing is there says nothing on such a page: counts, empty lists and rules of what must not be there fail, with the status. A page that is not there has none."""
+    await tab.goto(f"{shown.origin}/{status}")
+    nowhere = Target(css=".order")
+    reads = (
+        lambda: tab.count(nowhere),
+        lambda: tab.rows(nowhere, [Field(None)], 0),
+        lambda: tab.table(nowhere, 0),
+    )
+    for read in reads:
+        if status == 404:
+            await read()
+            continue
+        with pytest.raises(SiteError) as raised:
+            await read()
+        assert raised.value.code == "error-page"
+        assert raised.value.evidence["status"] == status
+        assert raised.value.evidence["alert"] == "Something broke."
+    assert await tab.holds(Rule(hidden=nowhere)) == (status == 404)
+    assert await tab.holds(Rule(count=0, target=nowhere)) == (status == 404)
+    assert await tab.count(Target(role="alert")) == 1
+    driven.bound(0.2)
+    with pytest.raises(SiteError) as missing:
+        await tab.text(nowhere)
+    assert missing.value.evidence["status"] == status
+
+
+@pytest.mark.parametrize(
+    ("glob", "mend"),
+    [
+        ("**/status", "the query (no `?` in the glob) did not count"),
+        ("**/status?b=1", "without `?` in it the query does not count"),
+        ("**/states#there", "the query (no `?` in the glob) did not count"),
+    ],
+)
+async def test_the_mend_of_an_address_says_which_parts_count(
+    glob: str, mend: str, tab: Tab, driven: Session, shown: site.Site
+) -> None:
+    """An author who forgot, or did not know, what a query has to do with it is told."""
+    await tab.goto(f"{shown.origin}/states?a=1")
+    driven.bound(0.2)
+    with pytest.raises(SiteError) as raised:
+        await tab.wait_for(Rule(url=glob))
+    assert raised.value.code == "rule-failed"
+    assert mend in (raised.value.mend or "")

@@ -202,6 +202,10 @@ async def test_tables(tmp_path: Path) -> None:
         {"n": 1, "sum": 2.5, "other": "3"},
         {"n": 2, "sum": 4, "other": None},
     ]
+    assert (await read(", columns: {n: no, other: TOTAL 2}")).output == [
+        {"n": "1", "other": "3"},
+        {"n": "2", "other": None},
+    ]
     for column, mend in (("Totl", "did you mean `Total`?"), ("9", "correct the header")):
         error = (await read(f", columns: {{a: {column}}}")).error
         assert error is not None
@@ -211,6 +215,8 @@ async def test_tables(tmp_path: Path) -> None:
     error = (await read(", columns: {a: {header: 4, type: number}}")).error
     assert error is not None
     assert error["code"] == "value-type"
+    grid = [[]]
+    assert (await read(", columns: {n: Number}, min: 0")).output == []
 
 
 async def test_other_readings(tmp_path: Path) -> None:
