@@ -86,11 +86,17 @@ class Draft:
 
     def with_head(self, head: str, limits: Limits | None = None) -> Draft:
         """The draft with another head: a map of its keys, which replace those that are there; null takes one away, and inputs are taken in by name."""
-        return self._edited(heads.changed(self.loaded.document, head), limits)
+        return self._edited(heads.changed(self._document, head), limits)
 
     @property
     def _editor(self) -> edits.Editor:
-        return edits.Editor(self.loaded.document, self.loaded.places, self.layout)
+        return edits.Editor(self._document, self.loaded.places, self.layout)
+
+    @property
+    def _document(self) -> yaml_text.Document:
+        text = self.loaded.document.source.text
+        whole = patches.ended(text)
+        return self.loaded.document if whole == text else yaml_text.read(NAME, whole)
 
     def _edited(self, edit: edits.Edit, limits: Limits | None) -> Draft:
         mark = self.text[: len(self.text) - len(self.text.removeprefix("\ufeff"))]
@@ -108,5 +114,5 @@ def _made(edit: edits.Edit, mark: str, files: callees.Files | None, limits: Limi
         back = [edit.patched.back(each) if each.file == NAME else each for each in error.diagnostics]
         raise WorkflowInvalid(back, NAME) from None
     if made.loaded.document.data != edit.data:
-        raise lists.unsuited("the text would say something else than was meant")
+        raise patches.unsuited("the text would say something else than was meant")
     return made

@@ -13,6 +13,7 @@ from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.language import yaml_text
 from runtime.language.anatomy import Anatomy, Unit
+from runtime.language.diagnostics import Source
 from runtime.language.workflow import Workflow
 
 RECENT = 5
@@ -187,22 +188,15 @@ def item(text: str, start: int, stop: int) -> str:
     behind = _COMMENT.match(text, stop)
     stop = behind.end() if behind is not None else stop
     column = start - (max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1)
-    first, *rest = text[start:stop].splitlines()
+    first, *rest = Source.BREAKS.split(text[start:stop])
     return "\n".join([f"- {first}", *(_moved(line, 2 - column) for line in rest)])
 
 
 def _moved(line: str, by: int) -> str:
-    """A line further right, or left as far as there are blanks."""
-    if not line.strip():
-        return ""
+    """A line further right, or left as far as there are blanks. Blanks alone move too: within a text of several lines they may count."""
     if by >= 0:
-        return " " * by + line
+        return " " * by + line if line else ""
     return line[min(-by, len(line) - len(line.lstrip(" "))) :]
-
-
-def indented(text: str, by: int) -> str:
-    """Every line of ``text`` so far to the right."""
-    return "\n".join(_moved(line, by) for line in text.splitlines())
 
 
 def _label(block: tuple[str | int, ...], owner: Any) -> str:

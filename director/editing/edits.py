@@ -52,9 +52,7 @@ class Given:
 
 def given(text: str) -> Given:
     """The nodes of a text: a list of them, one by itself, or a map with nothing but ``nodes``. Raises WorkflowInvalid where it is no YAML, or holds none."""
-    document = yaml_text.read(GIVEN, text)
-    if document.problems:
-        raise WorkflowInvalid(document.problems, GIVEN)
+    document = read(text)
     data: Any = document.data
     path: Path = ()
     if isinstance(data, dict) and set(data) == {"nodes"}:
@@ -70,6 +68,14 @@ def given(text: str) -> Given:
         raise _no_nodes(document, (*path, wrong[0]), "this is no node", "a node is a map: `id`, `type`, and its fields")
     found = Items(document, path)
     return Given(found.all, [] if found.flow else found.gaps())
+
+
+def read(text: str) -> Document:
+    """What was given, as data. Raises WorkflowInvalid where it is no YAML."""
+    document = yaml_text.read(GIVEN, patches.ended(text))
+    if document.problems:
+        raise WorkflowInvalid(document.problems, GIVEN)
+    return document
 
 
 HEAD = "give only what stands under `nodes:`; what stands above it is changed by `update_node` with the id `workflow`"

@@ -83,12 +83,11 @@ class Entries:
         text = self._source.text
         first = next(iter(self.all)) == key
         start, stop = old.own if first else old.head, lines.after(text, old.tail)
-        blank = lines.start_of(text, len(lines.without_break(text[:start]))) if start else 0
-        if start and not text[blank:start].strip() and not (lines.at(text, stop) or "").strip():
-            start = blank
-        if stop == len(text) and stop == old.tail and start:
-            start = len(lines.without_break(text[:start]))
-        return [Splice(start, stop)]
+        above = lines.start_of(text, lines.end_before(text, start))
+        if start and not text[above:start].strip() and not (lines.at(text, stop) or "").strip():
+            start = above
+        # From the end of a line to the end of another one: so whatever is put behind it stays.
+        return [Splice(lines.end_before(text, start), lines.end_before(text, stop))]
 
 
 def written(document: Document, path: Path, column: int, end: str) -> list[Cut]:

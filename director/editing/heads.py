@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from director import layout
 from director.editing import patches
-from director.editing.edits import GIVEN, Edit
+from director.editing.edits import Edit, read
 from director.editing.entries import Entries, written
 from director.editing.lines import data_at
 from director.editing.patches import Cut, Splice
@@ -16,8 +16,7 @@ from nodes.errors import ModelError
 from nodes.template import OPENING
 from nodes.values import Json
 from runtime.browser.origins import origin
-from runtime.language import writing, yaml_text
-from runtime.language.diagnostics import WorkflowInvalid
+from runtime.language import writing
 from runtime.language.yaml_text import Document
 
 if TYPE_CHECKING:
@@ -99,9 +98,7 @@ def changed(document: Document, text: str) -> Edit:
 
     Raises WorkflowInvalid where the text is no YAML, and ModelError ``update-unclear``, ``edit-not-possible``.
     """
-    new = yaml_text.read(GIVEN, text)
-    if new.problems:
-        raise WorkflowInvalid(new.problems, GIVEN)
+    new = read(text)
     given: Any = new.data
     if not isinstance(given, dict) or not given:
         raise ModelError("update-unclear", "the head is changed by a map of its keys", mend="such as `output: …`")

@@ -38,6 +38,11 @@ def after(text: str, offset: int) -> int:
     return found.end() if found is not None else len(text)
 
 
+def end_before(text: str, start: int) -> int:
+    """Where the line ends that stands above the one that begins there; at the beginning of the text that."""
+    return len(without_break(text[:start]))
+
+
 def without_break(text: str) -> str:
     """A text without the line break at its end."""
     return text[:-2] if text.endswith("\r\n") else text[:-1] if text.endswith(("\n", "\r")) else text
@@ -64,7 +69,7 @@ def comments_above(text: str, own: int, column: int, floor: int) -> int:
     """Where the comments at ``column`` begin that stand right above a line; none that begins before ``floor``."""
     head = own
     while head > floor:
-        above = start_of(text, len(without_break(text[:head])))
+        above = start_of(text, end_before(text, head))
         found = _COMMENT.fullmatch(at(text, above) or "")
         if above < floor or found is None or len(found[1]) != column:
             break

@@ -10,7 +10,6 @@ from typing import Any
 from director import layout
 from director.editing import lines, patches
 from director.editing.patches import Cut, Splice
-from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.language import writing, yaml_text
 from runtime.language.diagnostics import Source
@@ -20,15 +19,6 @@ _DASH_ALONE = re.compile(r"([ ]*)-[ \t]*(?:#.*)?")
 
 INDENT = 2
 """How much further to the right a list stands than the key to which it belongs, where it is written anew."""
-
-
-def unsuited(what: str) -> ModelError:
-    """The text cannot be edited there as it is written."""
-    return ModelError(
-        "edit-not-possible",
-        f"{what}, so this cannot be done in the text as it is written",
-        mend="write the whole container anew: `update_node` with its id and its text",
-    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,7 +74,7 @@ class Items:
         data: Any = lines.data_at(document.data, path)
         opening = layout.opening(document, path)
         if opening == "*":
-            raise unsuited("the nodes stand there as an alias")
+            raise patches.unsuited("the nodes stand there as an alias")
         self.flow = opening == "["
         """Whether it is written in brackets."""
         self.all: list[Item] = []
@@ -140,22 +130,15 @@ class Items:
         end = patches.newline(self.source.text)
         dash = self.all[0].dash
         empty = end if self._spaced else ""
-        first = at == 0
-        place = self.all[0].head if first else self.all[at - 1].tail
+        text = self.source.text
+        place = self.all[at - 1].tail if at else lines.end_before(text, self.all[0].head)
         cuts: list[Cut] = []
         for number, each in enumerate(new):
             gap = gaps[number - 1] if number and number <= len(gaps) else empty
-            between = _gap_lines(gap, dash - each.dash, end) if number else ("" if first else empty)
-            cuts += [
-                patches.put(
-                    between if first and number == 0 else f"{'' if first and number == 0 else end}{between}",
-                    self.source,
-                    place,
-                )
-            ]
-            cuts += each.in_lines(dash, end)
-        if first:
-            cuts.append(patches.put(f"{end}{empty}", self.source, place))
+            above = _gap_lines(gap, dash - each.dash, end) if number or at else ""
+            cuts += [patches.put(f"{end}{above}", self.source, place), *each.in_lines(dash, end)]
+        if not at:
+            cuts.append(patches.put(empty, self.source, place))
         return Splice(place, place, cuts)
 
     def _unfolded(self, at: int, new: Sequence[Item]) -> Splice:
@@ -174,15 +157,16 @@ class Items:
         old = self.all[number]
         if self.flow:
             return [Splice(old.start, old.stop, [new.in_brackets()])]
-        end = patches.newline(self.source.text)
+        text, end = self.source.text, patches.newline(self.source.text)
         cuts = new.in_lines(old.dash, end)
-        return [
-            Splice(
-                old.head if new.head < new.own else old.own,
-                max(old.behind, old.tail if new.tail > new.behind else 0),
-                cuts,
-            )
-        ]
+        if old.tail > old.behind and new.tail == new.behind:
+            # The comments below the old one stay, and no text above may take them for its own.
+            start = lines.after(text, old.behind)
+            deep = len(text[start : old.tail]) - len(text[start : old.tail].lstrip(" "))
+            by = min(0, old.dash + 2 - deep)
+            cuts += [patches.put(end + " " * (deep + by), self.source, start)]
+            cuts += patches.shifted(self.source, start + deep, old.tail, by, end)
+        return [Splice(old.head if new.head < new.own else old.own, old.tail, cuts)]
 
     def without(self, numbers: Sequence[int]) -> list[Splice]:
         """Without these items; at least one stays. An empty line on both sides of them becomes one."""
@@ -214,24 +198,20 @@ class Items:
             start -= len(before)
         elif not first and behind is not None and lines.is_blank(behind):
             stop += len(behind)
-        if stop == len(text) and stop == self.all[last].tail and start:
-            # The last line of a text that ends without a break.
-            start -= len(text[:start]) - len(lines.without_break(text[:start]))
-        return Splice(start, stop)
+        # From the end of a line to the end of another one: so whatever is put behind the last one stays.
+        return Splice(lines.end_before(text, start), lines.end_before(text, stop))
 
     def _with_free_comments(self, splice: Splice) -> list[Splice]:
         """What stands between items and belongs to none of them stays."""
         if self.flow:
             return [splice]
         kept: list[Splice] = []
-        at = splice.start
+        text, at = self.source.text, splice.start
         for number in range(1, len(self.all)):
-            begins = lines.after(self.source.text, self.all[number - 1].tail)
-            ends = self.all[number].head
-            inside = splice.start < begins and ends < splice.stop
-            if inside and self.source.text[begins:ends].strip():
-                kept.append(Splice(at, begins))
-                at = ends
+            begins, ends = lines.after(text, self.all[number - 1].tail), self.all[number].head
+            if splice.start < begins and ends < splice.stop and text[begins:ends].strip():
+                kept.append(Splice(at, lines.end_before(text, begins)))
+                at = lines.end_before(text, ends)
         return [*kept, Splice(at, splice.stop)]
 
     def ordered(self, order: Sequence[int]) -> list[Splice]:
@@ -263,7 +243,7 @@ def _item(document: yaml_text.Document, path: yaml_text.Path, value: Json) -> It
     mark = document.values[path]
     opening = layout.opening(document, path)
     if opening == "*":
-        raise unsuited("a node stands there as an alias")
+        raise patches.unsuited("a node stands there as an alias")
     stop = layout.end_of(document, path)
     flow = opening == "{" and document.source.text[mark.start] == "{"
     return Item(document.source, value, flow, mark.start, stop, mark.column - 1, 0, mark.start, mark.start, stop, stop)
@@ -276,8 +256,8 @@ def _in_lines(item: Item, floor: int) -> Item:
     found = _DASH.fullmatch(text, own, item.start)
     while found is None:
         if own <= floor:
-            raise unsuited("the list of nodes is written in no usual way")
-        own = lines.start_of(text, len(lines.without_break(text[:own])))
+            raise patches.unsuited("the list of nodes is written in no usual way")
+        own = lines.start_of(text, lines.end_before(text, own))
         found = _DASH_ALONE.fullmatch(lines.at(text, own) or "")
     dash = len(found[1])
     behind = lines.behind(text, item.stop)

@@ -8,6 +8,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from nodes.errors import ModelError
 from runtime.language.diagnostics import Diagnostic, Mark, Source
 
 _BLANK = re.compile(r"[ \t]*")
@@ -34,6 +35,15 @@ class Splice:
     start: int
     stop: int
     cuts: Sequence[Cut] = ()
+
+
+def unsuited(what: str) -> ModelError:
+    """The text cannot be edited there as it is written."""
+    return ModelError(
+        "edit-not-possible",
+        f"{what}, so this cannot be done in the text as it is written",
+        mend="do it in several calls, or write the whole container anew: `update_node` with its id and its text",
+    )
 
 
 def cut(source: Source, start: int, stop: int) -> Cut:
@@ -94,11 +104,12 @@ def _after_blanks(text: str, start: int) -> int:
 
 
 def spliced(source: Source, splices: Sequence[Splice]) -> Patched:
-    """``source`` with every splice done. They do not overlap; those at one place are done in their order."""
+    """``source`` with every splice done; those at one place are done in their order. Raises ModelError ``edit-not-possible`` where two overlap."""
     cuts: list[Cut] = []
     at = 0
     for each in sorted(splices, key=lambda splice: (splice.start, splice.stop)):
-        assert each.start >= at, "splices do not overlap"
+        if each.start < at:
+            raise unsuited("these changes touch the same words")
         cuts += [cut(source, at, each.start), *each.cuts]
         at = each.stop
     return Patched([*cuts, cut(source, at, len(source.text))])
@@ -108,6 +119,11 @@ def newline(text: str) -> str:
     """How the lines of a text end, by its first one."""
     found = Source.BREAKS.search(text)
     return found[0] if found is not None else "\n"
+
+
+def ended(text: str) -> str:
+    """A text whose last line ends: without that its last value may say something else as soon as something comes behind it."""
+    return text if text.endswith(("\n", "\r")) else text + newline(text)
 
 
 def shifted(source: Source, start: int, stop: int, by: int, end: str) -> Iterator[Cut]:

@@ -1,0 +1,295 @@
+"""Edits of a draft: nothing but what is meant changes, in whatever way the file is written, and what is refused says what to do."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from director import draft as drafts
+from nodes.errors import ModelError
+from runtime.language.diagnostics import WorkflowInvalid
+from tests import breadth
+
+WIDE = settings(max_examples=breadth.of(20, 400))
+"""A draft that is drawn is larger than most of what is drawn."""
+
+HEAD = "version: 1\nname: Sums  # of all\ninputs: # given\n  a: {type: integer, default: 1}\n\n  # the other\n  b:\n    type: integer\n    default: 2\n"
+
+LEAVES = (
+    "{{id: {id}, type: transform, expr: 1}}",
+    "{{id: {id}, type: transform,\n    expr: [1,\n  2]}}",
+    "id: {id}\ntype: transform\nexpr: 1",
+    "id: {id}\ntype: transform # what it is\nexpr: |\n  one\n\n    two # no comment\n   \n  three",
+    "id: {id}\ntype: transform\ndescription: >-\n  folded\n  text\nexpr: 'two\n\n  lines\tand a tab'",
+    'id: {id}\ntype: transform\nexpr: "a\n  long \\\n  text # no comment"\n# in between\non_error: fail',
+    "id: {id}\nx-kept: &{id} {{k: [1, 2]}}\nx-more: *{id}\ntype: transform\nexpr:\n- 1\n-   two: 3\n    four: 5",
+    "id: {id}\ntype: transform\nexpr: 1\ndescription:",
+)
+"""Ways in which a leaf is written, at the left margin."""
+
+MORE = (
+    "- {id: new, type: transform, expr: 1}",
+    "- id: new\n  type: transform\n  expr: |\n    one\n     two",
+    "# about it\n- id: new\n  type: group\n  nodes:\n  - {id: newer, type: transform, expr: 1} # behind\n    # below",
+    "id: new\ntype: transform\nexpr: 1",
+    "[{id: new, type: transform, expr: 1}, {id: newer, type: transform, expr: 1}]",
+    "- {id: new, type: transform, expr: 1}\n\n- {id: newer, type: transform, expr: 1}\n",
+)
+"""Nodes as they are given."""
+
+
+class Writer:
+    """Writes a draft in ways that are drawn."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        self._draw = data.draw
+        self._number = 0
+
+    def some(self, *choices: str) -> str:
+        """One of them."""
+        return self._draw(st.sampled_from(choices))
+
+    def nodes(self, depth: int, *, flow: bool = False) -> list[str]:
+        """Some nodes, each at the left margin, without its dash."""
+        return [self.node(depth, flow=flow) for _ in range(self._draw(st.integers(1, 3)))]
+
+    def node(self, depth: int, *, flow: bool) -> str:
+        """A node."""
+        self._number += 1
+        name = f"n{self._number}"
+        kind = self.some("leaf", "leaf", "group", "brackets") if depth else "leaf"
+        if kind == "leaf":
+            return (LEAVES[0] if flow else self.some(*LEAVES)).format(id=name)
+        if flow or kind == "brackets":
+            inner = self.some(", ", ",\n      ", " , ").join(self.nodes(depth - 1, flow=True))
+            if flow:
+                return f"{{id: {name}, type: group, nodes: [{inner}]}}"
+            return f"id: {name}\ntype: group\nnodes: [{inner}]{self.some('', ' # all')}"
+        items = self.block(self.nodes(depth - 1))
+        return f"id: {name}\ntype: group\nnodes:\n{textwrap.indent(items, self.some('', '  ', '    '))}"
+
+    def block(self, nodes: Sequence[str]) -> str:
+        """Nodes as a list in lines, with comments and empty lines."""
+        written: list[str] = []
+        spaced = self.some("", "\n", "mixed")
+        for node in nodes:
+            dash = self.some("- ", "- ", "-   ")
+            item = dash + textwrap.indent(node, " " * len(dash), lambda _line: True)[len(dash) :]
+            above = self.some("", "", "# above it\n", "# apart\n\n")
+            last = node.rpartition("\n")[2]
+            behind = self.some("", "", " # behind", "  ") if "|" not in node and not last.endswith("]") else ""
+            below = self.some("", "", f"\n{' ' * len(dash)}# below")
+            between = spaced if spaced != "mixed" else self.some("", "\n", "\n\n")
+            written.append((between if written else "") + above + item + behind + below)
+        return "\n".join(written)
+
+    def text(self) -> str:
+        """A whole file."""
+        nodes = textwrap.indent(self.block(self.nodes(2)), self.some("", "  "))
+        tail = self.some("\n", "", "\n\noutput: 1\n", "\noutput: 1", "\n# the end\n")
+        text = f"{HEAD}nodes:\n{nodes}{tail}"
+        return self.some("", "\ufeff") + text.replace("\n", self.some("\n", "\r\n"))
+
+
+def drawn(data: st.DataObject) -> drafts.Draft:
+    """A draft written in any way."""
+    draft = drafts.Draft.of(Writer(data).text())
+    # An edit ends the last line of a text.
+    return draft if draft.text.endswith("\n") else drafts.Draft.of(draft.text).with_moved([ids(draft)[0]], "/")
+
+
+def ids(draft: drafts.Draft) -> list[str]:
+    """The ids in the order of the text."""
+    return [each.id for each in draft.layout.nodes]
+
+
+def places(draft: drafts.Draft) -> list[str | None]:
+    """Wherever nodes can be put."""
+    begins = [f"{each}/" for each, blocks in draft.layout.blocks.items() if blocks]
+    return [None, "/", *ids(draft), *begins]
+
+
+@WIDE
+@given(st.data())
+def test_what_is_added_and_taken_away_again_leaves_the_text_as_it_was(data: st.DataObject) -> None:
+    """Byte for byte, wherever it was put and however the file is written: in lines, in brackets, with comments, CRLF, a byte order mark."""
+    draft = drawn(data)
+    after = data.draw(st.sampled_from(places(draft)))
+    made = draft.with_nodes(data.draw(st.sampled_from(MORE)), after)
+    new = [each for each in ids(made) if each not in ids(draft)]
+    assert [each for each in ids(made) if each not in new] == ids(draft)
+    back = made.without(new)
+    if _unfolded(draft, made):
+        assert back.loaded.document.data == draft.loaded.document.data
+    else:
+        assert back.text == draft.text
+
+
+def _unfolded(before: drafts.Draft, after: drafts.Draft) -> bool:
+    """Whether a list in brackets got lines of its own."""
+    return after.text.count("[") < before.text.count("[")
+
+
+@WIDE
+@given(st.data())
+def test_only_the_lines_of_a_node_change_with_it(data: st.DataObject) -> None:
+    """What stands above and below a node that is written anew stays byte for byte, and its own words put back make the same data."""
+    draft = drawn(data)
+    node = data.draw(st.sampled_from(draft.layout.nodes))
+    made = draft.with_updates(f"- id: {node.id}\n  type: transform\n  expr: 7", node.id)
+    source = draft.loaded.document.source.text
+    line = max(source.rfind("\n", 0, node.start), source.rfind("\r", 0, node.start)) + 1
+    in_lines = not source[line : node.start].strip("- ")
+    above, below = source[: line if in_lines else node.start], source[node.stop :]
+    if in_lines:
+        below = below[below.find("\n") + 1 :]
+        # A comment that belongs to the node stays below it, where the new text does not take it for its own.
+        while below.lstrip(" ").startswith("# below"):
+            below = below[below.find("\n") + 1 :]
+    assert made.text.removeprefix("\ufeff").startswith(above)
+    assert made.text.endswith(below)
+    back = made.with_updates(draft.layout.text_of(node), None)
+    assert back.loaded.document.data == draft.loaded.document.data
+
+
+@WIDE
+@given(st.data())
+def test_what_is_moved_and_moved_back_leaves_the_text_as_it_was(data: st.DataObject) -> None:
+    """Byte for byte within a block; between blocks every node says what it said, and no comment is lost."""
+    draft = drawn(data)
+    node = data.draw(st.sampled_from(ids(draft)))
+    path = draft.loaded.places[node]
+    inside = [each for each, there in draft.loaded.places.items() if there[: len(path)] == path]
+    after = data.draw(st.sampled_from([each for each in places(draft) if (each or "").rstrip("/") not in inside]))
+    siblings = [each for each, there in draft.loaded.places.items() if there[:-1] == path[:-1]]
+    if len(siblings) == 1 and _block(draft, after) != path[:-1]:
+        with pytest.raises(ModelError, match="would be empty"):
+            draft.with_moved([node], after)
+        return
+    made = draft.with_moved([node], after)
+    assert sorted(ids(made)) == sorted(ids(draft))
+    number = siblings.index(node)
+    home = siblings[number - 1] if number else _begin(draft, node)
+    assume(home in places(made))
+    back = made.with_moved([node], home)
+    assert back.loaded.document.data == draft.loaded.document.data
+    if made.loaded.places[node][:-1] == path[:-1]:
+        assert back.text == draft.text
+    elif "[" not in draft.text:
+        assert said(made) == said(draft)
+
+
+def said(draft: drafts.Draft) -> list[list[str]]:
+    """The words of its lines, in no order; empty lines aside."""
+    return sorted(filter(None, map(str.split, draft.text.removeprefix("\ufeff").splitlines())))
+
+
+def _block(draft: drafts.Draft, after: str | None) -> object:
+    """The list that is meant by where something is put."""
+    name = after or "/"
+    if name == "/":
+        return ("nodes",)
+    return draft.loaded.places[name][:-1] if name[-1] != "/" else next(iter(draft.layout.blocks[name[:-1]].values()))
+
+
+def _begin(draft: drafts.Draft, node: str) -> str:
+    block = draft.loaded.places[node][:-1]
+    owner = next((each for each, blocks in draft.layout.blocks.items() if block in blocks.values()), "")
+    return f"{owner}/"
+
+
+@WIDE
+@given(st.data())
+def test_a_head_changed_and_changed_back_is_as_it_was(data: st.DataObject) -> None:
+    """Keys that are added and taken away, and values that are replaced and put back, leave everything else byte for byte."""
+    draft = drawn(data)
+    made = draft.with_head(
+        "inputs: {c: {type: string, default: x}}\nallowed_origins: ['http://a.test']\nx-note: mine\n"
+    )
+    assert set(made.loaded.workflow.inputs) == {"a", "b", "c"}
+    back = made.with_head("inputs: {c: null}\nallowed_origins: null\nx-note: null\n")
+    assert back.text == draft.text
+    renamed = draft.with_head("name: Products\ninputs:\n  a: {type: integer, default: 7}\n")
+    assert renamed.loaded.workflow.inputs["a"].default == 7
+    assert renamed.with_head("name: Sums  # of all\ninputs:\n  a: {type: integer, default: 1}\n").text == draft.text
+
+
+SMALL = """\
+version: 1
+nodes:
+  - {id: a, type: transform, expr: 1}
+  - id: g
+    type: group
+    nodes:
+      - {id: b, type: transform, expr: "{{ a }}"}
+  - id: h
+    type: handle
+    try: [{id: t, type: transform, expr: 1}]
+    catch:
+      - {id: c, type: transform, expr: 1}
+"""
+
+
+def test_what_is_wrong_is_told_at_its_place() -> None:
+    """In the text that was given by its own lines and columns; elsewhere by those of the draft as it is; both at once."""
+    draft = drafts.Draft.of(SMALL)
+    with pytest.raises(WorkflowInvalid) as caught:
+        draft.with_updates("# the first\n- id: z\n  type: transform\n  expr: '{{ bb }}'\n  exprr: 2\n", "a")
+    told = [
+        (each.code, each.file, each.mark and (each.mark.line, each.mark.column)) for each in caught.value.diagnostics
+    ]
+    assert told == [
+        ("unknown-reference", "yaml", (4, 13)),
+        ("unknown-field", "yaml", (5, 3)),
+        ("unknown-reference", "draft.yaml", (7, 44)),
+    ]
+    with pytest.raises(WorkflowInvalid) as caught:
+        draft.with_nodes("- {id: g, type: transform, expr: 1}", "b")
+    assert "the first is in line 4 of draft.yaml" in caught.value.diagnostics[0].render()
+
+
+def test_several_nodes_are_written_anew_at_once() -> None:
+    """Each in the place of the one with its id, checked only when all are there; one that is wrong leaves all as they were."""
+    draft = drafts.Draft.of(SMALL)
+    both = "- {id: a, type: context, set: {n: 1}}\n- {id: b, type: transform, expr: '{{ vars.n }}'}\n"
+    made = draft.with_updates(both)
+    assert [each.kind for each in made.layout.nodes[:3]] == ["context", "group", "transform"]
+    with pytest.raises(WorkflowInvalid):
+        draft.with_updates(both.replace("vars.n", "vars.m"))
+
+
+def test_nodes_begin_a_block_that_is_named() -> None:
+    """By the container and the block, as the outline calls them; without the block's name its first one."""
+    made = drafts.Draft.of(SMALL)
+    for number, after in enumerate(["h/catch", "h/", "g/", "/"]):
+        made = made.with_nodes(f"- {{id: n{number}, type: transform, expr: 1}}", after)
+    assert ids(made) == ["n3", "a", "g", "n2", "b", "h", "n1", "t", "n0", "c"]
+
+
+@pytest.mark.parametrize(
+    ("number", "edit", "code", "mend"),
+    [
+        (1, lambda draft: draft.with_nodes("- {id: x, type: transform, expr: 1}", "h/finally"), "block-unknown", "it has `h/try`, `h/catch`"),
+        (2, lambda draft: draft.with_nodes("- {id: x, type: transform, expr: 1}", "aa"), "node-unknown", "did you mean `a`?"),
+        (3, lambda draft: draft.with_moved(["g"], "b"), "move-unclear", "a node that stays"),
+        (4, lambda draft: draft.with_moved(["g"], "g/"), "move-unclear", "a node that stays"),
+        (5, lambda draft: draft.with_moved(["b"], "a"), "block-empty", "take `g` away"),
+        (6, lambda draft: draft.without(["a", "b"]), "block-empty", "take `g` away"),
+        (7, lambda draft: draft.without(["a", "g", "b", "h"]), "block-empty", "`update_node` with `id` null"),
+        (8, lambda draft: draft.with_updates("- {id: a, type: transform, expr: 1}\n- {id: y, type: transform, expr: 1}", "a"), "update-unclear", "`create_nodes`"),
+        (9, lambda draft: draft.with_updates("- {id: b, type: transform, expr: 1}\n- {id: g, type: transform, expr: 1}"), "update-unclear", "only one of them"),
+        (10, lambda draft: draft.with_head("nodes: []"), "update-unclear", "`create_nodes`"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_says_what_can(number: int, edit: object, code: str, mend: str) -> None:
+    """Nothing is done by halves, and the mend names the call that does it."""
+    assert number
+    assert callable(edit)
+    with pytest.raises(ModelError) as caught:
+        edit(drafts.Draft.of(SMALL))
+    assert caught.value.code == code
+    assert mend in (caught.value.mend or "")
