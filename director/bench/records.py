@@ -124,6 +124,10 @@ class Judge:
         self._known: dict[str, bool] = {}
         self._digests: dict[tuple[Chain, tuple[str, ...], str], str | None] = {}
 
+    def pinned(self, name: str) -> bool:
+        """Whether a value stands in the place of all others of this name."""
+        return name in self._pins
+
     def record(self, node_id: str, items: Mapping[str, str]) -> Record | None:
         """What came of a node in these turns, stale or not."""
         place = self._places.all.get(node_id)
@@ -206,6 +210,8 @@ class Judge:
         own = {each.id for each in place.around} | {each.as_ for each in place.loops}
         found = {read.chain: read for read in self._places.reads(node_id)}
         for loop in place.loops:
+            if loop.as_ is not None and self.pinned(loop.as_):
+                continue
             inside = {each.id for each in self._places.below(loop.id)}
             for read in self._places.reads_of_list(loop.id):
                 if read.chain[0] not in own | inside:

@@ -206,7 +206,7 @@ class Watching(engine.Watch):
         }
         found: dict[str, str] = {}
         for read in self._judge.sources(place.id):
-            if read.chain[0] in brought:
+            if read.chain[0] in brought and not self._judge.pinned(written(read.chain)):
                 continue
             try:
                 value: Json = frame

@@ -1,0 +1,68 @@
+"""A bench on a fake site: nodes run by the engine's own steps, in the runs of a session, and no browser is started."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import override
+
+from director import bench, draft, workshop
+from nodes.values import Json
+from runtime.browser import port
+from runtime.browser.options import BrowserOptions
+from tests import workshops
+from tests.fakes import FakeBrowser, FakeSite
+
+HEAD = """
+version: 1
+name: Try
+allowed_origins: ["http://127.0.0.1:8765"]
+nodes:
+"""
+
+
+class FakeBench(bench.Bench):
+    """A bench whose browsers are fakes of one site."""
+
+    def __init__(self, shop: workshop.Workshop, site: FakeSite) -> None:
+        super().__init__(shop)
+        self.site = site
+        self.opened: list[FakeBrowser] = []
+
+    @override
+    async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
+        self.opened.append(FakeBrowser(self.site))
+        return self.opened[-1]
+
+
+class Rig:
+    """A workshop with such a bench, and a draft that a test edits."""
+
+    def __init__(self, folder: Path, nodes: str, site: FakeSite | None = None, **flags: Any) -> None:
+        self.site = site or FakeSite()
+        self.shop = workshops.opened(folder, "http://127.0.0.1:8765", HEAD + nodes, **flags)
+        self.bench = self.shop.bench = FakeBench(self.shop, self.site)
+        self.told = ""
+
+    def edit(self, before: str, after: str) -> None:
+        """Replace a piece of the draft's text."""
+        written = self.shop.desk.draft
+        assert written is not None
+        assert before in written.text
+        text = written.text.replace(before, after)
+        self.shop.desk.write_draft(draft.Draft.of(text), reason="otherwise", by="model")
+
+    async def execute(
+        self, nodes: str, mode: str | None = None, begin: str | None = None, item: str | None = None
+    ) -> dict[str, str]:
+        """Call the tool; what became of each node, by id, or the code of its error by ``error``."""
+        given: dict[str, Json] = {"nodes": nodes, "mode": mode, "from": begin, "item": item, "reason": "to see"}
+        outcome = await workshops.call(self.shop, "execute_nodes", bench.kits(self.shop), **given)
+        self.told = outcome.told
+        if outcome.error is not None:
+            return {"error": outcome.error["code"]}
+        lines = [re.fullmatch(r"\d+ (\S+)  (\w+).*", line) for line in outcome.told.splitlines()]
+        return {line[1].rpartition("/")[2]: line[2] for line in lines if line is not None}

@@ -1,0 +1,295 @@
+"""The bench: nodes of a draft run where and with what they would find in a run of the whole, and nothing is done twice unasked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from director import bench
+from nodes.errors import SiteError
+from runtime import log
+from tests.benches import Rig
+from tests.fakes import FakePage, FakeSite
+
+pytestmark = pytest.mark.anyio
+
+SIGN_IN = """
+  - id: sign_in
+    type: group
+    nodes:
+      - {id: open, type: browser_action, action: goto, url: "http://127.0.0.1:8765/login"}
+      - {id: user, type: browser_action, action: fill, target: {text: user}, value: admin}
+      - {id: submit, type: browser_action, action: click, target: {text: submit}}
+"""
+
+READS = """
+  - {id: seen, type: browser_query, query: text, target: {text: status}}
+  - {id: long, type: transform, expr: "{{ seen | length }}"}
+  - {id: twice, type: transform, expr: "{{ long * 2 }}"}
+"""
+
+LOOP = """
+  - {id: list, type: transform, expr: "{{ [{'no': 7}, {'no': 9}] }}"}
+  - id: each
+    type: iterate
+    over: "{{ list }}"
+    as: order
+    key: "{{ order.no }}"
+    nodes:
+      - {id: name, type: transform, expr: "{{ 'N' ~ order.no ~ '/' ~ loop.length }}"}
+      - {id: pay, type: browser_action, action: click, target: {text: "Pay {{ name }}"}}
+"""
+
+
+def site() -> FakeSite:
+    """A site that shows a status."""
+    return FakeSite(texts={'text="status"': "paid"})
+
+
+async def test_a_row_runs_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+    """A container runs its block whole, however its nodes are named beside it, and every value is told and kept."""
+    rig = Rig(tmp_path, SIGN_IN + READS, site())
+    assert await rig.execute("twice, sign_in, submit, 5-6") == dict.fromkeys(
+        ("sign_in", "open", "user", "submit", "seen", "long", "twice"), "ok"
+    )
+    assert rig.site.deeds == ['text="submit"']
+    known = rig.bench.values()
+    assert list(known) == ["sign_in", "open", "user", "submit", "seen", "long", "twice"]
+    assert (known["open"], known["seen"], known["twice"]) == ("http://127.0.0.1:8765/login", "paid", 8)
+
+
+async def test_a_node_begins_on_the_page_before_it(tmp_path: Path) -> None:
+    """The live page is gone on with where it is just that; what was typed is typed again on a kept state; a deed that lies between is refused."""
+    rig = Rig(tmp_path, SIGN_IN + READS, site())
+    assert (await rig.execute("submit"))["submit"] == "ok"
+    assert "redone first, to come there: open, user" in rig.told
+    assert "on a new browser" in rig.told
+    assert await rig.execute("seen") == {"seen": "ok"}
+    assert "on the page as it stood" in rig.told
+    # Once more: the page is behind the deed by now, and what was typed before it is no part of a state.
+    assert await rig.execute("submit") == {"user": "ok", "submit": "ok"}
+    assert "on the state kept after `open`; redone first, to come there: user" in rig.told
+    assert [browser.page.filled for browser in rig.bench.opened] == [{'text="user"': "admin"}] * 2
+    assert rig.bench.opened[0].closed
+    rig.edit("value: admin", "value: other")
+    assert await rig.execute("seen") == {"error": "state-missing"}
+    assert '"submit..seen"' in rig.told
+    assert len(rig.site.deeds) == 2
+
+
+async def test_how_a_node_is_checked_makes_nothing_stale(tmp_path: Path) -> None:
+    """An edit of the checks leaves values and states as they are; an edit of the deed does not."""
+    rig = Rig(tmp_path, SIGN_IN + READS, site())
+    await rig.execute("all")
+    rig.edit(
+        "action: click, target: {text: submit}", "action: click, target: {text: submit}, timeout: 3, description: Go"
+    )
+    assert await rig.execute("seen..twice") == {"seen": "ok", "long": "ok", "twice": "ok"}
+    rig.edit("text: submit}", "text: send}")
+    assert await rig.execute("seen") == {"error": "state-missing"}
+    assert await rig.execute("long") == {"error": "value-stale"}
+    assert '"submit..long"' in rig.told or '"seen,long"' in rig.told
+
+
+async def test_what_rests_on_an_edit_is_refused_with_what_refreshes_it(tmp_path: Path) -> None:
+    """A missing value and a stale one are told with a selection, and that selection then runs."""
+    rig = Rig(tmp_path, READS, site())
+    assert await rig.execute("twice") == {"error": "value-missing"}
+    assert 'execute "seen,long,twice"' in rig.told
+    await rig.execute("all")
+    rig.edit("| length }}", "| length + 1 }}")
+    assert await rig.execute("twice") == {"error": "value-stale"}
+    assert 'execute "long,twice"' in rig.told
+    assert await rig.execute("long,twice") == {"long": "ok", "twice": "ok"}
+    assert rig.bench.values()["twice"] == 10
+
+
+async def test_a_node_that_yields_the_same_again_makes_nothing_stale(tmp_path: Path) -> None:
+    """Values are compared by what they say; another one makes its readers stale."""
+    rig = Rig(tmp_path, READS, site())
+    await rig.execute("all")
+    await rig.execute("seen")
+    assert "twice" in rig.bench.values()
+    rig.site.texts['text="status"'] = "open!"
+    await rig.execute("seen")
+    assert "twice" not in rig.bench.values()
+
+
+async def test_a_pin_stands_in_the_place_of_a_value(tmp_path: Path) -> None:
+    """A variable of the session that is called like a node, an item or a variable is what is read, until it is cleared."""
+    rig = Rig(tmp_path, READS + LOOP, site())
+    variables = rig.shop.desk.variables
+    variables.set("long", 21, reason="to try", by="person")
+    assert await rig.execute("twice") == {"twice": "ok"}
+    assert rig.bench.values()["twice"] == 42
+    variables.set("order", {"no": 5}, reason="to try", by="person")
+    assert await rig.execute("name,pay", begin="fresh") == {"name": "ok", "pay": "ok"}
+    assert rig.site.deeds == ['text="Pay N5/1"']
+    variables.clear("long", reason="enough", by="person")
+    assert await rig.execute("twice") == {"error": "value-missing"}
+
+
+async def test_a_node_of_a_loop_runs_for_one_item(tmp_path: Path) -> None:
+    """By key, by number, by its step path, or for the first; what its turn yielded before is its own."""
+    rig = Rig(tmp_path, LOOP)
+    assert await rig.execute("pay") == {"error": "value-missing"}
+    # The list may be made in the same run.
+    assert await rig.execute("list,name,pay") == dict.fromkeys(("list", "name", "pay"), "ok")
+    assert await rig.execute("pay", item="9") == {"error": "value-missing"}
+    assert await rig.execute("each[#9]/name, each[#9]/pay") == {"name": "ok", "pay": "ok"}
+    assert await rig.execute("pay", begin="live", item="2") == {"pay": "ok"}
+    assert rig.site.deeds == ['text="Pay N7/2"', 'text="Pay N9/2"', 'text="Pay N9/2"']
+    assert await rig.execute("pay", item="8") == {"error": "item-unknown"}
+    assert await rig.execute("list", item="8") == {"error": "item-unknown"}
+    rig.edit("[{'no': 7}, {'no': 9}]", "[{'no': 9}]")
+    assert await rig.execute("pay") == {"error": "value-stale"}
+
+
+async def test_the_first_failure_ends_it_and_leaves_the_page(tmp_path: Path) -> None:
+    """What failed before its deed has left the page as it was: mended, the node goes on from there. One behind its deed has not."""
+    rig = Rig(tmp_path, SIGN_IN + READS, site())
+    failing = [SiteError("target-covered", "it is covered"), SiteError("verify-failed", "no", phase="after")]
+
+    async def refuse(_target: str, _page: FakePage) -> None:
+        if failing:
+            raise failing.pop(0)
+
+    rig.site.before_click = refuse
+    assert await rig.execute("open..long") == {"open": "ok", "user": "ok", "submit": "failed"}
+    assert "(target-covered, before its deed)" in rig.told
+    assert "not executed: seen, long" in rig.told
+    assert await rig.execute("submit") == {"submit": "failed"}
+    assert "on the page as it stood" in rig.told
+    assert "after its deed: it may have happened" in rig.told
+    assert await rig.execute("seen", begin="live") == {"seen": "ok"}
+    assert await rig.execute("submit") == {"user": "ok", "submit": "ok"}
+
+
+async def test_a_held_deed_ends_it_and_is_no_failure(tmp_path: Path) -> None:
+    """The deed is ready, not done, and the page is as before it: what was typed is there still."""
+    rig = Rig(tmp_path, SIGN_IN + READS, site(), policy="hold")
+    outcome = await rig.execute("all")
+    assert outcome["submit"] == "held"
+    assert "seen" not in outcome
+    assert "would do:" in rig.told
+    assert rig.site.deeds == []
+    assert await rig.execute("submit") == {"submit": "held"}
+    assert "on the page as it stood" in rig.told
+    assert not [each for each in rig.shop.pen.history.deeds.values() if each.result and each.result.error]
+
+
+async def test_isolated_begins_each_node_from_its_own_state(tmp_path: Path) -> None:
+    """Each has a run of its own, and the second one finds the page before it, not the page behind the first."""
+    rig = Rig(
+        tmp_path,
+        """
+  - {id: one, type: browser_action, action: goto, url: "http://127.0.0.1:8765/1"}
+  - {id: two, type: browser_action, action: goto, url: "http://127.0.0.1:8765/2"}
+  - {id: three, type: browser_action, action: goto, url: "http://127.0.0.1:8765/3"}
+""",
+    )
+    await rig.execute("all")
+    assert await rig.execute("one,three", mode="isolated") == {"one": "ok", "three": "ok"}
+    assert rig.bench.opened[-1].page.visited[-1] == "http://127.0.0.1:8765/2"
+    assert len(rig.shop.pen.history.runs_of) == 2
+    assert [len(runs) for runs in rig.shop.pen.history.runs_of.values()] == [1, 2]
+    await rig.execute("one,three")
+    assert "`three` is run without `two`" in rig.told
+
+
+async def test_whoever_goes_on_has_values_and_states_and_no_page(tmp_path: Path) -> None:
+    """After a crash the log has what is needed; the live page is refused in words."""
+    rig = Rig(tmp_path, SIGN_IN + READS, site())
+    await rig.execute("all")
+    again = rig.bench = rig.shop.bench = type(rig.bench)(rig.shop, rig.site)
+    assert again.values()["twice"] == 8
+    assert await rig.execute("seen", begin="live") == {"error": "no-page"}
+    assert await rig.execute("seen") == {"seen": "ok"}
+    assert "on the state kept after `submit`" in rig.told
+    assert len(rig.site.deeds) == 1
+    states = list((rig.shop.kept.private(rig.shop.pen.conversation.id) / "bench").glob("*.json"))
+    assert states
+    assert {each.stat().st_mode & 0o777 for each in states} == {0o600}
+    for each in states:
+        each.write_text(json.dumps({"url": "http://127.0.0.1:8765/forged"}))
+    await rig.bench.close()
+    assert await rig.execute("seen") == {"error": "state-missing"}
+
+
+async def test_a_value_that_holds_a_secret_is_used_and_neither_shown_nor_kept(tmp_path: Path) -> None:
+    """What reads it in the same session finds it; after a crash it is told that it was not kept."""
+    known = {"TOKEN": "wunderbar-77"}
+    rig = Rig(tmp_path, READS, FakeSite(texts={'text="status"': "is wunderbar-77"}), known=known)
+    assert await rig.execute("all") == {"seen": "ok", "long": "ok", "twice": "ok"}
+    assert rig.bench.values()["twice"] == 30
+    assert "wunderbar" not in rig.told
+    rig.bench = rig.shop.bench = type(rig.bench)(rig.shop, rig.site)
+    assert await rig.execute("long") == {"error": "value-stale"}
+    assert "held a secret" in rig.told
+    kept = rig.shop.pen.conversation
+    assert not [file for file in rig.shop.pen.files() if b"wunderbar" in file.read_bytes()], kept.id
+
+
+async def test_a_call_that_a_crash_left_open_is_told_step_by_step(tmp_path: Path) -> None:
+    """What was done, what may have happened, and what was not begun stands in the run; nothing is done again."""
+    rig = Rig(tmp_path, SIGN_IN + READS, site())
+
+    class Crash(BaseException):
+        """The process dies here."""
+
+    async def die(_target: str, _page: FakePage) -> None:
+        raise Crash
+
+    rig.site.on_click = die
+    with pytest.raises(Crash):
+        await rig.execute("all")
+    [open_call] = rig.shop.pen.history.open_calls()
+    [kit] = bench.kits(rig.shop)
+    outcome = kit.find_out(open_call.call)
+    assert outcome is not None
+    assert outcome.error is None
+    lines = outcome.told.splitlines()
+    assert lines[0].startswith("interrupted")
+    assert {"sign_in/open: done", "sign_in/user: done"} <= set(lines)
+    assert any(line.startswith("sign_in/submit: open: it may have happened") for line in lines)
+    assert "not begun: seen, long, twice" in lines
+    assert kit.find_out(open_call.call.model_copy(update={"action": "another"})) is None
+    # The page that the deed may have changed is that of no node any more.
+    rig.site.on_click = None
+    assert await rig.execute("seen") == {"error": "state-missing"}
+    assert len(rig.site.deeds) == 1
+
+
+async def test_a_call_that_began_no_run_did_nothing(tmp_path: Path) -> None:
+    """A call that a crash ended before its run is told as such."""
+    rig = Rig(tmp_path, READS, site())
+    call = log.Call(
+        thread=log.SESSION_THREAD, path="1_execute_nodes", node="session", action="execute_nodes", asked="a",
+        attempt=1, effect="effect", args={}, fingerprint="",
+    )  # fmt: skip
+    [kit] = bench.kits(rig.shop)
+    outcome = kit.find_out(call)
+    assert outcome is not None
+    assert "nothing was done" in outcome.told
+
+
+async def test_the_whole_is_bounded(tmp_path: Path) -> None:
+    """However many nodes there are, and whatever the page says, a model is told at most so much, and of the last node all the same."""
+    many = "".join(
+        f'\n  - {{id: n{each}, type: browser_action, action: goto, url: "http://127.0.0.1:8765/{each}"}}'
+        for each in range(30)
+    )
+    page = "\n".join(f'- button "A button with a long name that differs {each}" [ref=e{each}]' for each in range(150))
+    rig = Rig(tmp_path, many, FakeSite(texts={"": page}))
+    await rig.execute("all")
+    assert len(rig.told) <= 5_000
+    assert "n29  ok" in rig.told
+    assert rig.told.count("[page]") == rig.told.count("[end of page]")
+
+
+def test_the_schema_of_the_tool_is_small() -> None:
+    """It leaves room for the others."""
+    tool = bench.kits(None)[0].tool  # pyright: ignore[reportArgumentType]
+    assert len(json.dumps(tool.parameters) + tool.description) < 1_000
