@@ -10,16 +10,20 @@ from __future__ import annotations
 import dataclasses
 
 from director import talking, workshop
+from director.proving import finishing
 from director.tools import FINISH
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime import log
 from runtime.models import threads
 
-MANNER = talking.Manner(turns=60, an_answer=3600.0, max_output=16_000)
+MANNER = talking.Manner(turns=60, an_answer=3600.0, max_output=16_000, left_open=True)
 
 REMINDER = f"Nothing is finished yet. Go on with the build; end it with `{FINISH}`, and ask the person with `ask_user`."
 """What a model is told that answers without asking for a tool."""
+
+NOWHERE = frozenset({"agent-stuck", "build-stopped", "talk-turns"})
+"""Codes of errors after which a build got nowhere by itself: the draft is left as far as it came."""
 
 GO_ON = "Go on with the build."
 """What a person's `--resume` says where the model has the last word, or gave none."""
@@ -51,9 +55,16 @@ class Build:
         gone on with from there.
         """
         self._shop.runs.settle()
-        answer = await self._begun(word)
-        while self._talk.ended is None:
-            answer = await self._reminded(answer)
+        try:
+            answer = await self._begun(word)
+            while self._talk.ended is None:
+                answer = await self._reminded(answer)
+        except ModelError as error:
+            if error.code in NOWHERE:
+                # What there is of it is worth a file, for whoever goes on by hand.
+                left = finishing.leave_partial(self._shop, error.message)
+                error.evidence = {**error.evidence, **({"draft": left["file"]} if left["file"] else {})}
+            raise
         value = self._talk.ended.value
         left: dict[str, Json] = value if isinstance(value, dict) else {}
         return Ended(bool(left.get("done", True)), left, answer)

@@ -34,6 +34,8 @@ class Manner:
     """Seconds that one answer may take, with all that is tried again for it."""
     max_output: int = 4_000
     """Tokens that one answer may have, reasoning included."""
+    left_open: bool = False
+    """Whether who interrupts it ends the session's process, too: then what is open is left to who goes on, as after a crash."""
 
 
 CHAT = Manner()
@@ -127,7 +129,7 @@ class Talk:
         """What the model answers to ``text``, once it asks for no tool any more, or for one that ends the work. What was open before is closed first.
 
         Raises ModelError, after which the talk goes on with another word; BudgetReached and SetupError, after which ``go_on`` goes on with this one;
-        LogError and Replaced. Where it is cancelled, what was going on is closed as interrupted.
+        LogError and Replaced. Where it is cancelled, what was going on is closed as interrupted, unless the manner leaves it open.
         """
         turns = self._ready()
         turns.break_off()
@@ -168,8 +170,9 @@ class Talk:
                 if self.ended is not None or not latest.answer.calls:
                     return latest.answer.text
         except asyncio.CancelledError:
-            turns.break_off()
-            self._broken_off(delegation.interrupted())
+            if not self._manner.left_open:
+                turns.break_off()
+                self._broken_off(delegation.interrupted())
             raise
         except RunOpsError as error:
             self._listener.failed(error)

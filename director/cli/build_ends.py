@@ -65,8 +65,7 @@ def as_json(
 def closing(session: str, past: sessions.Session, ended: loop.Ended) -> str:
     """How it ended by itself, and what to type next."""
     left = ended.value
-    head = "done" if ended.done else "not done"
-    lines = ["  ".join(filter(None, (head, one_line(str(left.get("proved") or "")))))]
+    lines = [f"done  proved: {one_line(str(left['proved']))}" if ended.done else "not done"]
     facts = dict(_facts(left))
     totals = past.ledger.totals()
     if totals is not None:
@@ -81,9 +80,16 @@ def closing(session: str, past: sessions.Session, ended: loop.Ended) -> str:
 
 
 def _facts(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
+    if left.get("summary"):
+        yield "what", one_line(str(left["summary"]))
     for name in ("file", "notes"):
         if left.get(name):
             yield name, shown(str(left[name]))
+    if left.get("failing"):
+        yield "fails", one_line(str(left["failing"]))
+    effects: list[dict[str, Json]] = left.get("effects") or []
+    for number, each in enumerate(effects):
+        yield ("deeds" if not number else " " * (number + 1)), one_line(f"{each['node']}: {each['what']}")
 
 
 def broken_off(session: str, error: RunOpsError) -> str:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,3 +63,62 @@ def test_a_wrong_command_line_ends_with_2(arguments: tuple[str, ...], code: str,
     assert f"error[{code}]" in done.stderr
     assert builds.asked == []
     assert not list(builds.folder.rglob("*.jsonl"))
+
+
+def test_a_budget_that_is_used_up_ends_with_5_and_a_larger_one_goes_on(builds: Builds) -> None:
+    """Nothing is asked beyond it; the command that goes on is named, and goes on with what was said."""
+    done = builds.build([plan(), text("One."), text("Two.")], "--budget", "calls=1")
+    assert (done.returncode, done.stdout, len(builds.asked)) == (5, "", 1), done.stderr
+    assert f"next: runops build --resume {session_of(done)} --budget calls=" in done.stderr
+    assert "chat" not in done.stderr
+    done, told = builds.goes_on([text("One."), text("Two.")], "--budget", "calls=9")
+    assert (done.returncode, told["error"]["code"], told["costs"]["requests"]) == (1, "build-stopped", 3)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_build_goes_on(number: signal.Signals, code: int, builds: Builds) -> None:
+    """It ends at once, says what goes on with it, and does; what was done stays done."""
+    gate = threading.Event()
+    project = builds.answers(plan(), text("Late.").held(gate))
+    with project.start("build", builds_rig.GOAL, "--json") as process:
+        until = time.monotonic() + 60
+        while len(builds.asked) < 2 and time.monotonic() < until:
+            time.sleep(0.02)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    gate.set()
+    assert (process.returncode, json.loads(out)["status"]) == (code, "interrupted"), err
+    assert f"runops build --resume {json.loads(out)['session']}" in err
+    done, told = builds.goes_on([text("One."), text("Two.")])
+    assert (done.returncode, told["error"]["code"]) == (1, "build-stopped")
+    assert builds.outputs(0) == ["kept as version 1"]
+
+
+def test_the_plan_is_a_list_on_a_terminal_and_questions_are_asked_there(builds: Builds) -> None:
+    """Who types a number means the choice, and the model is told it; Ctrl-C at a question ends the build, which goes on with that question."""
+    project = builds.answers(plan() + ASKS, ASKS)
+    with project.terminal("build", builds_rig.GOAL, columns=120) as terminal:
+        terminal.wait_for(lambda: "2 the new one" in terminal.text)
+        assert "[ ] 1  Open it" in terminal.text
+        terminal.press("1\r")
+        terminal.wait_for(lambda: terminal.text.count("2 the new one") == 2)
+        terminal.press("\x03")
+        assert terminal.wait() == 130
+    assert builds.outputs(1)[1] == "the old one"
+    done, told = builds.goes_on([], "--yes")
+    assert (done.returncode, [each["answer"] for each in told["questions"]]) == (4, ["the old one", None])
+
+
+def test_a_build_is_no_chat(builds: Builds) -> None:
+    """`chat --resume` names the command that goes on with it; a fork of it talks about its draft."""
+    done = builds.build([plan() + ASKS], "--yes")
+    session = session_of(done)
+    project = builds.answers(text("It is empty."))
+    refused = project.runops("chat", "--resume", session, "-m", "What is it?")
+    assert (refused.returncode, builds.asked) == (2, [])
+    assert f"runops build --resume {session}" in refused.stderr
+    forked = project.runops("chat", "--fork", session, "-m", "What is it?")
+    assert (forked.returncode, forked.stdout) == (0, "It is empty.\n"), forked.stderr
+    other = project.runops("build", "--resume", session_of(forked))
+    assert other.returncode == 2
+    assert "error[not-a-build]" in other.stderr

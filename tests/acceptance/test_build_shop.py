@@ -1,15 +1,25 @@
-"""Whole builds on the shop, by script: from a sentence to a workflow that runs without a model."""
+"""Whole builds on the shop, by script: from a sentence to a workflow that runs without a model, and what stands in the way."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from runtime.testing import scripted
 from tests import builds_rig, paying
-from tests.builds_rig import Builds
+from tests.builds_rig import Builds, use
+from tests.paying import execute, finish
 from tests.shop_process import Shop
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """One shop of which builds only read."""
+    with Shop.start(tmp_path_factory.mktemp("shop"), orders=3, paid=1) as running:
+        yield running
 
 
 @pytest.fixture
@@ -20,37 +30,95 @@ def builds(tmp_path: Path) -> Iterator[Builds]:
     made.close()
 
 
+def flags(shop: Shop, effects: str = "allow") -> list[str]:
+    """What every build here is given."""
+    wish = ["--url", f"{shop.url}/login", "--save", "pay.yaml", "-i", "user=admin", "--secret", "SHOP_PASSWORD"]
+    return [*wish, "--effects", effects]
+
+
+def logs(folder: Path) -> str:
+    """Everything that the conversations of a project hold."""
+    kept = folder / ".runops"
+    files = [each for each in kept.rglob("*") if each.is_file() and "private" not in each.parts]
+    return "\n".join(each.read_bytes().decode("utf-8", "replace") for each in files)
+
+
 def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds, tmp_path: Path) -> None:
-    """The file is there, proved as often as was asked for, and passes by itself on another shop."""
+    """It is proved as often as was asked for, saved with its notes, and passes by itself on another shop; its session is shown as any other."""
     with Shop.start(tmp_path, orders=3, paid=1) as shop:
-        done, told = builds.built(
-            list(paying.script(shop.url)),
-            "--url",
-            f"{shop.url}/login",
-            "--save",
-            "pay.yaml",
-            "-i",
-            "user=admin",
-            "--secret",
-            "SHOP_PASSWORD",
-            "--effects",
-            "allow",
-            goal=paying.GOAL,
-            SHOP_PASSWORD=shop.password,
-        )
-        print(done.stderr)
-        for n in range(len(builds.asked)):
-            print("=======", n)
-            print(builds.outputs(n)[-2:] if builds.outputs(n) else "")
-        assert (done.returncode, told["status"]) == (0, "done"), done.stdout
+        said = list(paying.script(shop.url))
+        done, told = builds.built(said, *flags(shop), goal=paying.GOAL, SHOP_PASSWORD=shop.password)
+        assert (done.returncode, told["status"], told["proved"]) == (0, "done", "full"), done.stderr
         assert [each["status"] for each in shop.orders()] == ["paid"] * 3
-    print(done.stdout)
-    print((tmp_path / "pay.yaml").read_text())
-    assert shop.password not in (tmp_path / "pay.yaml").read_text()
+        assert len(shop.ledger("payment")) == 2
+    assert told["finish"]["effects"][0]["what"] == "done in 1 of 2 runs"
+    assert "  run    runops run pay.yaml --frozen" in done.stderr.splitlines()
+    assert (tmp_path / "pay.build.md").read_text().count("passed in") == 2
+    for text in ((tmp_path / "pay.yaml").read_text(), done.stdout, done.stderr, logs(tmp_path)):
+        assert shop.password not in text
+    project = builds.project
+    listed = json.loads(project.runops("runs", "--sessions", "--json").stdout)["sessions"]
+    assert [(each["purpose"], each["mode"], each["begins"]) for each in listed] == [("build", "agent", paying.GOAL)]
+    window = project.runops("show", told["session"], "--window", "--json")
+    assert [part["name"] for part in json.loads(window.stdout)["parts"]][-1] is not None, window.stderr
     (tmp_path / "fresh").mkdir()
     with Shop.start(tmp_path / "fresh", orders=4, paid=1) as shop:
-        project = builds_rig.of(tmp_path).project
         project.environment["SHOP_PASSWORD"] = shop.password
         done = project.runops("run", "pay.yaml", "--frozen", "-i", f"base_url={shop.url}")
         assert done.returncode == 0, done.stderr
         assert [each["status"] for each in shop.orders()] == ["paid"] * 4
+
+
+def test_done_too_early_is_refused_with_all_that_is_missing(builds: Builds, shop: Shop) -> None:
+    """The model is told, and goes on; what is held is no failure, and the file says so."""
+
+    def said(asked: scripted.Asked) -> scripted.Answer:
+        return said_in_turn[asked.number - 1]
+
+    *begin, middle, _end = paying.script(shop.url)
+    said_in_turn = [begin[1], finish(), begin[2], middle, finish()]
+    done, told = builds.built(said, *flags(shop, "hold"), SHOP_PASSWORD=shop.password)
+    assert (done.returncode, told["status"]) == (0, "done"), done.stderr
+    early = builds.outputs(2)[-1]
+    assert early.startswith("not done; lacking:")
+    assert "`output`" in early
+    assert told["proved"].startswith("up to paying[#100]/pay (held")
+    assert [each["what"] for each in told["finish"]["effects"]] == ["held in 2 of 2 runs"]
+    assert shop.ledger("payment") == []
+    assert "(held: ready, not done)" in (builds.folder / "pay.yaml").read_text()
+
+
+def test_a_site_that_changes_in_the_middle_is_told_and_gone_on_from(builds: Builds, shop: Shop) -> None:
+    """Signed out behind its back, a node fails with what the page shows then; from a fresh browser the same passes, and the build ends well."""
+    go = '- {id: again, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders", verify: [{url: "**/orders"}], timeout: 3}'
+
+    def said(asked: scripted.Asked) -> scripted.Answer:
+        match asked.number:
+            case 1:
+                return list(paying.script(shop.url))[1]
+            case 2:
+                shop.switch("logout", path="/orders")
+                return use("create_nodes", yaml=go, after=None, dry_run=None, reason="on") + execute("again")
+            case 3:
+                head = use("update_node", id="workflow", yaml='output: "{{ again }}"', reason="the wish")
+                return head + use(
+                    "execute_nodes", nodes="all", mode=None, item=None, reason="signed out", **{"from": "fresh"}
+                )
+            case _:
+                return finish()
+
+    done, told = builds.built(said, *flags(shop), SHOP_PASSWORD=shop.password)
+    assert (done.returncode, told["status"]) == (0, "done"), done.stderr
+    failed = builds.outputs(2)[-1]
+    assert "Sign in" in failed
+    assert "/login" in failed
+
+
+def test_a_build_that_gets_nowhere_leaves_its_draft(builds: Builds, shop: Shop) -> None:
+    """The same call three times ends it with 1 and the reason; what there is stands in a file that says what it is."""
+    sign_in = list(paying.script(shop.url))[1]
+    wrong = use("get_node_type", type="nothing")
+    done, told = builds.built([sign_in, wrong, wrong, wrong], *flags(shop), SHOP_PASSWORD=shop.password)
+    assert (done.returncode, told["status"], told["error"]["code"]) == (1, "failed", "agent-stuck"), done.stderr
+    assert f"runops build --resume {told['session']}" in done.stderr
+    assert "NOT FINISHED" in Path(told["error"]["evidence"]["draft"]).read_text()
