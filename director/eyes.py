@@ -36,6 +36,9 @@ STATUS_SECONDS = 1.0
 BENCH = "bench"
 """What a tool calls the page of the bench; ``bench/NAME`` is another tab of it."""
 
+SCOUT = "scout"
+"""The same of the scout, whose tabs are meant by their names alone, too."""
+
 _STATUS = "() => performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0"
 
 
@@ -93,7 +96,9 @@ class Eyes(workshop.Eyes):
         if tab is None:
             return ("bench", None) if self._bench is not None else ("scout", None)
         head, _, name = tab.partition("/")
-        return ("bench", name or None) if head == BENCH else ("scout", tab)
+        if head == BENCH:
+            return "bench", name or None
+        return "scout", (name or None) if head == SCOUT else tab
 
     def page(self, where: Where, tab: str | None = None) -> Tab:
         """The tab, as it stands. Raises ModelError ``page-unknown``."""

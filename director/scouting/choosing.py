@@ -94,21 +94,22 @@ def _scores(lines: Sequence[str], words: frozenset[str]) -> dict[int, float]:
     scores: dict[int, float] = {}
     within: list[tuple[int, float]] = []
     """The containers around a line, each with its depth and what it hands on to what is in it."""
-    headed = 0.0
+    headed, found = 0.0, False
     for number, line in enumerate(lines):
         role, depth = said[number][0] if said[number] else "", _depth(line)
         while within and within[-1][0] >= depth:
             within.pop()
         own = sum(1 / standing[word] for word in words.intersection(said[number]))
         own += KIND if role in kinds else 0
-        own += ALWAYS if role in _LOUD else 0
+        loud = ALWAYS if role in _LOUD else 0.0
         if role == "heading":
             headed = own / 4
         inherited = max(headed, within[-1][1] if within else 0.0)
-        if score := own + (inherited if role != "heading" else 0.0):
+        found = found or own > 0
+        if score := own + loud + (inherited if role != "heading" else 0.0):
             scores[number] = score
         within.append((depth, max(own, inherited) / 4))
-    return scores
+    return scores if found else {}
 
 
 def _above(lines: Sequence[str], number: int) -> Iterator[int]:

@@ -12,27 +12,22 @@ from typing import TYPE_CHECKING, Any, cast
 from typing_extensions import override
 
 from director import eyes as eyes_module
-from director.scouting import looking
+from director.scouting import looking, single
 from nodes.base import Leaf
 from nodes.errors import ModelError, OriginRefused, SiteError
-from nodes.template import OPENING
 from nodes.values import Json
+from runtime import engine as engine_module
 from runtime import log, preparing, running, secrets, turn
 from runtime.agents import refusals as texts
 from runtime.agents import targets, telling
 from runtime.browser import lent, origins
 from runtime.browser.page import Tab
 from runtime.browser.session import Session
-from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
-    from runtime.engine import ExecutionEngine
     from runtime.observation import Observation
-
-FILE = "scouting.yaml"
-"""What the workflow of a deed is called."""
 
 SETTLE_SECONDS = 3.0
 """How long what a deed set off is waited for."""
@@ -50,7 +45,6 @@ WITH_VALUE = frozenset({"fill", "select", "press"})
 """Actions that need a value."""
 
 _SECRET = re.compile(r"\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
-_NOT_PLAIN = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,7 +60,7 @@ class Deed(running.Part):
         return {"node": self.node.id, "pins": {}, "scouting": True}
 
     @override
-    async def run(self, engine: ExecutionEngine) -> Json:
+    async def run(self, engine: engine_module.ExecutionEngine) -> Json:
         """Do it, and wait for what it sets off; its value."""
         browser = cast("lent.Lent", await engine.need_browser(self.node.id))
         row: Any = browser.tabs
@@ -98,10 +92,8 @@ class Deeds:
     async def open_tab(self, call: log.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Open a tab of that name at an address."""
         name = str(arguments["name"])
-        if name == eyes_module.BENCH:
-            raise ModelError("tool-arguments", f"`{name}` is what the bench is called", mend="give another name")
-        if self._mine is not None:
-            raise ModelError("tool-arguments", "you have one tab", mend="go elsewhere in it: `debug_navigate`")
+        if name in (eyes_module.BENCH, eyes_module.SCOUT):
+            raise ModelError("tool-arguments", f"`{name}` is what a browser is called", mend="give another name")
         async with self._eyes.scout.used() as session:
             if name in session.tabs.named:
                 raise ModelError(
@@ -114,8 +106,7 @@ class Deeds:
     async def close_tab(self, call: log.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Close a tab."""
         async with self._eyes.scout.there() as session:
-            page = self._page(str(arguments["name"]))
-            return await self._do(call, session, page, {"action": "close_tab"}, str(arguments["name"]))
+            return await self._do(call, session, self._page(arguments["name"]), {"action": "close_tab"})
 
     async def act(self, call: log.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Do one action in a tab."""
@@ -152,10 +143,11 @@ class Deeds:
         name: str | None = tab
         if self._mine is not None:
             _where, name = self._looks.place(name)
-        elif name is not None and self._eyes.place(name)[0] == "bench":
-            raise ModelError(
-                "page-unknown", "the bench is no tab of the scout", mend="run nodes there: `execute_nodes`; or null"
-            )
+        elif name is not None:
+            where, name = self._eyes.place(name)
+            if where == "bench":
+                mend = "run nodes there: `execute_nodes`; or null"
+                raise ModelError("page-unknown", "the bench is no tab of the scout", mend=mend)
         return self._eyes.page("scout", name)
 
     def _address(self, url: str, here: str) -> str:
@@ -229,15 +221,14 @@ class Deeds:
         name = tab or next((each for each, there in session.tabs.named.items() if there is page.page), None)
         if name is None:
             raise ModelError("page-unknown", "the tab is closed", mend="`debug_open_tab` opens one")
-        opens = {"tab": name} if fields["action"] == "open_tab" else {}
-        prepared = self._prepared({**fields, **opens})
+        written = self._written({**fields, **({"tab": name} if fields["action"] == "open_tab" else {})})
+        prepared = preparing.Prepared(written.loaded, written.inputs, dict(self._shop.known()))
         # No file could name a tab that no node of it opens.
-        node = cast("Leaf", prepared.loaded.workflow.nodes[0]).model_copy(update={"tab": name})
+        node = written.node.model_copy(update={"tab": name})
         earlier, before = self._eyes.last_of(page), set(session.tabs.named)
         holds = None
         if node.effect_class == "effect":
-            shown = self._eyes.mask(page.url)
-            holds = await self._shop.effects.demand([(node, node.id)], place=call.path, page=shown)
+            holds = await self._holds(written.literal, call, page)
         # What it complained of before is none of this deed's.
         self._eyes.scout.complaints()
         ended = await self._shop.runs.follow(
@@ -256,7 +247,7 @@ class Deeds:
         ours: list[str] = []
         error: dict[str, Json] | None = None
         paused = ended.question.get("reason") if ended.question is not None else None
-        what = self._eyes.mask(node.summary())
+        what = self._eyes.mask(written.literal.summary())
         if paused == HELD:
             ours.append("held: what it needs was found and is ready, and it was not done; that is no failure")
         elif ended.status == "passed":
@@ -275,30 +266,19 @@ class Deeds:
         told = await self._looks.told(left, "\n".join(filter(None, [*ours, more])), f"{what}\n{theirs}", whole=whole)
         return dataclasses.replace(told, error=error)
 
-    def _prepared(self, fields: dict[str, Json]) -> preparing.Prepared:
-        """A workflow with that one node. What the page says stands in it as inputs: nothing in it is a reference."""
-        typed = self._secrets(fields)
-        given: dict[str, Json] = {}
-        action = fields["action"]
-        plain = _plain({name: value for name, value in fields.items() if not typed or name != "value"}, given)
-        said = {**fields, **cast("dict[str, Json]", plain)}
-        text = json.dumps(
-            {
-                "version": 1,
-                "name": "a deed of the scout",
-                "inputs": {name: {"type": "string"} for name in given},
-                "secrets": list[Json](typed),
-                "allowed_origins": list[Json](self._eyes.scout.origins()),
-                "nodes": [{"id": f"debug_{action}", "type": "browser_action", **said}],
-            },
-            ensure_ascii=False,
+    async def _holds(self, literal: Leaf, call: log.Call, page: Tab) -> engine_module.Holds:
+        """Whether the one deed of the run is held. A person is asked for it as the page calls it."""
+        decided = await self._shop.effects.demand(
+            [(literal, literal.id)], place=call.path, page=self._eyes.mask(page.url)
         )
-        text = _NOT_PLAIN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+        held = decided(literal, literal.id)
+        return lambda leaf, _path: held and leaf.effect_class == "effect"
+
+    def _written(self, fields: dict[str, Json]) -> single.Written:
         try:
-            loaded = workflow.parse(text, FILE)
+            return single.written(fields, self._secrets(fields), self._eyes.scout.origins())
         except WorkflowInvalid as error:
             raise _misfit("; ".join(dict.fromkeys(each.message for each in error.diagnostics))) from None
-        return preparing.Prepared(loaded, given, dict(self._shop.known()))
 
     def _secrets(self, fields: Mapping[str, Json]) -> Sequence[str]:
         """The secrets that are typed. Raises ModelError for one that is none of the session's, and for whatever else looks like one."""
@@ -334,17 +314,6 @@ class Deeds:
         if self._mine is None and left is not None:
             self._eyes.scout.latest = left
         return session.tabs.get(left) if left is not None else None
-
-
-def _plain(value: Json, given: dict[str, Json]) -> Json:
-    """``value`` with every text that looks like a reference in the place of an input, which is put into ``given``."""
-    if isinstance(value, str) and OPENING in value:
-        name = f"text{len(given) + 1}"
-        given[name] = value
-        return f"{{{{ inputs.{name} }}}}"
-    if isinstance(value, dict):
-        return {key: _plain(each, given) for key, each in value.items()}
-    return [_plain(each, given) for each in value] if isinstance(value, list) else value
 
 
 def _options(value: str) -> Json:
