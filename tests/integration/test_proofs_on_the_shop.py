@@ -1,0 +1,99 @@
+"""Builds finished on a real shop, in real browsers: what the shop's own ledger says against what is said to be proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from director import workshop
+from director.proving import leaving, tools
+from nodes.values import Json
+from runtime import running, settings, turn
+from tests import shop_flows, workshops
+from tests.shop_process import Shop
+
+pytestmark = pytest.mark.anyio
+
+INPUTS = 'base_url: {{type: string, default: "{url}"}}, number: {{type: string, default: "{number}"}}'
+
+PAY = """
+  - {{id: order, type: browser_action, action: goto, url: "{{{{ inputs.base_url }}}}/orders/{{{{ inputs.number }}}}"}}
+  - {{id: before, type: browser_query, query: text, target: {{test_id: status}}}}
+  - id: pay
+    type: browser_action
+    action: click
+    {when}target: {{role: button, name: Pay}}
+    timeout: 6
+    verify: [{{text: paid, target: {{test_id: status}}}}]
+  - {{id: after, type: browser_query, query: text, target: {{test_id: status}}}}
+output: {{status: "{{{{ after }}}}"}}
+"""
+
+ARGUMENTS: dict[str, Json] = {"done": True, "summary": "Pays an order.", "unproved": None, "reason": "It is ready."}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """A shop with four orders, none of them paid."""
+    with Shop.start(tmp_path_factory.mktemp("shop"), orders=4, paid=0) as shop:
+        yield shop
+
+
+def opened(folder: Path, site: Shop, number: str, *, guarded: bool, **more: Any) -> workshop.Workshop:
+    """A workshop whose draft pays that order; ``guarded``: unless it is paid."""
+    head = shop_flows.sign_in("Pay an order", INPUTS.format(url=site.url, number=number))
+    when = "when: \"{{ before != 'paid' }}\"\n    " if guarded else ""
+    known = {"SHOP_PASSWORD": site.password}
+    return workshops.opened(folder, site.url, head + PAY.format(when=when), known=known, **more)
+
+
+async def finished(shop: workshop.Workshop) -> turn.Outcome:
+    """What ``finish`` says."""
+    try:
+        return await workshops.call(shop, "finish", tools.kits(shop), **ARGUMENTS)
+    finally:
+        await shop.close()
+
+
+async def test_what_is_proved_was_done_once(tmp_path: Path, site: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two runs pass, the order is paid once, and both are said; the file that is left runs without a model, and its notes tell the same."""
+    shop = opened(tmp_path, site, "1001", guarded=True)
+    outcome = await finished(shop)
+    value: Any = outcome.value
+    assert (outcome.error, value["proved"], value["output"]) == (None, "full", {"status": "paid"})
+    assert [each["what"] for each in value["effects"]] == ["done in 1 of 2 runs"]
+    assert len(site.ledger("payment", "1001")) == 1
+    assert "done in 1 of 2 runs" in leaving.notes_of(shop.wish.save).read_text()
+    monkeypatch.setenv("SHOP_PASSWORD", site.password)
+    chosen = settings.load(home=tmp_path / "runs", model_calls="none")
+    ended = await running.start(Path(value["file"]), {}, chosen)
+    assert (ended.status, len(site.ledger("payment", "1001"))) == ("passed", 1)
+
+
+async def test_what_is_held_was_not_done(tmp_path: Path, site: Shop) -> None:
+    """Where deeds are held the shop has seen none, and the build is proved up to there."""
+    outcome = await finished(opened(tmp_path, site, "1002", guarded=False, policy="hold", runs=1))
+    value: Any = outcome.value
+    assert (outcome.error, value["proved"]) == (None, "up to pay (held: ready, not done)")
+    assert site.ledger("payment", "1002") == []
+
+
+async def test_a_draft_that_passes_once_only_is_refused(tmp_path: Path, site: Shop) -> None:
+    """A draft that its own first run keeps from passing again is refused with the page as it was then, and with what to think of; nothing is left."""
+    shop = opened(tmp_path, site, "1003", guarded=False)
+    outcome = await finished(shop)
+    assert outcome.error is not None
+    assert (outcome.error["code"], shop.wish.save.exists()) == ("not-proved", False)
+    for words in (
+        "proof run 2 of 2",
+        "failed at pay",
+        "Run 1 went well",
+        f"{site.url}/orders/1003",
+        "not executed: after",
+    ):
+        assert words in outcome.told
+    assert site.password not in outcome.told
+    assert len(site.ledger("payment", "1003")) == 1
