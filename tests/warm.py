@@ -337,7 +337,9 @@ def _import_all() -> None:
     from runtime.cli import table
 
     for command in table.every():
-        command.load()
+        # One that cannot be loaded says so to whoever calls it.
+        with contextlib.suppress(ImportError):
+            command.load()
     for module in (
         "director.cli.foreground",
         "director.session_settings",
