@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,10 +31,10 @@ def builds(tmp_path: Path) -> Iterator[Builds]:
     made.close()
 
 
-def flags(shop: Shop, effects: str = "allow") -> list[str]:
+def flags(shop: Shop, effects: str = "allow", runs: int = 1) -> list[str]:
     """What every build here is given."""
     wish = ["--url", f"{shop.url}/login", "--save", "pay.yaml", "-i", "user=admin", "--secret", "SHOP_PASSWORD"]
-    return [*wish, "--effects", effects]
+    return [*wish, "--effects", effects, "--runs", str(runs)]
 
 
 def logs(folder: Path) -> str:
@@ -47,7 +48,7 @@ def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds,
     """It is proved as often as was asked for, saved with its notes, and passes by itself on another shop; its session is shown as any other."""
     with Shop.start(tmp_path, orders=3, paid=1) as shop:
         said = list(paying.script(shop.url))
-        done, told = builds.built(said, *flags(shop), goal=paying.GOAL, SHOP_PASSWORD=shop.password)
+        done, told = builds.built(said, *flags(shop, runs=2), goal=paying.GOAL, SHOP_PASSWORD=shop.password)
         assert (done.returncode, told["status"], told["proved"]) == (0, "done", "full"), done.stderr
         assert [each["status"] for each in shop.orders()] == ["paid"] * 3
         assert len(shop.ledger("payment")) == 2
@@ -83,7 +84,7 @@ def test_done_too_early_is_refused_with_all_that_is_missing(builds: Builds, shop
     assert early.startswith("not done; lacking:")
     assert "`output`" in early
     assert told["proved"].startswith("up to paying[#100]/pay (held")
-    assert [each["what"] for each in told["finish"]["effects"]] == ["held in 2 of 2 runs"]
+    assert [each["what"] for each in told["finish"]["effects"]] == ["held: ready, not done in 1 of 1 run"]
     assert shop.ledger("payment") == []
     assert "(held: ready, not done)" in (builds.folder / "pay.yaml").read_text()
 
@@ -122,3 +123,24 @@ def test_a_build_that_gets_nowhere_leaves_its_draft(builds: Builds, shop: Shop) 
     assert (done.returncode, told["status"], told["error"]["code"]) == (1, "failed", "agent-stuck"), done.stderr
     assert f"runops build --resume {told['session']}" in done.stderr
     assert "NOT FINISHED" in Path(told["error"]["evidence"]["draft"]).read_text()
+
+
+def test_a_deed_that_ctrl_c_broke_off_is_told_and_not_done_again(builds: Builds, tmp_path: Path) -> None:
+    """The shop was paid, and its answer did not come: whoever goes on is told that it may have happened, and it happened once."""
+    with Shop.start(tmp_path, orders=1, paid=0) as shop:
+        shop.switch("hold", path="/orders/.*/pay", method="POST", moment="after")
+        _look, sign_in, orders, paying_it, _end = paying.script(shop.url)
+        first = scripted.Answer((*paying_it.parts[:2],)) + execute("paying")
+        project = builds.answers(sign_in, orders, first, SHOP_PASSWORD=shop.password)
+        with project.start("build", paying.GOAL, *flags(shop), "--json") as process:
+            assert shop.wait("held")
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        assert (process.returncode, json.loads(out)["status"]) == (130, "interrupted"), err
+        assert len(shop.ledger("payment")) == 1
+        shop.clear()
+        last = finish(unproved="pay and output: the order was paid before")
+        done, told = builds.goes_on([last], SHOP_PASSWORD=shop.password)
+        assert (done.returncode, told["status"]) == (0, "done"), done.stderr
+        assert len(shop.ledger("payment")) == 1
+    assert "paying[#1001]/pay: open: it may have happened" in builds.outputs(0)[-1]
