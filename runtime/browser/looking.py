@@ -98,10 +98,11 @@ class Looking(Reach):
         for frame, each in zip(frames, told, strict=True):
             if each is None:
                 return None
-            _title, number, found_in = each
+            _title, number, found_in, ghosts = each
             looked[number] = frame
             framed = frame.parent_frame is not None
             facts += [_fact(fact, f"f{number}" if number else "", framed=framed) for fact in found_in]
+            facts += [Fact(ref, "", ghost=text, framed=framed) for ref, text in ghosts]
         title: str = told[0][0] if told[0] is not None else ""
         self._looked = looked
         observation = Observation.read(snapshot, self.page.url, title, facts)

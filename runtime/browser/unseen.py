@@ -1,4 +1,6 @@
-"""What an accessibility snapshot does not tell: passwords, what is wrong with a field, and what one can act on though it has no role, or no ref.
+"""What an accessibility snapshot does not tell: passwords, what is wrong with a field, what one can act on though it has no role, or no ref, and ghosts.
+
+A ghost is a text that style sheets put before or behind an element and hide: the snapshot reads it out, and nobody sees it.
 
 It is a selector engine for Playwright, because those run in the world in which Playwright keeps its refs, and which the page does not see. It
 gives elements refs of their own (``x3``), for those to which the snapshot gives none.
@@ -31,9 +33,47 @@ ENGINE = r"""({
     if (asked === 'self') return this.told(root._ariaRef ? root._ariaRef.ref : null);
     if (asked.startsWith('facts ')) {
       if (globalThis._runopsDocument === undefined) globalThis._runopsDocument = Number(asked.slice(6));
-      return this.told([document.title, globalThis._runopsDocument, this.facts()]);
+      return this.told([document.title, globalThis._runopsDocument, this.facts(), this.ghosts()]);
     }
     return this.all(document).filter((element) => element.isConnected && `x${element._runopsRef}` === asked);
+  },
+  ghosts() {
+    const asked = [];
+    const rules = (list) => {
+      for (const rule of list) {
+        if (rule.cssRules && !rule.selectorText) rules(rule.cssRules);
+        if (!rule.selectorText || !/:(before|after)\b/.test(rule.selectorText) || !rule.style.content || rule.style.content === 'none') continue;
+        for (const each of rule.selectorText.split(/,(?![^(]*\))/)) {
+          const found = /^(.*?)::?(before|after)\s*$/.exec(each.trim());
+          if (found) asked.push([found[1].trim() || '*', `::${found[2]}`]);
+        }
+      }
+    };
+    for (const sheet of document.styleSheets) {
+      // Those of other origins may not be read.
+      try { rules(sheet.cssRules); } catch { continue; }
+    }
+    const px = (value) => parseFloat(value) || 0;
+    const hidden = (style) => px(style.opacity || '1') === 0 || px(style.fontSize) === 0 || (/^rgba\(.*, 0\)$/.test(style.color) && style.webkitBackgroundClip !== 'text')
+      || /^rect\((0|1)px, (0|1)px, (0|1)px, (0|1)px\)$/.test(style.clip) || /^inset\((50|100)%/.test(style.clipPath) || px(style.textIndent) < -500
+      || (['absolute', 'fixed'].includes(style.position) && [style.left, style.right, style.top, style.bottom].some((each) => px(each) < -500 || px(each) > 9000))
+      || (style.overflow === 'hidden' && (px(style.width) <= 1 || px(style.height) <= 1) && style.display !== 'inline') || style.transform === 'matrix(0, 0, 0, 0, 0, 0)';
+    const ghosts = [];
+    for (const [selector, pseudo] of asked) {
+      let elements = [];
+      try { elements = Array.from(document.querySelectorAll(selector)).slice(0, 2000); } catch { continue; }
+      for (const element of elements) {
+        let named = element;
+        while (named && !named._ariaRef) named = named.parentElement;
+        if (!named || ghosts.length >= 500) continue;
+        const style = getComputedStyle(element, pseudo);
+        if (!/["']|attr/.test(style.content) || !hidden(style)) continue;
+        const parts = Array.from(style.content.matchAll(/"((?:[^"\\]|\\.)*)"|attr\(([\w-]+)\)/g), (each) => each[2] ? element.getAttribute(each[2]) || '' : each[1]);
+        const text = parts.join('').replace(/\\(.)/g, '$1').replace(/\s+/g, ' ').trim();
+        if (text) ghosts.push([named._ariaRef.ref, text.slice(0, 300)]);
+      }
+    }
+    return ghosts;
   },
   facts() {
     const found = [];

@@ -21,6 +21,9 @@ ROWS = frozenset({"row", "listitem", "article", "option", "treeitem"})
 """Roles of what stands in rows, alike."""
 URGENT = frozenset({"alert", "alertdialog", "dialog", "status"})
 """Roles of what a page says to whoever looks."""
+_NAMED_BY_CONTENT = frozenset({
+    "row", "cell", "gridcell", "columnheader", "rowheader", "heading", "link", "button", "option", "listitem", "tab", "menuitem", "treeitem",
+})  # fmt: skip
 HIDDEN_VALUE = "••••"
 """What stands in the place of a password."""
 
@@ -89,6 +92,8 @@ class Fact:
     """Whether it is to be seen."""
     framed: bool = False
     """Whether it stands in a frame."""
+    ghost: str = ""
+    """A text in it that is hidden, though the snapshot reads it out."""
 
 
 _LINE = re.compile(r"( *)- (.*)")
@@ -191,6 +196,8 @@ def add(root: Node, facts: Sequence[Fact], refs: Mapping[str, Node]) -> None:
             if fact.role is not None and fact.shown:
                 _adopt(root, fact, refs)
             continue
+        if fact.ghost:
+            _lay(node, fact.ghost)
         if fact.password and node.text:
             node.text = HIDDEN_VALUE
         if fact.error:
@@ -199,6 +206,19 @@ def add(root: Node, facts: Sequence[Fact], refs: Mapping[str, Node]) -> None:
             node.acting = True
             if node.role in ("generic", "paragraph", "emphasis", "strong"):
                 node.role = fact.role
+
+
+def _lay(node: Node, ghost: str) -> None:
+    """Take a ghost out of an element, and out of the names of what it stands in: those are made of what stands in them."""
+    ghost = folded(ghost)
+    beside = [each for each in node.children if each.role == "text"]
+    for each in (node, *beside, *(above for above in node.above() if above.role in _NAMED_BY_CONTENT)):
+        each.name, each.text = _without(each.name, ghost), _without(each.text, ghost)
+    node.children = [each for each in node.children if each.role != "text" or each.text or each.children]
+
+
+def _without(text: str, ghost: str) -> str:
+    return folded(text.replace(ghost, " ", 1)) if ghost in text else text
 
 
 def _adopt(root: Node, fact: Fact, refs: Mapping[str, Node]) -> None:

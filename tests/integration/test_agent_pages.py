@@ -31,6 +31,15 @@ PAGE = f"""<!doctype html><title>Page</title><button>Pay now</button><button>Pay
 <iframe name=inside src=/inside></iframe>"""
 INSIDE = "<button>Pay</button><label>Card <input></label><iframe src=/deep></iframe>"
 DEEP = "<button>Pay</button><button>Deep</button>"
+GHOSTS = """<!doctype html><title>Ghosts</title><style>
+td::before {content: attr(data-label) ": "; opacity: 0}
+.tip::after {content: "More about it"; position: absolute; left: -9999px}
+.seen::before {content: "New "}
+button:after, i:before {content: 'Spinner'; font-size: 0}
+p.x:before {content: "Zero"; position: absolute; width: 0; height: 0; overflow: hidden}
+@media (max-width: 100px) { h1::before {content: "Small"} }
+</style><h1>Title</h1><table><tr><td data-label=Name>Ada</td><td data-label=State>open <a href=/x class=tip>Help</a></td></tr></table>
+<b class=seen>thing</b><button>Save</button><p class=x>Plain</p>"""
 SLOW = """<!doctype html><title>Slow</title><button onclick="fetch('/answer').then((a) => a.text()).then((t) => { said.textContent = t; })">Ask</button><p id=said></p>"""
 
 
@@ -42,6 +51,7 @@ def served() -> Iterator[site.Site]:
         served.page("/inside", INSIDE)
         served.page("/deep", DEEP)
         served.page("/slow", SLOW)
+        served.page("/ghosts", GHOSTS)
 
         def answer(_request: site.Request) -> site.Answer:
             time.sleep(0.5)  # what the page waits for
@@ -103,6 +113,16 @@ async def test_a_ref_that_is_not_there_is_told(driven: Session, served: site.Sit
             async with tab.pointed(gone):
                 pass
         assert raised.value.code == "ref-gone"
+
+
+async def test_what_style_sheets_hide_is_on_no_page(driven: Session, served: site.Site) -> None:
+    """Texts put before and behind elements, and hidden by any means, are in no name, row or text; one that is seen is."""
+    await driven.page.goto(f"{served.origin}/ghosts")
+    view = await driven.page.look()
+    assert [line.split(" [ref")[0].strip() for line in view.render().split("\n")[1:]] == [
+        'heading "Title" 1', "table", 'row "Ada | open Help"', 'link "Help"', '"New thing"', 'button "Save"', '"Plain"',
+    ]  # fmt: skip
+    assert not any(each in view.words for each in ("Name", "State", "More", "Spinner", "Zero", "Small"))
 
 
 async def test_what_a_deed_sets_off_is_waited_for(driven: Session, served: site.Site) -> None:
