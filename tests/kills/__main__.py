@@ -20,11 +20,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests import warm
-from tests.kills import agents, asked, plan, said, talked, trial
+from tests.kills import agents, asked, built, plan, said, talked, trial
 from tests.shop_process import Shop
 
 TELL_EVERY = 20.0
 """Seconds between two words about how far it is."""
+
+DRAWN = 12
+"""Moments that are drawn of builds in ways of which not every one is killed."""
 
 MOST_ROUNDS = 9
 """The first moment of a checkout is come to in any case, so that there are fewer with each round."""
@@ -77,7 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             controls = carry_out(bench, plan.CONTROLS, chosen.jobs)
             whole = chosen.only is None and chosen.mode is None and chosen.point is None
             models_fine = not whole or all((
-                let_work(bench, chosen.seed, chosen.jobs), ask(chosen.seed), talk(bench, chosen.seed, chosen.jobs)
+                let_work(bench, chosen.seed, chosen.jobs), ask(chosen.seed), talk(bench, chosen.seed, chosen.jobs),
+                build(bench, chosen.seed, chosen.jobs),
             ))  # fmt: skip
         finally:
             server.close()
@@ -141,6 +145,36 @@ def talk(bench: Bench, seed: int, jobs: int) -> bool:
     alone = place.run(talks[0])
     for control in talked.CONTROLS:
         caught = talked.found_out(place, control, alone)
+        print(f"control {control:<13} {f'caught: {caught[0]}' if caught else 'NOT CAUGHT'}")
+        fine = fine and bool(caught)
+    return fine
+
+
+def build(bench: Bench, seed: int, jobs: int) -> bool:
+    """Kill builds: at every moment where the page is faked, else at moments that are drawn; a line for each way and each control, and whether all was well."""
+    place = built.Bench(bench.folder, bench.shop, bench.server)
+    chance = random.Random(seed)
+    drawn = [chance.randrange(10**6) for _ in range(DRAWN)]
+    cases: list[tuple[str, built.Case, list[int] | None]] = [
+        ("streamed", built.Case("streamed"), None),
+        ("chained", built.Case("chained"), drawn),
+        ("background", built.Case("background"), drawn),
+        ("power", built.Case("streamed", power=True), drawn),
+        ("shop", built.Case(page="shop"), drawn),
+    ]
+    fine = True
+    for what, case, draws in cases:
+        kills = wrong = 0
+        for done in built.examine(place, case, draws, chance, jobs):
+            kills += len(done.kills)
+            if done.wrong:
+                wrong += 1
+                say(f"{done.case}, killed at {done.kills}: {done.wrong}")
+        print(f"build {what:<14} {kills} kill points, {wrong} not as they should be")
+        fine = fine and not wrong
+    alone = place.run(built.Case())
+    for control in built.CONTROLS:
+        caught = built.found_out(place, control, alone)
         print(f"control {control:<13} {f'caught: {caught[0]}' if caught else 'NOT CAUGHT'}")
         fine = fine and bool(caught)
     return fine

@@ -21,7 +21,12 @@ NODES = """\
       type: browser_action
       action: click
       target: {role: button, name: Add to cart, within: {css: "#articles tbody tr", nth: 0}}
-      verify: [{text: Tea}]
+      confirm:
+        settle: 0.5
+        nodes:
+          - {id: see, type: browser_action, action: goto, url: "{{ inputs.base_url }}/checkouts/{{ inputs.ref }}"}
+          - {id: shown, type: browser_query, query: text, target: {test_id: pieces}}
+        done: "{{ (shown | number) >= 1 }}"
 - id: look
   type: group
   description: Counts what is in the cart.
@@ -62,18 +67,26 @@ AGAIN = ("done",)
 _INTERRUPTED = re.compile(r"interrupted")
 
 
+def is_interrupted(item: dict[str, Any]) -> bool:
+    """Whether the item tells of a call as interrupted."""
+    return item.get("type") == "function_call_output" and bool(_INTERRUPTED.search(scripted.text_of(item)))
+
+
 class Voice:
     """The model. It knows nothing but the request before it."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
         """All that was asked, in order."""
+        self.items: list[dict[str, Any]] = []
+        """What stood in the last request, with all that the server keeps of those before."""
         self._lock = threading.Lock()
 
     def __call__(self, asked: scripted.Asked) -> scripted.Scripted:
         """What it says to a request."""
         with self._lock:
             self.requests.append(dict(asked.body))
+            self.items = [dict(each) for each in asked.items]
         told = asked.outputs
         called = [str(each["call_id"]) for each in asked.items if each.get("type") == "function_call"]
         for name, tool, arguments in STEPS:

@@ -8,7 +8,7 @@ from typing import Any
 from runtime.browser import launching
 from tests import fakes
 
-TEXTS = {"test_id=pieces": "1", "text Tea": "Tea"}
+TEXTS = {'test_id="pieces"': "1"}
 """What its elements say, by their targets."""
 
 

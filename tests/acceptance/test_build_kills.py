@@ -1,0 +1,71 @@
+"""`runops build`, killed at moments that a seed draws among all entries that it writes and all crash points: ``make crash`` kills it at each of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import breadth, warm
+from tests.command import warm_server
+from tests.kills import built, controls
+from tests.shop_process import Shop
+
+FAKED, REAL = breadth.of(3, 12), breadth.of(1, 12)
+"""So many times a build is killed in each way whose page is faked, and on the shop."""
+
+CASES = {
+    "streamed": built.Case("streamed"),
+    "chained": built.Case("chained"),
+    "background": built.Case("background"),
+    "power": built.Case("streamed", power=True),
+}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """A shop for all builds."""
+    with Shop.start(tmp_path_factory.mktemp("shop")) as started:
+        yield started
+
+
+def server() -> warm.Warm:
+    """What forks the commands."""
+    found = warm_server()
+    if found is None:
+        pytest.skip("this system cannot fork commands")
+    return found
+
+
+@pytest.mark.parametrize("way", CASES)
+def test_a_killed_build_ends_as_one_that_was_left_alone(way: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """It leaves the same file, no call of the model is done twice, no answer that the log has is paid for again, and no deed is done without a call."""
+    seed: int = pytestconfig.option.randomly_seed
+    chance = random.Random(f"{seed} {way}")
+    bench = built.Bench(tmp_path, None, server())
+    draws = [chance.randrange(10**6) for _ in range(FAKED)]
+    for done in built.examine(bench, CASES[way], draws, chance):
+        assert done.wrong == [], f"seed {seed}: {done.case}, killed at {done.kills}"
+
+
+def test_a_killed_build_puts_into_the_cart_what_its_calls_say(
+    shop: Shop, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """On the shop itself, with a real browser: the shop's own ledger has a deed for a call at most once."""
+    seed: int = pytestconfig.option.randomly_seed
+    chance = random.Random(seed)
+    bench = built.Bench(tmp_path, shop, server())
+    draws = [chance.randrange(10**6) for _ in range(REAL)]
+    for done in built.examine(bench, built.Case(page="shop"), draws, chance):
+        assert done.wrong == [], f"seed {seed}: {done.case}, killed at {done.kills}"
+
+
+@pytest.mark.parametrize("control", built.CONTROLS)
+def test_a_build_that_does_not_look_into_its_log_is_found_out(control: controls.Control, tmp_path: Path) -> None:
+    """One that forgets an answer does not do its tools; one that does not know a call that was begun does it again."""
+    bench = built.Bench(tmp_path, None, server())
+    alone = bench.run(built.Case())
+    assert alone.wrong == []
+    assert built.found_out(bench, control, alone)
