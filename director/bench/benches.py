@@ -312,6 +312,7 @@ class Bench(workshop.Bench):
             capture=capture,
             browser=lambda: self._browser,
             ears=lambda: self._ears,
+            status=self._status,
             masks=lambda value: masker.json(value) != value,
             mask=masker.text,
             run=lambda: began[0] if began else "",
@@ -332,6 +333,11 @@ class Bench(workshop.Bench):
         if isinstance(self._browser, Session):
             self._ears = complaints.Complaints(self._browser.page.page.context)
         return self._browser
+
+    def _status(self) -> int | None:
+        if self._ears is None or not isinstance(self._browser, Session):
+            return None
+        return self._ears.status(self._browser.page.page)
 
     async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
         """A new browser. Raises SetupError."""

@@ -75,6 +75,9 @@ def _node(trip: Trip, seen: Seen, *, last: bool) -> Iterator[str]:
     if seen.seconds >= 1:
         words.append(f"{seen.seconds:.1f} s")
     yield "  ".join(words)
+    if seen.status is not None:
+        # What is counted or looked for there says nothing of the site.
+        yield f"the page that is shown is an error of the site: {seen.status}"
     if seen.redone and not stopped:
         return
     theirs = [*_values(seen), *_error(trip, seen), *_page(seen, stopped=stopped, last=last)]

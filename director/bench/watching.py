@@ -58,6 +58,8 @@ class Seen:
     unseen: str | None = None
     """Why the page could not be looked at."""
     complaints: list[str] = dataclasses.field(default_factory=list[str])
+    status: int | None = None
+    """The error with which the site answered for the document that is shown."""
     error: dict[str, Json] | None = None
     """With which it ended."""
     at: str | None = None
@@ -74,6 +76,8 @@ class Hands:
     """Told where the page is just what nodes in their order have made of it."""
     browser: Callable[[], port.Browser | None]
     ears: Callable[[], Ears | None]
+    status: Callable[[], int | None]
+    """With which error the site answered for the document that is shown, if with any."""
     masks: Callable[[Json], bool]
     """Whether a secret stands in a value."""
     mask: Callable[[str], str]
@@ -241,7 +245,7 @@ class Watching(engine.Watch):
         browser = self._hands.browser()
         if browser is None or not self._places.on_page(seen.place) or transparent(seen.place.node):
             return
-        seen.url_after = browser.page.url
+        seen.url_after, seen.status = browser.page.url, self._hands.status()
         if (ears := self._hands.ears()) is not None:
             seen.complaints = ears.take()
         if isinstance(seen.place.node, Leaf) and seen.place.node.effect_class == "read" and seen.error is None:

@@ -1,0 +1,111 @@
+"""The bench in a real browser on a real shop: pages, states, typed input, items, and the shop's own ledger of what was done."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from director import bench, draft, workshop
+from nodes.values import Json
+from tests import shop_flows, shop_process, site, workshops
+
+pytestmark = pytest.mark.anyio
+
+TEXT = shop_flows.sign_in("Pay") + shop_flows.PAY_EACH + shop_flows.VERIFY
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[shop_process.Shop]:
+    """A shop with open orders."""
+    with shop_process.Shop.start(tmp_path_factory.mktemp("shop"), orders=3, paid=0) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+async def build(shop: shop_process.Shop, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[workshop.Workshop]:
+    """One build, whose deeds are all done."""
+    known = {"SHOP_PASSWORD": shop.password}
+    made = workshops.opened(
+        tmp_path_factory.mktemp("build"), shop.url, TEXT, inputs={"base_url": shop.url}, known=known
+    )
+    yield made
+    await made.close()
+
+
+async def execute(
+    build: workshop.Workshop, nodes: str, mode: str | None = None, begin: str | None = None, item: str | None = None
+) -> str:
+    """What the tool tells."""
+    given: dict[str, Json] = {"nodes": nodes, "mode": mode, "from": begin, "item": item, "reason": "to see"}
+    return (await workshops.call(build, "execute_nodes", bench.kits(build), **given)).told
+
+
+async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(
+    shop: shop_process.Shop, build: workshop.Workshop
+) -> None:
+    """Typed input stays on the live page; on a kept state it is typed again; the session behind the deed is kept; and each payment is done once."""
+    told = await execute(build, "login..user")
+    assert 'textbox "Username"' in told
+    assert '= "admin"' in told
+    told = await execute(build, "submit")
+    assert "on the page as it stood; redone first, to come there: pass" in told
+    assert f"url: {shop.url}/login -> {shop.url}/orders" in told
+    assert shop.password not in told
+    assert 'heading "Orders"' in told
+    assert "orders = [" in await execute(build, "orders")
+    # A browser that is built anew is signed in still, and stands where it stood.
+    await build.bench.close()
+    told = await execute(build, "pay", item="2")
+    assert "on the state kept after `submit`" in told
+    assert "| paid |" in told
+    assert [each["subject"] for each in shop.ledger("payment")] == ["1001"]
+    told = await execute(build, "pay", item="1002")
+    assert "on the state kept after `submit`" in told
+    assert [each["subject"] for each in shop.ledger("payment")] == ["1001", "1002"]
+    # What was paid has no button any more: nothing is done, and what stands there instead is told.
+    written = build.desk.draft
+    assert written is not None
+    quick = draft.Draft.of(
+        written.text.replace("action: click\n        target", "action: click\n        timeout: 1\n        target")
+    )
+    build.desk.write_draft(quick, reason="to be quick", by="model")
+    told = await execute(build, "pay", begin="live", item="1002")
+    assert "failed (target-not-found, before its deed)" in told
+    assert "nearest:" in told
+    assert "mend: " in told
+    told = await execute(build, "user,pass", mode="isolated")
+    assert "all done: 2 of 2" in told
+    assert "on the state kept after `login`" in told
+    told = await execute(build, "orders..each", begin="fresh")
+    assert "failed (target-not-found" in told
+    assert len(shop.ledger("payment")) == 2
+
+
+async def test_what_pages_complain_of_is_told(tmp_path: Path) -> None:
+    """Errors of scripts and of the console, and a document that the site answered with an error, with the node that met them and no other."""
+    with site.serve() as served:
+        served.page(
+            "/",
+            "<!doctype html><title>Home</title><button onclick='none()'>Break</button><script>console.error('lost')</script>",
+        )
+        served.answer("/broken", lambda _request: site.Answer("<!doctype html><h1>Oops</h1>", status=500))
+        text = f"""
+version: 1
+nodes:
+  - {{id: home, type: browser_action, action: goto, url: "{served.origin}/"}}
+  - {{id: press, type: browser_action, action: click, target: {{role: button, name: Break}}}}
+  - {{id: bad, type: browser_action, action: goto, url: "{served.origin}/broken"}}
+  - {{id: items, type: browser_query, query: count, target: {{css: li}}}}
+"""
+        build = workshops.opened(tmp_path, served.origin, text)
+        try:
+            told = (await execute(build, "all")).split("\n2 press")
+        finally:
+            await build.close()
+    assert "page complains: console: lost" in told[0]
+    assert "none is not defined" in told[1]
+    assert "/broken was answered with 500" in told[1]
+    assert told[1].count("the page that is shown is an error of the site: 500") == 2
+    assert "lost" not in told[1]
