@@ -224,6 +224,12 @@ def selectors(css: str, known: Sequence[str]) -> list[str]:
     return [*(found if changed else []), *_unwrapped(css)]
 
 
+def near_marks(test_id: str, known: Sequence[str]) -> list[str]:
+    """The test ids among ``known`` that are called most alike."""
+    ids = [each[len('[data-testid="') : -2] for each in known if each.startswith("[")]
+    return sorted((each for each in ids if alike(test_id, each) >= 0.5), key=lambda each: -alike(test_id, each))[:2]
+
+
 def _unwrapped(css: str) -> list[str]:
     """The selector with something allowed between what stood right within each other."""
     loose = re.sub(r"\s*>\s*", " ", css)

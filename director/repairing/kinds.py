@@ -48,6 +48,13 @@ _BROKEN = re.compile(
     re.IGNORECASE,
 )
 
+_EMPTY = re.compile(
+    r"\b(?:no|0) (?:\w+ )?(?:orders|results?|entries|items|records|rows|data|matches|invoices|messages|users|products)\b|nothing (?:here|found|to show)|(?:list|table|cart|basket) is empty",
+    re.IGNORECASE,
+)
+READS_ROWS = frozenset({"extract", "table", "count"})
+"""Queries that read many things alike."""
+
 MENDS: Mapping[Kind, str] = {
     "drift": "a target that finds it as the page is now",
     "slow page": "more time for the step",
@@ -255,8 +262,8 @@ def _slow(failure: Failure, then: Glance | None, now: Look | None) -> Found | No
             "slow page",
             f"what the step looks for was there after {now.came_after:.1f} s, and it may take {failure.seconds:g} s",
         )
-    again = now is not None and now.path == failure.path and now.code is not None
-    if failure.code == "timeout" and not (again and now is not None and now.code != "timeout"):
+    otherwise = now is not None and now.path == failure.path and now.code not in (None, "timeout")
+    if failure.code == "timeout" and not otherwise:
         return _found("slow page", failure.message)
     waits = failure.code in FOUND_NOTHING | RULES | {"target-not-actionable"}
     if now is not None and waits and now.code is None:
@@ -277,6 +284,9 @@ def _gone(failure: Failure, then: Glance | None, now: Look | None) -> Found | No
     own = _said(failure.target) if failure.target is not None else ""
     if own and words and not says(words, own) and failure.target is not None and failure.target.has_text:
         return _found("data changed", f"{own!r} stands nowhere on the page any more")
+    empty = _EMPTY.search(words[:4000]) if failure.action in READS_ROWS else None
+    if empty is not None:
+        return _found("data changed", f'the page says "{empty[0]}"')
     if now is not None and now.rows == 0 and now.path == failure.path:
         return _found("data changed", "the place of the list is there, and it holds nothing now")
     return None

@@ -278,10 +278,13 @@ class Looker:
                         for area in pointed.facts.areas
                         for css in area.css
                     ]
+                elif not within.has_text and await page.count(within) == 0:
+                    # What it stood within was told by nothing of the data, and is gone.
+                    arounds = [(None, None)]
             else:
                 arounds = [(None, None)]
             ways = [*alone]
-            if within is None:
+            if arounds[0][0] is None:
                 ways += list(targets.anchored(alone, pointed.facts, lambda _text: True))
             for around, raw_around in arounds:
                 for way in targets.ranked(ways):
@@ -302,20 +305,25 @@ class Looker:
         return target.model_copy(update=said)
 
     async def _selectors(self, page: Tab) -> list[Candidate]:
-        """A selector with another id, class or test id in it."""
-        assert self.resolved is not None
-        assert self.raw is not None
-        if self.resolved.css is None or self.raw.css is None:
+        """A selector, or a test id, with another id, class or test id in it."""
+        resolved, raw = self.resolved, self.raw
+        assert resolved is not None
+        assert raw is not None
+        if resolved.css is None and resolved.test_id is None:
             return []
         known: list[str] = await page.page.evaluate(_KNOWN)
+        tries: list[dict[str, Json]] = []
+        if resolved.test_id is not None:
+            tries = [{"test_id": each} for each in candidates.near_marks(resolved.test_id, known)]
+        elif resolved.css is not None:
+            tries = [{"css": each} for each in candidates.selectors(resolved.css, known)]
         found: list[Candidate] = []
-        for css in candidates.selectors(self.resolved.css, known):
-            target = self.resolved.model_copy(update={"css": css})
-            count = await page.count(target)
+        for changed in tries:
+            count = await page.count(resolved.model_copy(update=changed))
             many = self.action in ("extract", "count", "exists")
             if count == 1 or (many and count > 0):
-                written = self.raw.model_copy(update={"css": self.refills(css)})
-                found.append(Candidate(written, True, 0.9, "the document calls it so now"))
+                written = {name: self.refills(str(each)) for name, each in changed.items()}
+                found.append(Candidate(raw.model_copy(update=written), True, 0.9, "the document calls it so now"))
         return found
 
     async def _closer(self, page: Tab, view: Observation) -> Closer | None:

@@ -27,6 +27,9 @@ MOST_TRIES = 4
 MOST_STEPS = 6
 """Steps that are mended one behind the other: a site that changed has often changed in several places."""
 
+LEAST_SECONDS, MOST_SECONDS = 5.0, 60.0
+"""What a step is given that ran out of time, where nobody has seen how long it takes."""
+
 CLEAR = 0.08
 """By how much the best candidate of a deed that is held must be better than the next one: nothing else tells them apart."""
 
@@ -179,6 +182,11 @@ class Mending:
             return []
         if found.kind == "slow page" and seen.look.came_after is not None:
             seconds = float(round(seen.look.came_after * 2 + 0.5))
+            text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
+            return [self._mend(case, f"give it {seconds:g} s", text, shares=True)]
+        if found.kind == "slow page" and case.failure.code == "timeout" and seen.look.code is not None:
+            # Nobody has seen how long it takes: whether this is enough, the proof finds out.
+            seconds = float(round(min(MOST_SECONDS, max(LEAST_SECONDS, 4 * case.failure.seconds))))
             text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
             return [self._mend(case, f"give it {seconds:g} s", text, shares=True)]
         if found.kind == "overlay" and seen.closer is not None:

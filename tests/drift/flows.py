@@ -1,0 +1,102 @@
+"""The workflows whose site changes under them. Their steps are given little time, so that what is missing is missed soon."""
+
+from __future__ import annotations
+
+SIGN_IN = """version: 1
+name: Drift
+inputs:
+  base_url: {type: string}
+  order: {type: string, default: "1003"}
+secrets: [SHOP_PASSWORD]
+allowed_origins: ["{{ inputs.base_url }}"]
+
+nodes:
+  - id: sign_in
+    type: group
+    nodes:
+      - {id: open_login, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
+      - {id: user, type: browser_action, action: fill, target: {label: Username}, value: admin, timeout: 1.5}
+      - {id: password, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}", timeout: 1.5}
+      - id: submit
+        type: browser_action
+        action: click
+        target: {role: button, name: Sign in}  # the only one
+        effect: idempotent
+        timeout: 1.5
+        verify: [{url: "**/orders"}]
+"""
+
+ROW = (
+    SIGN_IN
+    + """
+  - {id: open_list, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders?status=open"}
+  - id: pay
+    type: browser_action
+    action: click
+    target: {role: button, name: Pay, within: {role: row, has_text: "{{ inputs.order }}"}}
+    timeout: 1.5
+    verify: [{text: "Order {{ inputs.order }} is paid."}]
+"""
+)
+"""Pays an order in its row of the list."""
+
+LIST = (
+    SIGN_IN
+    + """
+  - {id: open_list, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders?status=open"}
+  - id: orders
+    type: browser_query
+    query: extract
+    target: {css: "#orders tbody tr"}
+    timeout: 1.5
+    fields: {number: "td.no", total: {css: "td.total", type: number}}
+output: "{{ orders | length }}"
+"""
+)
+"""Reads the open orders."""
+
+ORDER = (
+    SIGN_IN
+    + """
+  - {id: open_order, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ inputs.order }}", timeout: 1.5}
+  - id: pay
+    type: browser_action
+    action: click
+    target: {role: button, name: Pay}
+    timeout: 1.5
+    verify: [{text: paid, target: {test_id: status}}]
+"""
+)
+"""Pays an order on its own page."""
+
+CARD = ORDER.replace(
+    "target: {role: button, name: Pay}", "target: {role: button, name: Pay, within: {css: section.card}}"
+)
+"""The same, in the card of the order."""
+
+STATUS = (
+    SIGN_IN
+    + """
+  - {id: open_order, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ inputs.order }}", timeout: 1.5}
+  - {id: status, type: browser_query, query: text, target: {test_id: status}, timeout: 1.5}
+  - {id: is_open, type: browser_query, query: assert, rules: [{text: unpaid, target: {css: dl}}], timeout: 1.5}
+output: "{{ status }}"
+"""
+)
+"""Reads the status of an order, and finds out whether it is open."""
+
+NOTE = (
+    SIGN_IN
+    + """
+  - {id: open_order, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ inputs.order }}"}
+  - {id: text, type: browser_action, action: fill, target: {label: Note}, value: "A note.", timeout: 1.5}
+  - id: keep
+    type: browser_action
+    action: click
+    target: {role: button, name: Add note}
+    timeout: 1.5
+"""
+)
+"""Writes a note; nothing is verified."""
+
+FLOWS = {"row": ROW, "list": LIST, "order": ORDER, "card": CARD, "status": STATUS, "note": NOTE}

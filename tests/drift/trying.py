@@ -1,0 +1,96 @@
+"""One change after the other: the workflow fails of it, and is repaired."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+
+from director import person
+from director.repairing import deeds, kept, mending
+from runtime import running, settings
+from runtime.browser import find, shared
+from runtime.browser.options import BrowserOptions
+from runtime.language import workflow
+from tests.drift import changes, changing, flows
+from tests.shop_process import Shop
+
+PASSWORD = "correct-horse"
+
+
+@dataclasses.dataclass(frozen=True)
+class Tried:
+    """What a repair came to."""
+
+    case: changes.Case
+    outcome: mending.Outcome
+    patch: str
+
+    @property
+    def classified(self) -> bool:
+        """Whether it was told for what it was."""
+        return self.outcome.found.kind == self.case.kind
+
+    @property
+    def passed(self) -> bool:
+        """Whether a mend passed its proof."""
+        return self.outcome.proof is not None and self.outcome.proof.verdict != "guess"
+
+    @property
+    def wrong(self) -> bool:
+        """Whether a mend passed its proof that is not right."""
+        return self.passed and (self.case.right is None or self.case.right not in self.patch)
+
+    @property
+    def mended(self) -> bool:
+        """Whether a right mend passed its proof."""
+        return self.passed and not self.wrong
+
+    def line(self) -> str:
+        """For a table."""
+        verdict = self.outcome.proof.verdict if self.outcome.proof is not None else "–"
+        marks = ["ok" if self.classified else "NO", verdict, "WRONG" if self.wrong else ""]
+        return f"{self.case.name:<44}  {self.case.kind:<13}  {self.outcome.found.kind:<13}  {'  '.join(marks)}".rstrip()
+
+
+@contextlib.asynccontextmanager
+async def one_browser() -> AsyncGenerator[None]:
+    """A browser that stays: each run has a context of its own in it."""
+    held = await shared.open_shared(find.find(), BrowserOptions(), origins=(), headed=False)
+    try:
+        yield
+    finally:
+        await held.close()
+
+
+@contextlib.contextmanager
+def site(folder: Path) -> Generator[tuple[Shop, changing.Changing]]:
+    """The shop, and the proxy before it."""
+    os.environ["SHOP_PASSWORD"] = PASSWORD
+    with Shop.start(folder, orders=5, paid=0, password=PASSWORD) as shop, changing.before(shop.port) as proxy:
+        yield shop, proxy
+
+
+async def run(folder: Path, flow: str, url: str) -> tuple[str, str, settings.Settings, Path]:
+    """Run a workflow: the run's id, how it ended, and what it was run with."""
+    folder.mkdir(exist_ok=True)
+    file = folder / "flow.yaml"
+    file.write_text(flows.FLOWS[flow])
+    chosen = settings.load(home=folder / ".runops", browser_mode="shared")
+    ended = await running.start(file, {"base_url": url}, chosen)
+    return ended.run, ended.status, chosen, file
+
+
+async def attempt(case: changes.Case, folder: Path, shop: Shop, proxy: changing.Changing) -> Tried:
+    """Let the site change, and repair the run that fails of it."""
+    case.begin(proxy, shop)
+    number, status, chosen, file = await run(folder, case.flow, proxy.url)
+    assert status == "failed", f"{case.name}: the run {status}"
+    if case.repaired_under is not None:
+        case.repaired_under(proxy, shop)
+    one = mending.Mending(chosen, deeds.Deeds("allow", person.Nobody()), lambda _text: None)
+    outcome = await one.repair(number, workflow.load(file))
+    patch = kept.unified(kept.patches_of(outcome.proof.mends), folder) if outcome.proof is not None else ""
+    return Tried(case, outcome, patch)
