@@ -10,7 +10,7 @@ EXAMPLES: dict[str, str] = {
     "transform": """\
 - {id: open_ones, type: transform, expr: "{{ orders | selectattr('status', 'eq', 'open') | list }}"}""",
     "cognition": """\
-- {id: kind, type: cognition, instruction: "Which kind of complaint is it?", input: "{{ letter }}", output: {kind: {enum: [damaged, late, other]}}}""",
+- {id: kind, type: cognition, instruction: "Which kind of complaint is it?", input: "{{ letter }}", output: {kind: [damaged, late, other]}}""",
     "iterate": """\
 - id: each_order
   type: iterate
@@ -58,3 +58,27 @@ CONFIRM = """\
       - {id: status, type: browser_query, query: text, target: {test_id: status}}
     done: "{{ status == 'paid' }}\""""
 """A deed whose outcome the site can be asked for."""
+
+CARD: dict[str, str] = {
+    "browser_action": """\
+- {id: pay, type: browser_action, action: click, target: {role: button, name: Pay, within: {role: row, has_text: "{{ order.no }}"}}, verify: [{text: paid}]}  # goto url, fill/select/press …""",
+    "browser_query": """\
+- {id: orders, type: browser_query, query: extract, target: {css: "#orders tbody tr"}, fields: {no: td.no, total: {css: td.total, type: number}}}  # text, table, count, exists, assert rules …""",
+    "transform": """\
+- {id: big, type: transform, expr: "{{ orders | selectattr('total', 'gt', 9) | list }}"}  # or fields, sql""",
+    "iterate": """\
+- {id: each, type: iterate, over: "{{ orders }}", as: order, key: "{{ order.no }}", nodes: [ … ], collect: {no: "{{ order.no }}"}}""",
+    "route": """\
+- {id: way, type: route, branches: [{name: some, when: "{{ n > 0 }}", nodes: [ … ]}], otherwise: [ … ]}""",
+    "handle": """\
+- {id: safe, type: handle, try: [ … ], on: [target-not-found], catch: [ … ]}""",
+    "group": """\
+- {id: sign_in, type: group, description: Signs in., nodes: [ … ]}""",
+    "context": """\
+- {id: start, type: context, set: {page: 1}}  # vars.page""",
+    "cognition": """\
+- {id: kind, type: cognition, instruction: Sort it., input: "{{ letter }}", output: {kind: [bill, other]}}""",
+    "agent": """\
+- {id: find, type: agent, goal: Find it., output: {no: string}, success: [{url: "**/orders/*"}]}""",
+}
+"""By type, in a line; `[ … ]` are nodes."""

@@ -106,9 +106,8 @@ class Items:
         if not self.flow:
             return [self._in_lines(at, new, gaps)]
         owner = layout.opening(self._document, self.path[:-1]) if self.path else ""
-        in_one_line = all(each.flow and "\n" not in each.source.text[each.start : each.stop] for each in new)
         mark = self._document.values[self.path]
-        if not in_one_line and owner != "{" and self.path and self.source.text[mark.start] == "[":
+        if not all(each.flow for each in new) and owner != "{" and self.path and self.source.text[mark.start] == "[":
             return [self._unfolded(at, new)]
         cuts: list[Cut] = []
         place = self.all[at - 1].stop if at else self.all[0].start

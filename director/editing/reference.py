@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from director.editing import examples
@@ -46,11 +45,8 @@ Changed by `update_node` with id `workflow`: keys given replace those keys, `inp
 
 
 def card() -> str:
-    """All node types in brief: what each is for, and how it is written."""
-    lines = [
-        f"{name}: {manual.sentence(_summary(name))}\n{_short(example)}" for name, example in examples.EXAMPLES.items()
-    ]
-    return "\n".join(lines)
+    """All node types in brief: how each is written, in a line."""
+    return "\n".join([*examples.CARD.values(), f"Types: {', '.join(registry.node_types())}."])
 
 
 def told(name: str) -> str:
@@ -115,17 +111,6 @@ def _kind(entry: manual.Entry) -> str:
 def _filters() -> str:
     own = [vocabulary.usage(name) for name in sorted(filters.OWN) if name != "e"]
     return ", ".join([*own, *sorted(vocabulary.KEPT)])
-
-
-def _summary(name: str) -> str:
-    return manual.entry(name).text
-
-
-_LINES = re.compile(r"\n")
-
-
-def _short(example: str) -> str:
-    return example
 
 
 def _bounded(lines: Sequence[str]) -> str:

@@ -8,11 +8,12 @@ from typing import Any, cast
 
 from director import draft as drafts
 from director.draft import Draft
-from director.editing import edits, heads, limits, reference
+from director.editing import edits, heads, limits, lint, reference
 from director.tools import CHANGED, READ, Kit, Simple
-from director.workshop import Workshop
+from director.workshop import Wish, Workshop
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
+from runtime import secrets
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.models.exchange import Tool
 
@@ -21,6 +22,9 @@ MOST_PROBLEMS = 10
 
 MOST_NODES = 25
 """Nodes that are told of one edit, a line each."""
+
+MOST_HINTS = 4
+"""Hints that are told of one edit."""
 
 _TEXT: dict[str, Json] = {"type": "string"}
 _PERHAPS: dict[str, Json] = {"type": ["string", "null"]}
@@ -121,18 +125,21 @@ class _Edits:
         desk = self._shop.desk
         reason = str(arguments["reason"])
         before = desk.draft
-        again = self._taken_again(make, reason)
+        masker = self._shop.pen.masker
+        again = self._taken_again(make, reason) if not dry else None
         if again is not None:
-            return f"version {len(desk.history.versions('draft'))}\n{told(*again, named)}"
-        try:
-            made = make(before)
-        except WorkflowInvalid as error:
-            raise refused(error) from None
-        if dry:
-            return f"It would be valid; nothing was changed.\n{told(before, made, named)}"
-        desk.write_draft(made, reason=reason, by="model")
-        self._shop.listener.changed("draft", "")
-        return f"version {len(desk.history.versions('draft'))}\n{told(before, made, named)}"
+            before, made = again
+        else:
+            try:
+                made = make(before)
+            except WorkflowInvalid as error:
+                raise refused(error, masker) from None
+            if not dry:
+                desk.write_draft(made, reason=reason, by="model")
+                self._shop.listener.changed("draft", "")
+        head = "it would be valid; nothing was changed" if dry else f"version {len(desk.history.versions('draft'))}"
+        lines = [head, told(before, made, named), *advised(before, made, self._shop.wish)]
+        return masker.text("\n".join(lines))
 
     def _taken_again(self, make: Callable[[Draft | None], Draft], reason: str) -> tuple[Draft | None, Draft] | None:
         """The draft before and after this very edit, where it is the last one that was kept: a crash came before its answer, and it is not done twice."""
@@ -156,14 +163,16 @@ def _texts(value: Json) -> list[str]:
     return [str(each) for each in given]
 
 
-def refused(error: WorkflowInvalid) -> ModelError:
+def refused(error: WorkflowInvalid, masker: secrets.Masker) -> ModelError:
     """Every mistake of an edit as a model is told it."""
     every = error.diagnostics
     shown = [each.render() for each in every[:MOST_PROBLEMS]]
     more = [f"… and {len(every) - MOST_PROBLEMS} more"] if len(every) > MOST_PROBLEMS else []
     what = "a mistake" if len(every) == 1 else f"{len(every)} mistakes"
     where = f"`{edits.GIVEN}` is what was given, `{drafts.NAME}` the draft as it is"
-    return ModelError("draft-invalid", f"nothing was changed, for {what}:\n" + "\n".join([*shown, *more]), mend=where)
+    return ModelError(
+        "draft-invalid", f"nothing was changed, for {what}:\n" + masker.text("\n".join([*shown, *more])), mend=where
+    )
 
 
 def told(before: Draft | None, made: Draft, named: Collection[str] = ()) -> str:
@@ -179,3 +188,11 @@ def told(before: Draft | None, made: Draft, named: Collection[str] = ()) -> str:
         lines.append(f"gone: {', '.join(gone[:MOST_NODES])}{' …' if len(gone) > MOST_NODES else ''}")
     lines += heads.differences(before.loaded.document.data, made.loaded.document.data) if before is not None else []
     return "\n".join([*(lines or ["as it was"]), f"{len(made.layout.nodes)} nodes in all"])
+
+
+def advised(before: Draft | None, made: Draft, wish: Wish) -> list[str]:
+    """What could be better in the nodes that are new or changed, a line each."""
+    was: Mapping[str, str] = before.loaded.fingerprints if before is not None else {}
+    found = [each for each in lint.hints(made, wish) if was.get(each.node) != made.loaded.fingerprints[each.node]]
+    more = [f"… and {len(found) - MOST_HINTS} more hints"] if len(found) > MOST_HINTS else []
+    return [*(f"hint: {each}" for each in found[:MOST_HINTS]), *more]

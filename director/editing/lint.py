@@ -1,0 +1,243 @@
+"""What a draft could say better, though it is valid: found without a run, and told as hints. Only a secret's value is an error."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from director.draft import Draft
+from director.workshop import Wish
+from nodes.base import Container, Leaf, Node
+from nodes.rules import Rule
+from nodes.targets import Target
+from nodes.template import OPENING
+from nodes.values import Json
+from runtime.browser.origins import origin
+from runtime.language import workflow
+
+SHORTEST = 3
+"""Characters of an input's value that is looked for: shorter ones stand everywhere."""
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
+_POSITION = re.compile(r":nth-|:(?:first|last)-(?:child|of-type)|\bnth=|\[\s*(?:\d+\s*\]|last\(\)|position\(\))")
+"""What makes a css or xpath selector count elements."""
+
+_CLOSED = frozenset(
+    {
+        "id",
+        "type",
+        "description",
+        "action",
+        "query",
+        "role",
+        "tab",
+        "opens",
+        "effect",
+        "on_error",
+        "after_crash",
+        "each_error",
+        "on_redo",
+    }
+)
+"""Fields with words of the language, and words that are only the file's own."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hint:
+    """Something that could be better."""
+
+    level: Literal["error", "hint"]
+    code: str
+    node: str
+    """The id of the node."""
+    text: str
+    mend: str
+
+    def __str__(self) -> str:
+        return f"{self.node}: {self.text}; {self.mend}"
+
+
+def hints(draft: Draft, wish: Wish, secrets: Mapping[str, str] | None = None) -> list[Hint]:
+    """All of them: ``literals``, ``effects``, ``positions``, ``descriptions``."""
+    return [*literals(draft, wish, secrets), *effects(draft), *positions(draft), *descriptions(draft)]
+
+
+def literals(draft: Draft, wish: Wish, secrets: Mapping[str, str] | None = None) -> list[Hint]:
+    """Values of inputs that stand in nodes as they are, addresses of the site, and (errors) values of ``secrets``, which are given by name.
+
+    A value of an input is meant where a whole field is just that, or where it stands as whole words of a text; never within an address.
+    """
+    found: list[Hint] = []
+    declared = draft.loaded.workflow.inputs
+    given = {name: wish.inputs.get(name, each.default) for name, each in declared.items()}
+    sites = {known: name for name, value in given.items() if isinstance(value, str) and (known := origin(value))}
+    values = {
+        name: value
+        for name, value in given.items()
+        if _telling(value) and not (isinstance(value, str) and origin(value))
+    }
+    for node in draft.loaded.nodes():
+        for text in _said(node):
+            found += _secret(node, text, secrets or {})
+            found += _address(node, text, sites)
+            found += _values(node, text, values)
+    return list(dict.fromkeys(found))
+
+
+def _secret(node: Node, text: Json, secrets: Mapping[str, str]) -> Iterator[Hint]:
+    for name, value in secrets.items():
+        if isinstance(text, str) and value and value in text:
+            yield Hint(
+                "error",
+                "literal-secret",
+                node.id,
+                f"the value of `{name}` stands in it",
+                f"write `{{{{ secrets.{name} }}}}`",
+            )
+
+
+def _address(node: Node, text: Json, sites: Mapping[str, str]) -> Iterator[Hint]:
+    for address in _ADDRESS.findall(text) if isinstance(text, str) else ():
+        name = sites.get(origin(address.partition(OPENING)[0]) or "")
+        if name is not None:
+            known = origin(address.partition(OPENING)[0])
+            yield Hint(
+                "hint", "literal-address", node.id, f"{known} stands in it as it is", f"write `{{{{ inputs.{name} }}}}`"
+            )
+
+
+def _values(node: Node, text: Json, values: Mapping[str, Json]) -> Iterator[Hint]:
+    for name, value in values.items():
+        if _holds(text, value):
+            shown = str(value) if len(str(value)) <= 40 else f"{str(value)[:39]}…"
+            yield Hint(
+                "hint",
+                "literal-input",
+                node.id,
+                f"`{shown}` stands in it as it is, the value of the input `{name}`",
+                f"if that is meant, write `{{{{ inputs.{name} }}}}`",
+            )
+
+
+def _holds(text: Json, value: Json) -> bool:
+    """Whether a text is a value, or has it as whole words; what stands beside a slash is a part of an address."""
+    if isinstance(text, bool) or text is None:
+        return False
+    if str(text) == str(value):
+        return True
+    words = rf"(?<![\w/.#-]){re.escape(str(value))}(?![\w/-])"
+    return isinstance(text, str) and re.search(words, _ADDRESS.sub(" ", _outside_references(text))) is not None
+
+
+def _outside_references(text: str) -> str:
+    return re.sub(r"\{\{.*?\}\}", " ", text, flags=re.DOTALL)
+
+
+def _telling(value: Json) -> bool:
+    """Whether a value is one that tells: that no other text is by chance."""
+    return (isinstance(value, str) and len(value.strip()) >= SHORTEST) or (
+        isinstance(value, int | float) and not isinstance(value, bool) and len(str(abs(value))) >= SHORTEST
+    )
+
+
+def _said(node: Node) -> Iterator[Json]:
+    """The values in a node's fields, those of nodes in it aside."""
+    said: dict[str, Any] = workflow.plain(node)
+    confirm = said.pop("confirm", None)
+    yield from _texts({**said, "done": confirm["done"] if confirm is not None else None})
+
+
+def _texts(value: Any) -> Iterator[Json]:
+    if isinstance(value, dict):
+        fields: dict[str, Any] = value
+        for name, each in fields.items():
+            if name not in _CLOSED and not name.startswith("x-"):
+                yield from _texts(each)
+    elif isinstance(value, list):
+        every: list[Any] = value
+        for each in every:
+            yield from _texts(each)
+    else:
+        yield value
+
+
+def effects(draft: Draft) -> list[Hint]:
+    """Deeds that may not be done twice, and of which nothing says whether they succeeded."""
+    found: list[Hint] = []
+    for node, around in draft.loaded.index.values():
+        if not isinstance(node, Leaf) or node.effect_class != "effect" or _in_confirm(node, around):
+            continue
+        if not node.postconditions:
+            found.append(
+                Hint(
+                    "hint",
+                    "effect-without-verify",
+                    node.id,
+                    "nothing says that the deed succeeded",
+                    "add `verify` rules",
+                )
+            )
+        if node.confirm is None and node.after_crash is None:
+            found.append(
+                Hint(
+                    "hint",
+                    "effect-without-confirm",
+                    node.id,
+                    "after a crash nobody can tell whether it happened",
+                    "add `confirm`, where the site can be asked; `effect: idempotent`, where twice does no harm",
+                )
+            )
+    return found
+
+
+def _in_confirm(node: Node, around: Sequence[Node]) -> bool:
+    return any(isinstance(each, Leaf) for each in around)
+
+
+def positions(draft: Draft) -> list[Hint]:
+    """Targets that count elements: what stands there changes as soon as something is added."""
+    found: list[Hint] = []
+    for node in draft.loaded.nodes():
+        for target in _targets(node):
+            selector = target.css or target.xpath or ""
+            if target.nth is not None or _POSITION.search(selector):
+                found.append(
+                    Hint(
+                        "hint",
+                        "positional-target",
+                        node.id,
+                        f"it finds an element by its position: {target}",
+                        "anchor it by text: `within` a row or card with `has_text`",
+                    )
+                )
+    return list(dict.fromkeys(found))
+
+
+def _targets(value: Any) -> Iterator[Target]:
+    """The targets in the fields of a node, those in its blocks aside."""
+    if isinstance(value, Target):
+        yield value
+        yield from _targets([value.within, *(value.any_of or [])])
+    elif isinstance(value, Container):
+        return
+    elif isinstance(value, Leaf):
+        yield from _targets([getattr(value, name) for name in type(value).model_fields if name != "confirm"])
+    elif isinstance(value, Rule):
+        yield from _targets([value.visible, value.hidden, value.target])
+    elif isinstance(value, list):
+        for each in value:
+            yield from _targets(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _targets(each)
+
+
+def descriptions(draft: Draft) -> list[Hint]:
+    """Containers that do not say what they are for."""
+    return [
+        Hint("hint", "no-description", node.id, "it does not say what it is for", "add a `description`")
+        for node in draft.loaded.nodes()
+        if isinstance(node, Container) and not node.description
+    ]

@@ -1,0 +1,233 @@
+"""The tools that edit a draft: what begins it, what they may not, what is told, and that a crash makes none of them happen twice."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from director.editing import examples, heads, lint, reference, tools
+from director.workshop import Wish, Workshop
+from nodes import registry
+from nodes.errors import ModelError
+from runtime.language import workflow
+from runtime.language.diagnostics import WorkflowInvalid
+from runtime.models import tokens
+from tests import workshops
+
+pytestmark = pytest.mark.anyio
+
+LOOK = "- {id: look, type: browser_action, action: goto, url: '{{ inputs.base_url }}/admin/'}\n"
+
+
+def shop_of(folder: Path, text: str | None = None) -> Workshop:
+    """A build at a site with a path, an input and a secret."""
+    return workshops.opened(
+        folder,
+        "http://127.0.0.1:8765/admin/?next=1",
+        text,
+        goal="Find the tea. Then tell its price.",
+        inputs={"user": "admin", "many": 12},
+        known={"SHOP_PASSWORD": "hunter-22"},
+    )
+
+
+async def told(shop: Workshop, name: str, **arguments: object) -> str:
+    """What a tool of editing answers."""
+    given = {"reason": f"because {len(shop.desk.history.versions('draft'))}", **arguments}
+    return (await workshops.call(shop, name, tools.kits(shop), **given)).told
+
+
+async def create(shop: Workshop, yaml: str, after: str | None = None, *, dry: bool | None = None) -> str:
+    """What ``create_nodes`` answers."""
+    return await told(shop, "create_nodes", yaml=yaml, after=after, dry_run=dry)
+
+
+async def test_the_first_nodes_begin_the_draft_with_what_the_person_said(tmp_path: Path) -> None:
+    """Name and purpose from the goal, only the origin of the address, inputs with their types, secrets by name, and no origin but these."""
+    shop = shop_of(tmp_path)
+    assert "draft-missing" in await told(shop, "update_node", id="x", yaml="id: x")
+    answer = await create(shop, LOOK)
+    assert answer.startswith("version 1\n  1 look  browser_action goto")
+    assert shop.desk.draft is not None
+    file = shop.desk.draft.loaded.workflow
+    assert (file.name, file.description) == ("Find the tea", "Find the tea. Then tell its price.")
+    assert {name: (each.type, each.default) for name, each in file.inputs.items()} == {
+        "base_url": ("string", "http://127.0.0.1:8765"),
+        "user": ("string", "admin"),
+        "many": ("integer", 12),
+    }
+    assert file.secrets == ["SHOP_PASSWORD"]
+    assert file.allowed_origins == ["{{ inputs.base_url }}"]
+
+
+def test_whatever_a_person_says_begins_a_valid_draft() -> None:
+    """Also where it looks like YAML or like a reference, and where there is no address."""
+    wish = Wish(
+        'Say "{{ x }}": *now*\n# and - more', None, Path("x.yaml"), inputs={"a": "{{ b }}", "n": None, "m": {"k": [1]}}
+    )
+    loaded = workflow.parse(f"{heads.begun(wish)}nodes: [{{id: a_, type: transform, expr: 1}}]\n", "x")
+    assert loaded.workflow.inputs["a"].required
+    assert loaded.workflow.inputs["m"].default == {"k": [1]}
+    assert loaded.workflow.description == 'Say "{{ x }}": *now* # and - more'
+
+
+async def test_nothing_is_kept_of_what_is_wrong_or_only_tried(tmp_path: Path) -> None:
+    """Every mistake is told at once with its place in what was given; a dry run says whether it would be valid."""
+    shop = shop_of(tmp_path)
+    answer = await create(shop, f"{LOOK}- {{id: more, type: transform, expr: '{{{{ lok }}}}', exprr: 1}}")
+    assert "2 mistakes" in answer
+    assert "--> yaml:2:" in answer
+    assert "did you mean `look`?" in answer
+    assert "it would be valid" in await create(shop, LOOK, dry=True)
+    assert shop.desk.draft is None
+
+
+@pytest.mark.parametrize(
+    ("head", "code"),
+    [
+        ("browser: {switches: [--no-sandbox]}", "browser-not-allowed"),
+        ("browser: {proxy: {server: 'http://10.0.0.1:1'}}", "browser-not-allowed"),
+        ("browser: {headers: {A: '{{ secrets.SHOP_PASSWORD }}'}}", "browser-not-allowed"),
+        ("secrets: [SHOP_PASSWORD, OPENAI_API_KEY]", "secret-not-given"),
+        ("allowed_origins: ['http://127.0.0.1:8765', 'https://evil.test']", "origin-not-granted"),
+        ("inputs: {base_url: {type: string, default: 'https://evil.test'}}", "origin-not-granted"),
+        ("inputs: {user: null}", "input-missing"),
+        ("inputs: {many: {type: list}}", "input-type"),
+    ],
+)
+async def test_a_draft_gives_itself_nothing_that_the_person_has_not(tmp_path: Path, head: str, code: str) -> None:
+    """Neither sites nor secrets nor switches of the browser; what was given stays declared. The draft is as it was."""
+    shop = shop_of(tmp_path)
+    await create(shop, LOOK)
+    answer = await told(shop, "update_node", id="workflow", yaml=head)
+    assert code in answer
+    assert len(shop.desk.history.versions("draft")) == 1
+
+
+async def test_without_its_list_a_draft_opens_no_other_site_either(tmp_path: Path) -> None:
+    """The origins that a file without ``allowed_origins`` may open are those that its nodes spell out; modules of Python stay refused."""
+    shop = shop_of(tmp_path)
+    await create(shop, LOOK)
+    assert "allowed_origins gone" in await told(shop, "update_node", id="workflow", yaml="allowed_origins: null")
+    answer = await create(shop, "- {id: out, type: browser_action, action: goto, url: 'https://evil.test/'}")
+    assert "origin-not-granted" in answer
+    assert "python-not-allowed" in await create(shop, "- {id: os, type: transform, python: 'os:getcwd'}")
+    assert len(shop.desk.history.versions("draft")) == 2
+
+
+async def test_the_head_is_changed_by_its_own_name(tmp_path: Path) -> None:
+    """What is new, other and gone is told; inputs that are not named stay."""
+    shop = shop_of(tmp_path)
+    await create(shop, LOOK)
+    answer = await told(
+        shop, "update_node", id="workflow", yaml="output: '{{ look }}'\ninputs: {sort: {type: string, default: green}}"
+    )
+    assert "head: output new, inputs.sort new, inputs.base_url as it was" in answer
+    assert shop.desk.draft is not None
+    assert list(shop.desk.draft.loaded.workflow.inputs) == ["base_url", "user", "many", "sort"]
+
+
+async def test_an_edit_that_a_crash_interrupted_is_not_done_twice(tmp_path: Path) -> None:
+    """Taken once more for the same reason it tells what it did, and there is one version of it."""
+    shop = shop_of(tmp_path)
+    first = await told(shop, "create_nodes", yaml=LOOK, after=None, dry_run=None, reason="to begin")
+    assert await told(shop, "create_nodes", yaml=LOOK, after=None, dry_run=None, reason="to begin") == first
+    more = {"yaml": "- {id: more, type: transform, expr: 1}", "after": "look", "dry_run": None, "reason": "for more"}
+    second = await told(shop, "create_nodes", **more)
+    assert await told(shop, "create_nodes", **more) == second
+    gone = await told(shop, "delete_nodes", ids=["more"], reason="no more")
+    assert "gone: more" in gone
+    assert await told(shop, "delete_nodes", ids=["more"], reason="no more") == gone
+    assert len(shop.desk.history.versions("draft")) == 3
+
+
+async def test_no_secret_comes_into_a_draft(tmp_path: Path) -> None:
+    """One that stands in the text as it is refuses the edit, and is told to nobody."""
+    shop = shop_of(tmp_path)
+    answer = await create(shop, f"{LOOK}- {{id: pass, type: transform, expr: hunter-22}}")
+    assert "secret-refused" in answer
+    assert shop.desk.draft is None
+    wrong = await create(shop, f"{LOOK}- {{id: pass, type: transform, exprr: hunter-22}}")
+    assert "draft-invalid" in wrong
+    assert "hunter-22" not in wrong
+
+
+def test_the_reference_knows_every_type_and_stays_short() -> None:
+    """Each type and topic within its bound, with an example that the parser takes; what is not known is told with its near miss."""
+    names = [
+        *registry.node_types(),
+        "browser_action.select",
+        "targets",
+        "rules",
+        "references",
+        "workflow",
+        "step",
+        "browser",
+    ]
+    for name in names:
+        assert 100 < len(reference.told(name)) <= reference.LONGEST, name
+    for each in [*examples.EXAMPLES.values(), examples.CONFIRM, *examples.CARD.values()]:
+        assert not wrong_with(each), each
+    assert set(examples.EXAMPLES) == set(examples.CARD) == set(registry.node_types())
+    assert tokens.count(reference.card()) <= 500
+    with pytest.raises(ModelError, match="no node type") as caught:
+        reference.told("browser_actoin")
+    assert caught.value.mend == "did you mean `browser_action`?"
+
+
+def wrong_with(example: str) -> list[str]:
+    """The mistakes of an example in a file of its own, names of others aside."""
+    numbers = iter(range(10))
+    nodes = re.sub(r"…(?= \])", lambda _: f"{{id: in{next(numbers)}, type: transform, expr: 1}}", example)
+    try:
+        workflow.parse(
+            f"version: 1\nallowed_origins: ['http://a.test']\nsecrets: [SHOP_PASSWORD]\nnodes:\n{nodes}\n", "x"
+        )
+    except WorkflowInvalid as error:
+        return [each.render() for each in error.diagnostics if each.code not in ("unknown-reference", "unknown-input")]
+    return []
+
+
+LINTED = """\
+version: 1
+inputs:
+  base_url: {type: string, default: "http://127.0.0.1:8765"}
+  user: {type: string, default: admin}
+  no: {type: integer, default: 1007}
+nodes:
+  - {id: path, type: browser_action, action: goto, url: "{{ inputs.base_url }}/admin/"}
+  - {id: host, type: browser_action, action: goto, url: "http://127.0.0.1:8765/x/admin"}
+  - {id: whole, type: browser_action, action: fill, target: {label: User}, value: admin}
+  - {id: inside, type: browser_query, query: exists, target: {text: "Signed in as admin."}}
+  - {id: part, type: browser_query, query: exists, target: {text: "administrator"}}
+  - {id: right, type: browser_query, query: exists, target: {text: "{{ inputs.user }}"}}
+  - {id: number, type: browser_action, action: fill, target: {label: Order}, value: "1007"}
+  - {id: third, type: browser_action, action: click, target: {css: "tr:nth-child(3) a"}, effect: idempotent}
+  - id: rows
+    type: group
+    nodes:
+      - {id: buy, type: browser_action, action: click, target: {role: button, name: Buy}}
+      - {id: deep, type: browser_query, query: exists, target: {role: cell, within: {xpath: "//tr[2]"}}}
+"""
+
+
+async def test_what_could_be_better_is_found_and_never_by_guess_an_error(tmp_path: Path) -> None:
+    """Values of inputs as whole words outside addresses, the site's address, positions, deeds without proof; only a secret is an error."""
+    shop = workshops.opened(tmp_path, text=LINTED)
+    assert shop.desk.draft is not None
+    found = lint.hints(shop.desk.draft, shop.wish, {"KEY": "Signed in"})
+    assert sorted((each.node, each.code) for each in found) == [
+        ("buy", "effect-without-confirm"),
+        ("buy", "effect-without-verify"),
+        ("deep", "positional-target"),
+        ("host", "literal-address"),
+        ("inside", "literal-input"),
+        ("inside", "literal-secret"),
+        ("number", "literal-input"),
+        ("rows", "no-description"),
+        ("third", "positional-target"),
+        ("whole", "literal-input"),
+    ]
+    assert [each.code for each in found if each.level == "error"] == ["literal-secret"]
