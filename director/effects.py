@@ -107,6 +107,22 @@ def changes(leaf: Leaf) -> bool:
     return leaf.effect_class == "effect" or str(getattr(leaf, "url", "")).strip().lower().startswith("javascript:")
 
 
+def only_signs_in(loaded: workflow.Loaded, path: str) -> bool:
+    """Whether a deed seems to do nothing but sign in: since a page was opened last, a secret was typed."""
+    found, typed = loaded.find(path), False
+    if found is None:
+        return False
+    for node in found.file.nodes():
+        if node.id == found.node.id:
+            return typed
+        said = _without_checks(node) if isinstance(node, Leaf) else None
+        uses = [
+            use for text in _texts(said) if text in found.file.templates for use in found.file.templates[text].names
+        ]
+        typed = any(use.root == "secrets" for use in uses) or (typed and getattr(node, "url", None) is None)
+    return False
+
+
 def static(path: str) -> str:
     """A step path without the keys and numbers of items: the same for every turn of a loop."""
     return _KEYS.sub("", path)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from director import effects
+from director.editing import limits
 from director.proving import proofs
 from director.tools import FINISH
 from nodes.errors import ModelError, RunOpsError, SetupError, UsageError
@@ -48,10 +50,13 @@ def as_saved(shop: Workshop) -> workflow.Loaded:
 
 
 def prepared(shop: Workshop, loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> preparing.Prepared:
-    """What a run of the draft is given. Raises UsageError for inputs that do not fit or hold a secret, SetupError ``secret-missing``."""
+    """What a run of the draft is given.
+
+    Raises UsageError for inputs that do not fit or hold a secret, ModelError ``origin-not-named``, SetupError ``secret-missing``.
+    """
     pythons.check(loaded)
     typed = loaded.check_inputs(inputs)
-    loaded.origins(typed)
+    _refuse_origins(shop, loaded, typed)
     known = shop.known()
     lacking = [each for each in loaded.workflow.secrets if each not in known]
     if lacking:
@@ -67,6 +72,22 @@ def prepared(shop: Workshop, loaded: workflow.Loaded, inputs: Mapping[str, Json]
             mend="read it as `{{ secrets.NAME }}` where it is typed",
         )
     return preparing.Prepared(loaded, typed, dict(known))
+
+
+def _refuse_origins(shop: Workshop, loaded: workflow.Loaded, typed: Mapping[str, Json]) -> None:
+    """Inputs that a model gives lead to no site that the person has not named, and that the draft does not open with theirs."""
+    declared = loaded.workflow.inputs
+    theirs = {name: each for name, each in shop.wish.inputs.items() if name in declared}
+    named = limits.granted(shop.wish)
+    with contextlib.suppress(UsageError):
+        named |= set(loaded.origins(loaded.check_inputs(theirs)))
+    wrong = [each for each in loaded.origins(typed) if each not in named]
+    if wrong:
+        raise ModelError(
+            "origin-not-named",
+            f"with these inputs the draft would open {', '.join(wrong)}, which the person has not named",
+            mend=f"these may be opened: {', '.join(sorted(named))}",
+        )
 
 
 async def run(
@@ -90,6 +111,7 @@ async def run(
         error=(ended.error or ended.question) if held is None else None,
         output=ended.output,
         seconds=round(ended.seconds, 1),
+        reached=proofs.reached(loaded, past) if past is not None else frozenset(),
     )
     return Done(ran, past)
 
@@ -106,7 +128,8 @@ def passed_before(shop: Workshop, fit: preparing.Prepared) -> list[proofs.Ran]:
         if past is None or header is None or header.trial is not None or past.status != "passed":
             continue
         if (header.text.sha256, header.inputs) == (wanted, inputs):
-            found.append(proofs.Ran(run_id, "passed", proofs.deeds_of(fit.loaded, past)))
+            deeds, reached = proofs.deeds_of(fit.loaded, past), proofs.reached(fit.loaded, past)
+            found.append(proofs.Ran(run_id, "passed", deeds, reached=reached))
     return found
 
 

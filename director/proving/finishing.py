@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from director import effects
 from director.proving import drafts, leaving, notes, proofs, telling
 from nodes.errors import RunOpsError
 from nodes.values import Json
@@ -63,6 +64,12 @@ class Proof:
     def effects(self) -> list[proofs.Effect]:
         """What became of each deed."""
         return proofs.of_runs(self.loaded, [*self.before, *self.ran], self.alone)
+
+    @property
+    def not_executed(self) -> list[str]:
+        """The keys of the leaves that none of the runs came to."""
+        every = [*self.before, *self.ran]
+        return [key for _leaf, key in effects.leaves_of(self.loaded) if not any(key in each.reached for each in every)]
 
     @property
     def went_well(self) -> bool:
@@ -126,7 +133,7 @@ async def prove(shop: Workshop, call: log.Call, loaded: workflow.Loaded, holds: 
     fit = drafts.prepared(shop, loaded, shop.wish.inputs)
     before = drafts.passed_before(shop, fit)
     runs: list[drafts.Done] = []
-    for _number in range(shop.wish.runs):
+    for _number in range(max(1, shop.wish.runs)):
         runs.append(await drafts.run(shop, call, loaded, fit, holds))
         if not runs[-1].ran.went_well:
             break
@@ -135,7 +142,14 @@ async def prove(shop: Workshop, call: log.Call, loaded: workflow.Loaded, holds: 
 
 def unsaid(proof: Proof, said: Said) -> list[str]:
     """What the runs leave unproved or empty, and of which the model did not speak."""
-    return [each for each in proofs.to_be_said(proof.effects, proof.ran) if not said.names(each)]
+    names = [*proofs.to_be_said(proof.effects, proof.ran), *_sign_ins(proof)]
+    return [each for each in names if not said.names(each)]
+
+
+def _sign_ins(proof: Proof) -> list[str]:
+    """The deeds at which runs were held, and which seem to do nothing but sign in: behind them the whole workflow is unproved."""
+    held = {each.held for each in proof.ran if each.held is not None and effects.only_signs_in(proof.loaded, each.held)}
+    return sorted(effects.key_of(proof.loaded, each).rpartition("/")[2] for each in held)
 
 
 def refusal(shop: Workshop, proof: Proof) -> tuple[str, str]:
@@ -146,12 +160,13 @@ def refusal(shop: Workshop, proof: Proof) -> tuple[str, str]:
     return "\n".join([why, *more]), "\n".join([why, *more, telling.told(last, proof.loaded)])
 
 
-def say_more(names: Sequence[str]) -> str:
+def say_more(proof: Proof, names: Sequence[str]) -> str:
     """What is told of a proof that leaves something of which the model did not speak."""
     listed = ", ".join(f"`{each}`" for each in names)
     return (
-        f"not done: the runs passed, but never did, or always left empty: {listed}. Mend the draft, or, where that is right, name each of them in `unproved` "
-        "and say why; as long as the draft stays as it is, these runs then count."
+        f"not done: nothing failed, but the runs never did, or always left empty: {listed}. Mend the draft, or, where that is right, name each of them in "
+        "`unproved` and say why; as long as the draft stays as it is, these runs then count."
+        f"{f' {telling.SIGNS_IN}' if _sign_ins(proof) else ''}"
     )
 
 
@@ -176,6 +191,7 @@ def accepted(shop: Workshop, proof: Proof, said: Said) -> dict[str, Json]:
         runs=proof.runs,
         before=proof.before,
         every=every,
+        not_executed=proof.not_executed,
         next_command=f"{notes.run_command(file)} --frozen",
     )
     masked = [shop.pen.masker.text(each) for each in lines]
@@ -187,6 +203,7 @@ def accepted(shop: Workshop, proof: Proof, said: Said) -> dict[str, Json]:
         "notes": str(beside),
         "proved": headline,
         "runs": [{"run": each.run, "status": each.status, "held": _ours(each.held)} for each in proof.ran],
+        "not_executed": list[Json](proof.not_executed),
         "effects": [{"node": each.key, "deed": each.said, "what": each.words()} for each in every],
         "output": proof.ran[-1].output,
         "summary": said.summary,

@@ -40,6 +40,7 @@ def page(
     runs: Sequence[Done] = (),
     before: Sequence[proofs.Ran] = (),
     every: Sequence[proofs.Effect] = (),
+    not_executed: Sequence[str] = (),
     failure: tuple[str, dict[str, Json]] | None = None,
     next_command: str = "",
 ) -> str:
@@ -52,7 +53,7 @@ def page(
         _section("Outline", _outline(shop)),
         _section("Decisions", _decisions(shop)),
         _section("Targets, and why", _targets(shop)),
-        _section("How it was proved", _proved(runs, before, every)),
+        _section("How it was proved", _proved(runs, before, every, not_executed)),
         _section("Questions and answers", _questions(shop)),
         _section("What may not be done twice", _grants(shop)),
         _section("What it cost", _cost(shop)),
@@ -154,7 +155,12 @@ def _targets(shop: Workshop) -> Iterator[str]:
         yield _indented(saving.fenced(_cut(text, A_BLOCK // 2), "text"))
 
 
-def _proved(runs: Sequence[Done], before: Sequence[proofs.Ran], every: Sequence[proofs.Effect]) -> Iterator[str]:
+def _proved(
+    runs: Sequence[Done],
+    before: Sequence[proofs.Ran],
+    every: Sequence[proofs.Effect],
+    not_executed: Sequence[str],
+) -> Iterator[str]:
     for each in before:
         yield f"- an earlier run of the same draft: {_code(each.run)} {each.status}"
     for number, each in enumerate(runs, 1):
@@ -166,6 +172,8 @@ def _proved(runs: Sequence[Done], before: Sequence[proofs.Ran], every: Sequence[
         yield "- the whole draft was not run for a proof"
     for each in every:
         yield f"- {_code(each.key)} ({_line(each.said)}): {each.words()}"
+    if not_executed:
+        yield f"- executed in no run: {', '.join(map(_code, not_executed))}"
     passed = next((each.ran for each in reversed(runs) if each.ran.status == "passed"), None)
     if passed is not None:
         yield "- output of the last run:"

@@ -34,6 +34,8 @@ class Ran:
     error: dict[str, Json] | None = None
     output: Json = None
     seconds: float = 0.0
+    reached: frozenset[str] = frozenset()
+    """The keys of the leaves that it came to."""
 
     @property
     def went_well(self) -> bool:
@@ -93,6 +95,12 @@ def deeds_of(loaded: workflow.Loaded, past: history.History) -> dict[str, Outcom
     if (held := held_at(past)) is not None and (key := effects.key_of(loaded, held)) in found:
         found[key] = better(found[key], "held")
     return found
+
+
+def reached(loaded: workflow.Loaded, past: history.History) -> frozenset[str]:
+    """The keys of the leaves that a run came to; one that was held among them."""
+    held = held_at(past)
+    return frozenset(effects.key_of(loaded, each) for each in (*past.attempts, *([held] if held is not None else [])))
 
 
 _RANKS: tuple[Outcome, ...] = ("not reached", "passed by", "failed", "idle", "held", "done")

@@ -19,6 +19,10 @@ OUTPUT, EVIDENCE, STEPS, PAGE = 1_000, 1_200, 800, 2_000
 """Characters of an output, of what was seen of an error, of the steps of one fate, and of the page where it failed."""
 
 
+SIGNS_IN = "It seems to do nothing but sign in. If that is so, give it `effect: idempotent`: signing in twice does no harm, and it is done then."
+"""What is told of a held deed that need not be one."""
+
+
 def told(done: drafts.Done, loaded: workflow.Loaded) -> str:
     """The whole of it."""
     return "\n".join(_lines(done, loaded))
@@ -27,6 +31,8 @@ def told(done: drafts.Done, loaded: workflow.Loaded) -> str:
 def _lines(done: drafts.Done, loaded: workflow.Loaded) -> Iterator[str]:
     ran = done.ran
     yield f"run {ran.run}: {head(done)}"
+    if ran.held is not None and effects.only_signs_in(loaded, ran.held):
+        yield SIGNS_IN
     if done.past is not None:
         yield from steps(done.past, loaded)
     if ran.error is not None:

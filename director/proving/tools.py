@@ -139,11 +139,13 @@ class Finish(Kit):
             return turn.Outcome(shop.pen.masker.text(told), error=shop.pen.masker.json(failed.as_json()))
         if names := finishing.unsaid(proof, said):
             self._counts = proof
-            told = finishing.say_more(names)
+            told = finishing.say_more(proof, names)
             return turn.Outcome(told, error=_unfinished(told))
         value: dict[str, Json] = shop.pen.masker.json(finishing.accepted(shop, proof, said))
         told = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
         told += [f"{each.key}: {each.words()}" for each in proof.effects]
+        if proof.not_executed:
+            told.append(f"executed in no run: {', '.join(proof.not_executed)}")
         return turn.Outcome("\n".join(told), value)
 
     async def _given_up(self, said: finishing.Said) -> turn.Outcome:

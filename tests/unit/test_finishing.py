@@ -199,6 +199,35 @@ async def test_what_is_held_is_said(tmp_path: Path, browsers: Browsers) -> None:
     assert "`not executed`" not in outcome.told
 
 
+async def test_a_sign_in_that_is_held_is_no_proof(tmp_path: Path, browsers: Browsers) -> None:
+    """Held where it seems only to sign in, a build is refused and told how a sign-in is written; where the model says that it is right so, it is accepted."""
+    text = TEXT.replace("allowed_", "secrets: [WORD]\nallowed_").replace(
+        "  - {id: pay",
+        "  - {id: word, type: browser_action, action: fill, target: {label: Word}, value: '{{ secrets.WORD }}'}\n  - {id: pay",
+    )
+    shop = opened(tmp_path, text, policy="hold", known={"WORD": "tops3cret-word"})
+    tried = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    assert (tried.error, "effect: idempotent" in tried.told) == (None, True)
+    refused = await finish(shop)
+    assert refused.error is not None
+    assert "`pay`" in refused.told
+    assert "effect: idempotent" in refused.told
+    accepted = await finish(shop, unproved="pay does more than sign in")
+    value: Any = accepted.value
+    assert (accepted.error, value["not_executed"]) == (None, ["told"])
+    assert "executed in no run: `told`" in left(shop)[1]
+
+
+async def test_inputs_lead_to_no_other_site(tmp_path: Path, browsers: Browsers) -> None:
+    """A draft is run with other inputs only on the sites that the person has named: no run is begun on another one."""
+    shop = opened(tmp_path)
+    for url, code in (("http://evil.test", "origin-not-named"), (SITE, None)):
+        given = json.dumps({"base_url": url})
+        outcome = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=given, reason="try")
+        assert (outcome.error or {}).get("code") == code
+    assert browsers.opened == 1
+
+
 async def test_a_deed_that_no_run_did_must_be_spoken_of(tmp_path: Path, browsers: Browsers) -> None:
     """A deed that no run reached, and an output that is always empty, are named; once the model speaks of them the runs that were made count, and the proof is not full."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: '{{ false }}'").replace("{{ told }}", "{{ '' }}")
