@@ -23,7 +23,7 @@ PAGE = """<!doctype html><title>Stock</title><h1>Stock</h1>
 <button onclick="said.textContent='Sold: ' + document.querySelector('[name=q]').value">Sell</button>
 <button onclick="said.textContent=confirm('Really?') ? 'Yes' : 'No'">Ask</button>
 <button onclick="this.textContent='Gone'; fetch('/counted', {method: 'POST'})">Pay</button>
-<button>{{ secrets.PASSWORD }}</button>
+<button>{{ secrets.PASSWORD }}</button><div id=arm onclick="this.textContent='Hit'">Arm</div>
 <a href=/other target=_blank>Other</a><a href="/stock?page=2">Next</a><a href=/broken>Broken</a>
 <p id=said></p><p>correct-horse-battery</p>"""
 
@@ -131,6 +131,24 @@ async def test_an_element_that_became_another_is_not_touched(shop: workshop.Work
         assert outcome.error is not None
         assert outcome.error["code"] == "ref-gone"
     assert sum(each.path == "/counted" for each in served.requests) == before + 1
+
+
+async def test_an_element_that_a_script_changed_or_nobody_was_shown_is_not_touched(
+    shop: workshop.Workshop, served: site.Site
+) -> None:
+    """What keeps its ref and is called otherwise by now, and what has come since the last telling: the ref alone makes nobody touch it."""
+    arm = ref(await fresh(shop), 'clickable "Arm"')
+    tab = eyes_of(shop).page("scout")
+    await tab.page.evaluate("arm.textContent = 'Delete all'")
+    renamed = await act(shop, "click", arm)
+    await tab.page.evaluate("document.body.insertAdjacentHTML('beforeend', '<button>New</button>')")
+    view = await tab.look()
+    unseen = await act(shop, "click", next(each for each in view.refs if view.element(each).name == "New"))
+    for outcome, word in ((renamed, "Delete all"), (unseen, "New")):
+        assert outcome.error is not None
+        assert outcome.error["code"] == "ref-gone"
+        assert word in outcome.told
+    assert await tab.page.evaluate("arm.textContent") == "Delete all"
 
 
 async def test_a_dialog_is_told_and_answered(shop: workshop.Workshop, served: site.Site) -> None:
