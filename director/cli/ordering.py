@@ -9,13 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from director import desk, effects, opening, person, session_settings
+from director import draft as drafts
 from director.cli import beginning
+from director.editing import heads
 from director.workshop import Policy, Wish
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime import journal, log, secrets, sessions, settings, store, version
 from runtime.cli import given
 from runtime.language import filters
+from runtime.language.diagnostics import WorkflowInvalid
 
 FOLDER = "workflows"
 """Where workflows are left, if there is such a folder."""
@@ -103,16 +106,10 @@ class Order:
         if policy == "allow":
             effects.refuse_allow([self.url] if self.url is not None else [])
         values = given.inputs(self.inputs).values
-        return Wish(
-            goal,
-            _checked(self.url),
-            save,
-            self.runs or 2,
-            policy,
-            values,
-            tuple(dict.fromkeys(self.secrets)),
-            self.force,
-        )
+        names = tuple(dict.fromkeys(self.secrets))
+        wish = Wish(goal, _checked(self.url), save, self.runs or 2, policy, values, names, self.force)
+        _refuse_head(wish)
+        return wish
 
 
 def _named(goal: str) -> Path:
@@ -120,6 +117,20 @@ def _named(goal: str) -> Path:
     name = str(filters.slug(goal))[:SLUG].strip("-_") or "workflow"
     folder = Path(FOLDER)
     return (folder if folder.is_dir() else Path()) / f"{name}.yaml"
+
+
+def _refuse_head(wish: Wish) -> None:
+    """Raise UsageError ``usage`` where no workflow could begin with what was given: a name that is none, a value that no input takes."""
+    nothing = "nodes: [{id: nothing, type: transform, expr: nothing}]"
+    try:
+        drafts.Draft.of(f"{heads.begun(wish)}{nothing}\n")
+    except WorkflowInvalid as wrong:
+        problem = wrong.diagnostics[0]
+        raise UsageError(
+            "usage",
+            f"no workflow can begin with what was given: {problem.message}",
+            mend="give inputs and secrets names of letters, digits and `_`",
+        ) from None
 
 
 def _checked(url: str | None) -> str | None:
