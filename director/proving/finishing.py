@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from director import effects
+from director.editing import lint
 from director.proving import drafts, leaving, notes, proofs, telling
 from nodes.errors import RunOpsError
 from nodes.values import Json
@@ -17,6 +18,10 @@ from runtime.language import diagnostics, workflow
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
+
+
+MOST_HINTS = 8
+"""How many of the things that could be better a refusal tells."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,7 +105,9 @@ def _lacks(shop: Workshop, said: Said) -> Iterator[Lack]:
             f"{wish.save} is there already, and this build has not left it so",
             "ask the person to move it away, or to go on with `--force`",
         )
-    if known.text(draft.text) != draft.text:
+    plain = [each for each in lint.hints(draft, wish, shop.known()) if each.level == "error"]
+    yield from (Lack(known.text(f"{each.node}: {each.text}"), each.mend) for each in plain)
+    if known.text(draft.text) != draft.text and not plain:
         yield Lack(
             "a secret stands in the draft itself",
             "write `{{ secrets.NAME }}` in a field that takes secrets, and the name under `secrets:`",
@@ -126,6 +133,19 @@ def _lacks(shop: Workshop, said: Said) -> Iterator[Lack]:
             yield Lack(f"{each.message}{place} ({each.code})", "; ".join(each.help) or "mend it in the draft")
     except RunOpsError as error:
         yield Lack(f"{error.message} ({error.code})", error.mend or "mend it in the draft")
+
+
+def better(shop: Workshop) -> list[str]:
+    """What the draft could say better; no reason to refuse it."""
+    draft = shop.desk.draft
+    return [str(each) for each in lint.hints(draft, shop.wish, shop.known())] if draft is not None else []
+
+
+def hints(shop: Workshop) -> str:
+    """The same, as it is told beside a refusal."""
+    found = better(shop)
+    more = f"\n- … and {len(found) - MOST_HINTS} more" if len(found) > MOST_HINTS else ""
+    return "".join(["\nit could say better:", *(f"\n- {each}" for each in found[:MOST_HINTS]), more]) if found else ""
 
 
 async def prove(shop: Workshop, call: log.Call, loaded: workflow.Loaded, holds: engine.Holds) -> Proof:
@@ -192,6 +212,7 @@ def accepted(shop: Workshop, proof: Proof, said: Said) -> dict[str, Json]:
         before=proof.before,
         every=every,
         not_executed=proof.not_executed,
+        better=better(shop),
         next_command=f"{notes.run_command(file)} --frozen",
     )
     masked = [shop.pen.masker.text(each) for each in lines]

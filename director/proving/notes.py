@@ -41,6 +41,7 @@ def page(
     before: Sequence[proofs.Ran] = (),
     every: Sequence[proofs.Effect] = (),
     not_executed: Sequence[str] = (),
+    better: Sequence[str] = (),
     failure: tuple[str, dict[str, Json]] | None = None,
     next_command: str = "",
 ) -> str:
@@ -54,6 +55,7 @@ def page(
         _section("Decisions", _decisions(shop)),
         _section("Targets, and why", _targets(shop)),
         _section("How it was proved", _proved(runs, before, every, not_executed)),
+        _section("What could be better", [f"- {_line(each)}" for each in better[:MOST]]),
         _section("Questions and answers", _questions(shop)),
         _section("What may not be done twice", _grants(shop)),
         _section("What it cost", _cost(shop)),

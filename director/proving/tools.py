@@ -119,7 +119,8 @@ class Finish(Kit):
             return await deeds.done(shop.pen, FINISH, arguments, place, lambda _call: self._given_up(said))
         if lacking := finishing.lacks(shop, said):
             told = "\n".join(["not done; lacking:", *map(str, lacking)])
-            return turn.Outcome(shop.pen.masker.text(told), error=shop.pen.masker.json(_unfinished(told)))
+            said_too = shop.pen.masker.text(f"{told}{finishing.hints(shop)}")
+            return turn.Outcome(said_too, error=shop.pen.masker.json(_unfinished(told)))
         loaded = drafts.as_saved(shop)
         holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path, pins={})
 
@@ -140,7 +141,7 @@ class Finish(Kit):
         if names := finishing.unsaid(proof, said):
             self._counts = proof
             told = finishing.say_more(proof, names)
-            return turn.Outcome(told, error=_unfinished(told))
+            return turn.Outcome(f"{told}{finishing.hints(shop)}", error=_unfinished(told))
         value: dict[str, Json] = shop.pen.masker.json(finishing.accepted(shop, proof, said))
         told = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
         told += [f"{each.key}: {each.words()}" for each in proof.effects]
