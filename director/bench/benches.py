@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import override
 
-from director import effects, workshop
+from director import effects, layout, workshop
 from director.bench import plans, selections, states, watching
 from director.bench.places import Places
 from director.bench.records import Judge, Lineage, Record
+from director.proving import drafts
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.values import Json
-from runtime import clock, engine, events, excerpt, log, preparing, pythons, resolve, run, running, settings
+from runtime import clock, engine, events, excerpt, log, preparing, resolve, run, running
 from runtime.browser import complaints, launching, lent, port
 from runtime.browser.options import BrowserOptions, Mode
 from runtime.browser.session import Session
@@ -24,7 +25,6 @@ from runtime.language import workflow
 from runtime.models import budgets
 
 if TYPE_CHECKING:
-    from director import draft as drafts
     from director.workshop import Workshop
 
 Row = Literal["flow", "isolated"]
@@ -107,12 +107,9 @@ class Bench(workshop.Bench):
 
     @override
     def values(self) -> Mapping[str, Json]:
-        draft = self._shop.desk.draft
-        if draft is None:
-            return {}
-        places = self.places(draft)
         try:
-            judge = self._judge(places, self._inputs(draft.loaded))
+            places = self.places()
+            judge = self._judge(places, places.loaded.check_inputs(self._given(places.loaded)))
         except RunOpsError:
             return {}
         known = {each.id: judge.value((each.id,), {}) for each in places.in_order if not each.loops}
@@ -120,12 +117,9 @@ class Bench(workshop.Bench):
 
     def marks(self) -> Mapping[str, str]:
         """How each node outside of loops stands that was executed, by id: ``done``, ``stale``, or ``passed by``."""
-        draft = self._shop.desk.draft
-        if draft is None:
-            return {}
-        places = self.places(draft)
         try:
-            judge = self._judge(places, self._inputs(draft.loaded))
+            places = self.places()
+            judge = self._judge(places, places.loaded.check_inputs(self._given(places.loaded)))
         except RunOpsError:
             return {}
         records = {each.id: judge.record(each.id, {}) for each in places.in_order if not each.loops}
@@ -141,11 +135,15 @@ class Bench(workshop.Bench):
         if browser is not None:
             await browser.close()
 
-    def places(self, draft: drafts.Draft) -> Places:
-        """The draft's nodes, as the bench sees them."""
-        if self._places is None or self._places[0] != draft.text:
-            positions = {each.id: each.position for each in draft.layout.nodes}
-            self._places = (draft.text, Places(draft.loaded, positions))
+    def places(self) -> Places:
+        """The draft's nodes, as the bench sees them. Raises ModelError ``draft-missing``, WorkflowInvalid."""
+        draft = self._shop.desk.draft
+        text = draft.text if draft is not None else ""
+        if draft is None or self._places is None or self._places[0] != text:
+            # Files beside it are those of the place where it will be left.
+            loaded = drafts.as_saved(self._shop)
+            positions = {each.id: each.position for each in layout.Layout(loaded.document).nodes}
+            self._places = (text, Places(loaded, positions))
         return self._places[1]
 
     @property
@@ -173,18 +171,15 @@ class Bench(workshop.Bench):
     async def execute(self, call: log.Call, wanted: Wanted) -> Report:
         """Run the nodes that are wanted, each once, until the first that fails or is held.
 
-        Raises ModelError ``draft-missing``, ``node-unknown``, ``value-missing``, ``value-stale``, ``state-missing``, ``no-page``; UsageError
-        ``item-unknown``; Paused where a person is asked for a deed.
+        Raises ModelError ``draft-missing``, ``reason-missing``, ``node-unknown``, ``value-missing``, ``value-stale``, ``state-missing``, ``no-page``,
+        ``origin-not-named``; UsageError ``item-unknown``; SetupError ``secret-missing``; Paused where a person is asked for a deed.
         """
-        draft = self._shop.desk.draft
-        if draft is None:
-            raise ModelError("draft-missing", "there is no node yet", mend="`create_nodes` first")
         if not wanted.reason.strip():
             raise ModelError("reason-missing", "there is no reason for it", mend="say in a sentence why")
-        places = self.places(draft)
+        places = self.places()
         selection = selections.chosen(wanted.nodes, places)
         given = plans.given(selection, wanted.item, places)
-        prepared = self._prepared(draft.loaded)
+        prepared = drafts.prepared(self._shop, places.loaded, self._given(places.loaded))
         report = Report(places, wanted, selection.ids)
         rows = [[each] for each in selection.ids] if wanted.mode == "isolated" else [list(selection.ids)]
         # What cannot be run at all is said before a person is asked for anything.
@@ -375,18 +370,10 @@ class Bench(workshop.Bench):
             if name in places.all or name in items or name == "error" or name.startswith("vars.")
         }
 
-    def _inputs(self, loaded: workflow.Loaded) -> dict[str, Json]:
+    def _given(self, loaded: workflow.Loaded) -> dict[str, Json]:
+        """The inputs that the person gave, as far as the draft declares them."""
         declared = loaded.workflow.inputs
-        return loaded.check_inputs({name: each for name, each in self._shop.wish.inputs.items() if name in declared})
-
-    def _prepared(self, loaded: workflow.Loaded) -> preparing.Prepared:
-        """What a run of the draft needs. Raises RunOpsError where something of that is not there."""
-        pythons.check(loaded)
-        typed = self._inputs(loaded)
-        loaded.origins(typed)
-        known = dict(self._shop.known())
-        lacking = [name for name in loaded.workflow.secrets if name not in known]
-        return preparing.Prepared(loaded, typed, {**known, **settings.read_secrets(lacking, loaded.path.parent)})
+        return {name: each for name, each in self._shop.wish.inputs.items() if name in declared}
 
 
 class _Lender(run.Browsers):
