@@ -21,6 +21,8 @@ RECENT = 5
 
 _COMMENT = re.compile(r"[ \t]+#[^\r\n]*")
 _PROPERTIES = re.compile(r"(?:[&!][^\s\[\]{},]*\s+)*")
+_KEPT = re.compile(r"(?:[&!]\S*\s+)*[|>][0-9]?\+")
+_EMPTY = re.compile(r"(?:[ \t]*(?:\r\n|\r|\n))+")
 _RANGE = re.compile(r"([0-9]{1,6})\s*(?:[-–]\s*([0-9]{1,6}))?")
 
 
@@ -177,6 +179,9 @@ def end_of(document: yaml_text.Document, path: yaml_text.Path) -> int:
         last: str | int = next(reversed(values)) if isinstance(values, dict) else len(values) - 1
         path, data = (*path, last), values[last]
     mark = document.values[path]
+    if _KEPT.match(document.source.text, mark.start) and (behind := _EMPTY.match(document.source.text, mark.stop)):
+        # Empty lines behind it are a part of it.
+        return behind.end() - len(Source.BREAKS.findall(behind[0])[-1])
     if mark.stop > mark.start or not (path and path in document.keys):
         return mark.stop
     # A key without a value.

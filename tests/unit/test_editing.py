@@ -218,6 +218,27 @@ def test_a_head_changed_and_changed_back_is_as_it_was(data: st.DataObject) -> No
     assert renamed.with_head("name: Sums  # of all\ninputs:\n  a: {type: integer, default: 1}\n").text == draft.text
 
 
+def test_empty_lines_that_a_text_keeps_stay_with_it() -> None:
+    """What is put behind such a node, or in its place, leaves it and itself as they are meant."""
+    draft = drafts.Draft.of(
+        "version: 1\nnodes:\n- id: a\n  type: transform\n  expr: |+\n    kept\n\n\n- {id: b, type: transform, expr: 1}\n"
+    )
+    made = draft.with_nodes("- {id: c, type: transform, expr: 1}", "a")
+    assert made.without(["c"]).text == draft.text
+    assert draft.with_moved(["a"], "b").with_moved(["a"], "/").text == draft.text
+    assert ids(draft.without(["a"])) == ["b"]
+
+
+def test_a_text_that_would_say_something_else_is_refused() -> None:
+    """Where an alias would mean another anchor than before, nothing is moved; the draft is never read as what was not meant."""
+    draft = drafts.Draft.of(
+        "version: 1\nnodes:\n- {id: a, x-k: &k 1, type: transform, expr: 1}\n- {id: b, x-k: &k 2, type: transform, expr: 1}\n"
+        "- {id: c, type: transform, expr: *k}\n"
+    )
+    with pytest.raises(ModelError, match="would say something else"):
+        draft.with_moved(["a"], "b")
+
+
 SMALL = """\
 version: 1
 nodes:
