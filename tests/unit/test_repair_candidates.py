@@ -1,0 +1,70 @@
+"""What an element might be called by now."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from director.repairing import candidates
+from director.repairing.candidates import Meant, Seen, alike, ranked, selectors
+from nodes.targets import Target
+
+SIGN_IN = Meant.of(Target(role="button", name="Sign in"), "click")
+IN_ROW = Meant.of(Target(role="button", name="Pay", within=Target(role="row", has_text="1003")), "click", "pay")
+
+
+def test_what_is_called_alike_comes_first() -> None:
+    """A word that stays, or another word for the same, is worth more than the role alone; what cannot take the deed is no candidate."""
+    seen = [
+        Seen("e1", "button", "Enter"),
+        Seen("e2", "button", "Log in"),
+        Seen("e3", "textbox", "Sign in"),
+        Seen("e4", "link", "Sign in here"),
+    ]
+    found = ranked(SIGN_IN, seen)
+    assert [each.seen.ref for each in found] == ["e2", "e4", "e1"]
+    assert [each.shares for each in found] == [True, True, False]
+
+
+def test_an_element_of_another_row_is_never_what_was_meant() -> None:
+    """The text of the data holds: the same button in the row of another order is another deed."""
+    seen = [
+        Seen("e1", "button", "Pay", around="1004 Ada Pay"),
+        Seen("e2", "button", "Settle", around="1003 Ben Settle"),
+    ]
+    assert [each.seen.ref for each in ranked(IN_ROW, seen)] == ["e2"]
+    assert ranked(IN_ROW, [Seen("e1", "button", "Pay", around="10031 Ada")]) == []
+
+
+def test_a_selector_tells_by_the_names_in_it() -> None:
+    """What the document calls an element counts where the target says nothing else."""
+    meant = Meant.of(Target(css="#save-order"), "click")
+    found = ranked(
+        meant, [Seen("e1", "button", "Cancel"), Seen("e2", "button", "Save the order"), Seen("e3", "button", "x")]
+    )
+    assert (found[0].seen.ref, found[0].shares) == ("e2", True)
+
+
+@pytest.mark.parametrize(
+    ("css", "known", "found"),
+    [
+        ("#orders tbody tr", ["#order-list", "#menu"], ["#order-list tbody tr"]),
+        ("#orders > .row", ["#orders", ".row"], ["#orders .row"]),
+        ("#orders .row", ["#orders", ".row"], []),
+        ("#orders tr", ["#menu", ".orders"], []),
+        ('[data-testid="pay"] b', ['[data-testid="pay-now"]'], ['[data-testid="pay-now"] b']),
+    ],
+)
+def test_a_selector_is_put_right_where_a_name_is_near(css: str, known: list[str], found: list[str]) -> None:
+    """Only names that the page does not have are replaced, by those of the same kind that are called alike."""
+    assert selectors(css, known) == found
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_likeness_is_a_measure(one: str, other: str) -> None:
+    """It is the same both ways, between 0 and 1, and 1 for the same words."""
+    assert alike(one, other) == alike(other, one)
+    assert 0.0 <= alike(one, other) <= 1.0
+    if candidates.words(one):
+        assert alike(one, one.upper()) == 1.0 or one.upper().casefold() != one.casefold()

@@ -1,0 +1,134 @@
+"""Of what a run failed, told from its log, its page and one fresh look."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from director.repairing import kinds
+from director.repairing.kinds import Failure, Glance, Look, classify
+from nodes.targets import Target
+
+PAY = Target(role="button", name="Pay", within=Target(role="row", has_text="1003"))
+SHOP = "http://shop.test/orders"
+MISSING = Failure(
+    "pay", "target-not-found", "site", "no element matches", {}, target=PAY, action="click", asked_for=SHOP
+)
+PAGE = Glance(url=SHOP, words="Orders\n1003 Ada", status=200)
+GONE = Look(PAGE, "pay", "target-not-found", parts=[("role=row", 1), ("role=button", 0)])
+COOKIES = {"role": "dialog", "name": "Cookies", "text": "We use cookies", "modal": True}
+
+
+def failed(code: str = "target-not-found", **more: object) -> Failure:
+    """A failure like MISSING, in other ways."""
+    return dataclasses.replace(MISSING, code=code, **more)
+
+
+def showing(**more: object) -> Glance:
+    """A page like PAGE, in other ways."""
+    return dataclasses.replace(PAGE, **more)
+
+
+def seen(glance: Glance = PAGE, **more: object) -> Look:
+    """A look like GONE, in other ways."""
+    return dataclasses.replace(GONE, glance=glance, **more)
+
+
+@pytest.mark.parametrize(
+    ("failure", "then", "now", "kind"),
+    [
+        (MISSING, PAGE, GONE, "drift"),
+        (MISSING, None, None, "drift"),
+        (failed("target-ambiguous"), PAGE, GONE, "drift"),
+        (failed("verify-failed", phase="after"), PAGE, seen(code="verify-failed"), "drift"),
+        (failed("verify-failed", evidence={"alert": "No such card"}), PAGE, None, "unknown"),
+        (MISSING, PAGE, seen(came_after=12.0), "slow page"),
+        (MISSING, showing(busy=True), Look(PAGE, "pay", None), "slow page"),
+        (failed("timeout"), PAGE, None, "slow page"),
+        (failed("target-not-actionable", evidence={"problem": "covered"}), PAGE, None, "overlay"),
+        (failed("target-not-actionable", evidence={"problem": "disabled"}), PAGE, None, "unknown"),
+        (failed("dialog-open"), PAGE, None, "overlay"),
+        (MISSING, PAGE, seen(showing(front=COOKIES)), "overlay"),
+        (
+            failed(target=Target(role="button", within=Target(role="dialog"))),
+            PAGE,
+            seen(showing(front=COOKIES)),
+            "drift",
+        ),
+        (MISSING, showing(url="http://shop.test/login", password=True), None, "signed out"),
+        (failed(signed_in=True), showing(url="http://shop.test/login", password=True), None, "signed out"),
+        (failed(asked_for=f"{SHOP}"), showing(password=True), seen(showing(password=True)), "drift"),
+        (MISSING, showing(status=401), None, "signed out"),
+        (MISSING, showing(words="Your session has expired."), None, "signed out"),
+        (
+            MISSING,
+            showing(words="Orders\n1004"),
+            seen(showing(words="1004"), parts=[("row", 0), ("button", 0)]),
+            "data changed",
+        ),
+        (MISSING, showing(status=404), None, "data changed"),
+        (
+            failed(action="extract", target=Target(css="#orders tr")),
+            PAGE,
+            seen(rows=0, parts=[("css", 0)]),
+            "data changed",
+        ),
+        (failed(action="extract", target=Target(css="tr")), showing(words="No orders here."), None, "data changed"),
+        (MISSING, showing(status=503), None, "site error"),
+        (MISSING, PAGE, seen(showing(status=500)), "site error"),
+        (failed("navigation-failed"), None, None, "site error"),
+        (MISSING, PAGE, seen(code="navigation-failed"), "site error"),
+        (MISSING, showing(words="Internal Server Error"), None, "site error"),
+        (failed("assert-failed", who="finding"), PAGE, None, "finding"),
+        (failed("value-undefined", who="author"), PAGE, None, "workflow"),
+    ],
+)
+def test_each_kind_is_told_by_what_speaks_for_it(
+    failure: Failure, then: Glance | None, now: Look | None, kind: kinds.Kind
+) -> None:
+    """Only a page that is otherwise fine, and on which the data stands, has drifted."""
+    found = classify(failure, then, now)
+    assert found.kind == kind
+    assert found.why
+    assert found.mend
+
+
+TEXTS = st.text(max_size=30)
+GLANCES = st.builds(
+    Glance,
+    url=TEXTS,
+    words=TEXTS,
+    status=st.none() | st.integers(100, 599),
+    alert=TEXTS,
+    password=st.booleans(),
+    front=st.none() | st.just(COOKIES),
+    busy=st.booleans(),
+)
+CODES = st.sampled_from(
+    ["target-not-found", "timeout", "verify-failed", "target-not-actionable", "navigation-failed", "other"]
+)
+
+
+@given(
+    code=CODES,
+    status=st.integers(500, 599),
+    then=GLANCES,
+    signed_in=st.booleans(),
+)
+def test_an_error_of_the_site_is_never_mended_in_the_file(
+    code: str, status: int, then: Glance, signed_in: bool
+) -> None:
+    """Whatever else the page says: what was answered with 5xx is no drift, and no page that is only slow."""
+    failure = failed(code, signed_in=signed_in)
+    found = classify(failure, dataclasses.replace(then, status=status), None)
+    assert found.kind not in kinds.MENDED
+
+
+@given(st.text(alphabet="ab1 ", min_size=1, max_size=8).filter(str.strip), TEXTS)
+def test_a_text_is_found_as_whole_words_only(word: str, around: str) -> None:
+    """What stands on the page as it is is found; with a letter at its end it is another word."""
+    assert kinds.says(f"x {word} y", word)
+    assert not kinds.says(f"q{word.strip()}q", word)

@@ -1,0 +1,112 @@
+"""Changes of a workflow's text: nothing else of it is another one afterwards."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from director.repairing import patches
+from nodes.errors import UsageError
+from nodes.targets import Target
+from runtime.language import workflow
+
+HEAD = "version: 1  # one\nname: Pay\ninputs: {order: {type: string, default: a}}\nnodes:\n  # first\n"
+FLOW = HEAD + (
+    '  - {id: open, type: browser_action, action: goto, url: "http://shop.test/"}\n'
+    '  - {id: pay, type: browser_action, action: click, target: {role: button, name: "Pay", within: {role: row, has_text: "{{ inputs.order }}"}}}  # the deed\n'
+    "  # last\n"
+)
+BLOCK = HEAD + (
+    "  - id: open\n    type: browser_action\n    action: goto\n    url: http://shop.test/\n"
+    "  - id: pay\n    type: browser_action   # a click\n    action: click\n"
+    '    target:\n      role: button\n      name: Pay\n      within: {role: row, has_text: "{{ inputs.order }}"}\n'
+    "    # not twice\n    timeout: 3\n"
+)
+WITHIN = Target(role="row", has_text="{{ inputs.order }}")
+PAY = Target(role="button", name="Pay", within=WITHIN)
+TARGETS = [
+    Target(role="button", name="Settle", within=WITHIN),
+    Target(role="link", name="Pay: now #1", within=WITHIN),
+    Target(test_id="pay", within=Target(role="listitem", has_text="{{ inputs.order }}")),
+    Target(css='button[name="pay"]'),
+    Target(label="on"),
+]
+
+
+@pytest.mark.parametrize("text", [FLOW, BLOCK])
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_target_is_replaced_and_nothing_else(text: str, target: Target, newline: str) -> None:
+    """The file says the new target, and every other line of it is as it was, comments and line ends too."""
+    before = text.replace("\n", newline)
+    loaded = workflow.parse(before, "w.yaml")
+    after = patches.with_target(loaded, "pay", ("target",), PAY, target)
+    node = workflow.parse(after, "w.yaml").index["pay"][0]
+    assert node.model_dump(exclude={"target"}) == loaded.index["pay"][0].model_dump(exclude={"target"})
+    assert getattr(node, "target") == target  # noqa: B009 - the type of the node says nothing of it
+    start = before.index("target:")
+    assert after[:start] == before[:start]
+    assert after.splitlines()[-1] == before.splitlines()[-1]
+    assert after.count("#") - str(target).count("#") == before.count("#")
+    assert ("\r\n" in after) == (newline == "\r\n")
+    assert "\n" not in after.replace("\r\n", "") or newline == "\n"
+
+
+@given(
+    st.text(min_size=1, max_size=20).filter(
+        lambda text: text.strip() and text.isprintable() and "{{" not in text and "{%" not in text and "{#" not in text
+    )
+)
+def test_whatever_a_page_calls_an_element_is_read_back_as_it_is(name: str) -> None:
+    """A name that looks like YAML, or like a number, is a name."""
+    loaded = workflow.parse(BLOCK, "w.yaml")
+    after = patches.with_target(loaded, "pay", ("target",), PAY, Target(role="button", name=name, within=WITHIN))
+    node = workflow.parse(after, "w.yaml").index["pay"][0]
+    assert getattr(node, "target").name == name  # noqa: B009 - the type of the node says nothing of it
+
+
+@pytest.mark.parametrize("text", [FLOW, BLOCK, BLOCK.replace("    timeout: 3\n", "")])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_more_time_and_a_step_before(text: str, newline: str) -> None:
+    """A timeout is set where there is one, else added; a node stands in front of the one that needs it, in the same block."""
+    loaded = workflow.parse(text.replace("\n", newline), "w.yaml")
+    slower = workflow.parse(patches.with_timeout(loaded, "pay", 25.0), "w.yaml")
+    assert getattr(slower.index["pay"][0], "timeout") == 25.0  # noqa: B009 - the type of the node says nothing of it
+    fields = {"id": "close", "type": "browser_action", "action": "click", "target": {"role": "button", "name": "×"}}
+    longer = workflow.parse(patches.with_node_before(loaded, "pay", fields), "w.yaml")
+    assert list(longer.index) == ["open", "close", "pay"]
+    assert longer.text.count("\r\n") == longer.text.count("\n") * (newline == "\r\n")
+
+
+@pytest.mark.parametrize("mark", ["", patches.MARK])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_patch_is_applied_by_us_as_by_git(tmp_path: Path, mark: str, newline: str) -> None:
+    """What `--apply` writes is what `git apply` makes of the patch, and a file that has changed meanwhile is left alone."""
+    ours = tmp_path / "ours"
+    ours.mkdir()
+    file = ours / "w.yaml"
+    file.write_bytes((mark + BLOCK.replace("\n", newline)).encode())
+    file.chmod(0o640)
+    loaded = workflow.load(file)
+    patch = patches.Patch.of(file, patches.with_timeout(loaded, "pay", 9.0))
+    git = shutil.copytree(ours, tmp_path / "git")
+    (git / "p.patch").write_bytes(patch.unified().encode())
+    subprocess.run(
+        ["git", "apply", "--unsafe-paths", "p.patch"],
+        cwd=git,
+        check=True,
+        env={"GIT_CEILING_DIRECTORIES": str(git.parent), "PATH": "/usr/bin:/bin"},
+    )
+    patch.check()
+    patch.apply()
+    assert file.read_bytes() == (git / "w.yaml").read_bytes()
+    assert file.read_bytes().decode().startswith(f"{mark}version")
+    assert file.stat().st_mode & 0o777 == 0o640
+    with pytest.raises(UsageError) as refused:
+        patch.check()
+    assert refused.value.code == "file-changed"
