@@ -17,6 +17,7 @@ from director.targeting import growth
 from director.targeting.candidates import Candidate, Mark, Proof, ranked
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.targets import Target
+from nodes.values import Json
 from runtime.agents import targets
 from runtime.browser import locators, origins
 from runtime.browser.page import Tab
@@ -99,11 +100,11 @@ def _no_anchor(pointed: Pointed, anchor: str) -> ModelError:
     said = [text for row in facts.rows for text in row.texts]
     said += [area.name for area in facts.areas] + [area.heading.text for area in facts.areas if area.heading]
     said += [text for area in facts.areas for text in area.texts]
-    known = ", ".join(f'"{each}"' for each in list(dict.fromkeys(filter(None, said)))[:8])
     return ModelError(
         "no-anchor",
-        f'nothing around the element that finds it alone says "{anchor[:80]}"; around it stands: {known or "nothing"}',
-        mend="take one of these texts as `anchor`, whole words in the same case, or null",
+        f'nothing around the element says "{anchor[:80]}" and finds it alone',
+        mend="take a text that stands there as `anchor`, whole words in the same case, or null",
+        evidence={"around": list[Json](dict.fromkeys(filter(None, said)))[:8]},
     )
 
 

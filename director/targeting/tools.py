@@ -11,6 +11,7 @@ from director import eyes
 from director.targeting import candidates, proof
 from director.tools import CHANGED, Kit
 from director.workshop import Workshop
+from nodes.errors import ModelError
 from nodes.values import Json
 from runtime import log, turn
 from runtime.agents import refusals, telling
@@ -71,16 +72,14 @@ class Propose(Kit):
 
         async with sight.pointed(where, name, str(arguments["ref"])) as (pointed, element):
             page = sight.page(where, name)
-            proved = await proof.of(page, pointed, element.role, element.name, usable, anchor)
+            try:
+                proved = await proof.of(page, pointed, element.role, element.name, usable, anchor)
+            except ModelError as error:
+                said = ", ".join(f'"{each}"' for each in error.evidence["around"]) or "nothing"
+                told = f"{error.message} ({error.code}). {error.mend}. Around it stands:\n{telling.fenced(said)}"
+                return turn.Outcome(masker.text(told), error=masker.json(error.as_json()))
         what, fits = candidates.kind(element.role, pointed.facts)
         ours, theirs = candidates.told(proved)
         told = "\n".join([f"{what}; fits: {fits}", *ours, telling.fenced("\n".join(theirs))])
-        best = proved.found[0]
-        value: Json = {
-            "element": f'{element.role} "{element.name}"',
-            "target": best.fields,
-            "score": best.score,
-            "proof": f"found by {best.way.why}; {proved.marks(best)}",
-            "reason": arguments["reason"],
-        }
-        return turn.Outcome(masker.text(told), masker.json(value))
+        told = masker.text(told)
+        return turn.Outcome(told, told)

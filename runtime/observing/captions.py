@@ -20,12 +20,18 @@ _SORTS = re.compile(r"\bsort", re.IGNORECASE)
 def add(root: Node) -> None:
     """Give fields without a name the captions beside them, values their terms, and mark the links that only their addresses tell apart."""
     heads: dict[int, Node | None] = {}
+    links: dict[str, list[Node]] = {}
     for node in root.walk():
-        if node.role == "definition" and not node.acting:
-            _define(node)
-        elif node.acting and (node.role in FIELDS or node.role in _BOXES) and not (node.name or node.placeholder):
+        if not node.acting:
+            if node.role == "definition":
+                _define(node)
+        elif node.role == "link":
+            if node.address:
+                links.setdefault(node.name or folded(inner(node)), []).append(node)
+        elif not (node.name or node.placeholder) and (node.role in FIELDS or node.role in _BOXES):
             _name(node, heads)
-    _tell_links_apart(root)
+    for name, alike in links.items():
+        _tell_apart(name, alike)
 
 
 def _define(node: Node) -> None:
@@ -129,18 +135,22 @@ def _leaves(cell: Node) -> list[Node]:
     return found
 
 
-def _tell_links_apart(root: Node) -> None:
-    """Mark the links whose name does not tell where they lead: it says nothing, or another beside them, in the same row or outside of rows, has it too."""
-    links: list[tuple[Node, tuple[int, str]]] = []
-    leads: dict[tuple[int, str], set[str]] = {}
-    for node in root.walk():
-        if node.role != "link" or not node.acting or not node.address:
-            continue
-        name = folded(node.name or inner(node))
-        # One that says no more than the link does not tell it apart.
-        row = next((each for each in node.above() if each.role in ROWS and folded(inner(each)) != name), root)
-        key = (id(row), name)
-        links.append((node, key))
-        leads.setdefault(key, set()).add(node.address)
-    for node, key in links:
-        node.apart = len(leads[key]) > 1 or not _SAYS.search(key[1])
+def _tell_apart(name: str, links: list[Node]) -> None:
+    """Mark the links of a name that does not tell where they lead: it says nothing, or another beside them, in the same row or outside of rows, has it too."""
+    says = _SAYS.search(name) is not None
+    if says and len(links) == 1:
+        return
+    leads: dict[int, set[str]] = {}
+    rows = [_row(node, name) for node in links]
+    for node, row in zip(links, rows, strict=True):
+        leads.setdefault(row, set()).add(node.address)
+    for node, row in zip(links, rows, strict=True):
+        node.apart = not says or len(leads[row]) > 1
+
+
+def _row(link: Node, name: str) -> int:
+    """The identity of the row that tells the link apart, 0 where none does: one that says no more than the link is none."""
+    for above in link.above():
+        if above.role in ROWS and (above.role == "row" or folded(inner(above, len(name) + 40)) != name):
+            return id(above)
+    return 0

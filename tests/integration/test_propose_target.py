@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import cast
 
 import pytest
+import yaml
 
 from director import eyes as sight
 from director.targeting import tools
@@ -70,8 +71,10 @@ async def told(shop: Workshop, ref: str, anchor: str | None = None) -> tuple[str
     """The same of a ref."""
     kits = tools.kits(shop)
     outcome = await workshops.call(shop, tools.NAME, kits, tab=None, ref=ref, anchor=anchor, reason="It is clicked.")
-    value = outcome.value if isinstance(outcome.value, dict) else {}
-    return outcome.told, cast("dict[str, Json]", value.get("target", {}))
+    assert outcome.value == (None if outcome.error else outcome.told)
+    # What stands there can be put into a file as it is.
+    inside = outcome.told.partition("[page]\n")[2].partition("\n[end of page]")[0]
+    return outcome.told, {} if outcome.error else yaml.safe_load(inside)["target"]
 
 
 async def ref_of(shop: Workshop, css: str) -> str:
@@ -133,7 +136,7 @@ async def test_the_row_is_told_by_the_text_that_was_asked_for(shop: Workshop, se
     said, target = await told(shop, ref, "1001")
     assert not target
     assert "no-anchor" in said
-    assert '"1002", "Ben Stern"' in said
+    assert '[page]\n"1002", "Ben Stern"' in said
 
 
 async def test_a_place_is_proposed_only_where_nothing_else_is_there_and_that_is_said(

@@ -1,0 +1,90 @@
+"""Candidates for targets: what failed is never better than what held, and a proposal is bounded, whatever the page says."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from director.targeting import candidates
+from director.targeting.candidates import Candidate, Mark, Proof
+from nodes.targets import Target
+from runtime.agents.targets import Way
+from runtime.browser.markup import Facts
+
+EVERY: list[Mark] = ["one", "none", "several", "another", "untried"]
+MARKS = st.sampled_from(EVERY)
+TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=60)
+
+
+@st.composite
+def found(draw: st.DrawFn) -> Candidate:
+    """Any candidate."""
+    fields = draw(
+        st.one_of(
+            st.builds(lambda name: {"role": "button", "name": name}, TEXTS),
+            st.builds(
+                lambda name, row: {"role": "link", "name": name, "within": {"role": "row", "has_text": row}},
+                TEXTS,
+                TEXTS,
+            ),
+            st.builds(lambda text: {"css": "td", "within": {"css": "tr", "has_text": text}}, TEXTS),
+        )
+    )
+    way = Way(fields, draw(st.integers(10, 96)), draw(st.sampled_from(["its label", "its text", "its place"])))
+    return Candidate(Target.model_validate(fields), way, draw(MARKS), draw(MARKS), placed=draw(st.booleans()))
+
+
+@given(found(), MARKS)
+def test_what_failed_a_proof_is_never_better_than_what_held(candidate: Candidate, mark: Mark) -> None:
+    """Held, not tried, failed: in that order, for each proof."""
+    for proof in ("reloaded", "grown"):
+        held, tried, failed = (
+            dataclasses.replace(candidate, **{proof: each}).score for each in ("one", "untried", "several")
+        )
+        assert held >= tried >= failed
+        other = dataclasses.replace(candidate, **{proof: mark})
+        assert failed <= other.score <= held
+        assert 0 <= other.score <= 100
+
+
+@given(st.lists(found(), min_size=1, max_size=8), st.booleans(), st.integers(0, 4))
+def test_a_proposal_is_bounded_and_its_best_is_whole(several: list[Candidate], unloaded: bool, rows: int) -> None:
+    """Whatever stands on the page: about 1,500 characters, the best target as YAML that is read back as the same, and the others are comments."""
+    proof = Proof(candidates.ranked(several), [(several[0].target, 3)], "no address" if unloaded else "", rows=rows)
+    ours, theirs = candidates.told(proof)
+    text = "\n".join(theirs)
+    assert len("\n".join([*ours, text])) <= candidates.MOST or len(theirs) == 1
+    assert yaml.safe_load(text) == {"target": proof.found[0].fields}
+    assert proof.found[0].score == max(each.score for each in several)
+    if proof.found[0].placed:
+        assert any("only its place" in line for line in ours)
+
+
+def test_what_looks_like_an_expression_is_only_text() -> None:
+    """A page that calls a button `{{ secrets.X }}` gets no reference into the file."""
+    way = Way({"role": "button", "name": "{{ secrets.PASSWORD }}"}, 94, "its role and name")
+    assert "{{ secrets" not in str(Candidate(Target.model_validate(way.fields), way).fields)
+
+
+@pytest.mark.parametrize(
+    ("role", "facts", "kind", "fits"),
+    [
+        ("combobox", Facts("select", "select-one"), "select", "`select`"),
+        ("checkbox", Facts("input", "checkbox"), "checkbox", "`uncheck`"),
+        ("radio", Facts("input", "radio"), "radio", "`check`;"),
+        ("button", Facts("input", "file"), "file field", "`upload`"),
+        ("textbox", Facts("input", "email"), "email field", "`fill`"),
+        ("link", Facts("a"), "link", "`click`"),
+        ("table", Facts("table"), "table", "`query: table`"),
+        ("cell", Facts("td"), "cell", "`query: text`"),
+    ],
+)
+def test_what_fits_an_element(role: str, facts: Facts, kind: str, fits: str) -> None:
+    """Each kind is told with the actions and queries that it takes."""
+    what, told = candidates.kind(role, facts)
+    assert what == kind
+    assert fits in told
