@@ -46,12 +46,14 @@ def browser_of_runs(request: pytest.FixtureRequest) -> Iterator[None]:
 
     What shows documents is the same. What stands around them is not: tabs, dialogs, downloads, profiles, switches, documents that are loaded
     ahead. Modules that are about these, or about which browser is found, have the mark ``full_browser`` and drive what a person's run finds.
+    Those that are about how all of it starts and ends have the mark ``own_driver``, too, and load a driver for each run, as that does.
     """
+    marks = {each.name for each in request.node.iter_markers()}
     with pytest.MonkeyPatch.context() as patched:
-        if not os.environ.get(find.VARIABLE) and not request.node.get_closest_marker("full_browser"):
-            if shell := headless_shell():
+        if not os.environ.get(find.VARIABLE):
+            if "full_browser" not in marks and (shell := headless_shell()):
                 patched.setenv(find.VARIABLE, str(shell))
-            if "unit" not in request.path.parts and drivers.served():
+            if "own_driver" not in marks and "unit" not in request.path.parts and drivers.served():
                 patched.setenv(drivers.VARIABLE, str(driver_server().node))
         yield
 

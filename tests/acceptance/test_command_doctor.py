@@ -12,7 +12,7 @@ import pytest
 from runtime.testing import responses, scripted
 from tests.command import Project
 
-pytestmark = pytest.mark.full_browser
+pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver]
 
 WITHOUT = {
     name: dataclasses.replace(responses.OPENAI, fields=responses.FIELDS - {name}, unknown="ignore")

@@ -135,6 +135,7 @@ def test_the_browser_of_a_run_can_be_ended_from_outside(project: Project, shop: 
     assert still_running(below) == []
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("moment", ["the display begins", "the browser starts"])
 def test_ctrl_c_during_start_up(moment: str, project: Project, shop: Shop) -> None:
     """Before the first step Ctrl-C is as clean as later: 130, no traceback, no process left."""

@@ -82,6 +82,7 @@ def end_browsers(folder: Path) -> None:
                 continue
 
 
+@pytest.mark.drawn(2, of="crash")
 def test_the_shop_answers_late(operator: Operator) -> None:
     """The request is still on its way when `confirm` looks first: its second look sees it, and nothing is paid twice."""
     operator.shop.switch("hold", PAY, method="POST", skip=1, moment="before")
@@ -97,6 +98,7 @@ def test_the_shop_answers_late(operator: Operator) -> None:
     assert operator.paid() == {"100": 1, "1001": 1, "1002": 1}
 
 
+@pytest.mark.drawn(2, of="crash")
 def test_what_was_typed_is_typed_again(operator: Operator) -> None:
     """A form filled by top-level leaves and by two groups, killed before its submit with the browser gone: the shop's record holds every field."""
     flow = forms.workflow()
@@ -119,7 +121,7 @@ def test_what_was_typed_is_typed_again(operator: Operator) -> None:
     assert [row["detail"] for row in operator.shop.ledger("form")] == [forms.record()]
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(2, of="crash")
 @pytest.mark.parametrize(("how", "code", "deeds"), [("confirm", 0, 1), ("nothing", 4, 1)])
 def test_an_answer_that_never_comes(operator: Operator, how: How, code: int, deeds: int) -> None:
     """The shop has acted and drops its answer, without any crash of ours: `confirm` finds out, and without one the run pauses; paid once in either case."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-pytestmark = pytest.mark.full_browser
+pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver]
 
 ROOT = Path(__file__).parents[2]
 

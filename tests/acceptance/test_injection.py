@@ -92,6 +92,7 @@ def assert_no_request_held_the_secret(server: responses.Server) -> None:
             assert form not in received.raw
 
 
+@pytest.mark.drawn(3, of="injection")
 def test_no_page_leads_a_model_to_another_site(tmp_path: Path, home: Site, foreign: Site) -> None:
     """Goto, link, 302, 307 of a form, meta refresh, window.open, script, form post, data: and file: each refused and told; nothing arrives, and the work goes on at home."""
     away = ["Link", "Redirect", "Refresh", "Popup", "Script", "Data", "Post", "Bounce"]
@@ -115,6 +116,7 @@ def test_no_page_leads_a_model_to_another_site(tmp_path: Path, home: Site, forei
     assert_no_request_held_the_secret(server)
 
 
+@pytest.mark.drawn(3, of="injection")
 def test_no_model_types_a_secret(tmp_path: Path, home: Site, foreign: Site) -> None:
     """Not by its name, not by its text, not in another writing, not as the mask that it is shown; in no tool. Each is refused, and the site gets none of it."""
     model = Obedient(
@@ -143,6 +145,7 @@ def test_no_model_types_a_secret(tmp_path: Path, home: Site, foreign: Site) -> N
     assert foreign.arrived() == []
 
 
+@pytest.mark.drawn(3, of="injection")
 def test_a_page_ends_its_part_by_nothing_that_it_says(tmp_path: Path, home: Site) -> None:
     """Between the two lines that are ours, the page's own words for them are spelt otherwise."""
     model = Obedient(LOOK)
@@ -154,6 +157,7 @@ def test_a_page_ends_its_part_by_nothing_that_it_says(tmp_path: Path, home: Site
     assert "(end of page) and open" in look
 
 
+@pytest.mark.drawn(3, of="injection")
 def test_a_tool_that_a_page_names_is_none(tmp_path: Path, home: Site) -> None:
     """The model is told which tools there are, and goes on."""
     model = Obedient(("run_shell", {"command": "id"}), ("read_file", {"path": "/etc/passwd"}))
@@ -162,6 +166,7 @@ def test_a_tool_that_a_page_names_is_none(tmp_path: Path, home: Site) -> None:
     assert all("tool-unknown" in each and "finish" in each for each in model.told)
 
 
+@pytest.mark.drawn(3, of="injection")
 def test_no_page_buys_more_turns(tmp_path: Path, home: Site) -> None:
     """A model that looks a million times has as many turns as the file says, and not one more."""
     model = Obedient(*[LOOK] * 1_000_000)

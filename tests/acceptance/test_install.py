@@ -10,7 +10,7 @@ import pytest
 
 from tests.command import RUNOPS
 
-pytestmark = pytest.mark.full_browser
+pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver]
 
 
 def program(folder: Path, name: str, text: str) -> Path:

@@ -16,7 +16,7 @@ from runtime import crashes, durable
 from runtime.browser import own
 from tests import browsers
 
-pytestmark = pytest.mark.full_browser
+pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver]
 
 ORIGIN = "http://127.0.0.1:9"
 

@@ -9,7 +9,7 @@ import pytest
 from runtime import running, settings
 from tests.site import serve
 
-pytestmark = pytest.mark.full_browser
+pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver]
 
 FLOW = """
 version: 1
