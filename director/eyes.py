@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import weakref
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, cast
 
 from playwright.async_api import Error
@@ -86,8 +86,6 @@ class Eyes(workshop.Eyes):
         self.scout = scouting.Browser(shop)
         """The browser of scouting."""
         self._seen: weakref.WeakKeyDictionary[Tab, _Seen] = weakref.WeakKeyDictionary()
-        self._known: dict[str, str] = {}
-        self._masker = secrets.Masker({})
 
     # Which page.
 
@@ -149,12 +147,14 @@ class Eyes(workshop.Eyes):
 
     # What it shows.
 
+    def masking(self) -> Callable[[str], str]:
+        """Takes secrets out of texts: those that the session knew when it began, and those that the draft has named since."""
+        first, then = self._shop.pen.masker, secrets.Masker(self._shop.known())
+        return lambda text: then.text(first.text(text))
+
     def mask(self, text: str) -> str:
-        """The text without secrets: those that the session knew when it began, and those that the draft has named since."""
-        known = dict(self._shop.known())
-        if known != self._known:
-            self._known, self._masker = known, secrets.Masker(known)
-        return self._masker.text(self._shop.pen.masker.text(text))
+        """One text without secrets."""
+        return self.masking()(text)
 
     @override
     async def look(self, where: Where, tab: str | None = None) -> Observation:
@@ -192,7 +192,10 @@ class Eyes(workshop.Eyes):
 
     def shown(self, page: Tab, told: str, whole_to: str | None = None) -> None:
         """A model is told this text of the last look: the refs in it stand for what they are now. ``whole_to`` is its thread, where it is all of the page."""
-        seen = self._seen[page]
+        seen = self._seen.get(page)
+        if seen is None:
+            # It could not be looked at.
+            return
         if whole_to is not None:
             seen.whole.add(whole_to)
         seen.shown |= {ref: _known(seen.view, ref) for ref in telling.refs_in(told) if seen.view.has(ref)}
@@ -211,7 +214,7 @@ class Eyes(workshop.Eyes):
         page.calm()
         self._bound(page, LOOK_SECONDS)
         seen = await page.look()
-        here, mask = origins.origin(page.url) or "", self.mask
+        here, mask = origins.origin(page.url) or "", self.masking()
         return seen.masked(lambda text: mask(telling.from_here(text, here)))
 
     def _of_bench(self, page: Tab) -> bool:

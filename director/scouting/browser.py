@@ -7,15 +7,15 @@ import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING
 
+from director.editing import limits
 from nodes.errors import ModelError, RunOpsError
 from nodes.tabs import MAIN
 from runtime import clock, resolve
-from runtime.browser import complaints, launching, origins
+from runtime.browser import complaints, launching
 from runtime.browser.options import BrowserOptions
 from runtime.browser.session import Session
 
 if TYPE_CHECKING:
-    from director import draft
     from director.workshop import Workshop
 
 ANSWERS_SECONDS = 1.0
@@ -43,6 +43,9 @@ class Browser:
     async def used(self) -> AsyncGenerator[Session]:
         """The browser, opened where there is none, for one user alone: several scouts share it. Raises SetupError, UsageError."""
         async with self._busy:
+            if self._session is not None and not self._session.tabs.all():
+                # It has ended by itself.
+                await self.close()
             session = self._session or await self._open()
             session.allow(self.origins())
             yield session
@@ -64,23 +67,14 @@ class Browser:
         return self._complaints.take() if self._complaints is not None else []
 
     def origins(self) -> list[str]:
-        """The origins whose documents may load: that of the site, and those of the draft as it is now."""
-        begins = self._shop.wish.url
-        first = origins.origin(begins) if begins is not None else None
-        return list(dict.fromkeys([*([first] if first else []), *self._of_draft()]))
-
-    def _of_draft(self) -> list[str]:
+        """The origins whose documents may load: those that the person has named, and those of the draft as it is now."""
+        named = sorted(limits.granted(self._shop.wish))
         made = self._shop.desk.draft
-        if made is None:
-            return []
         # Where an input is lacking, or is none of its kind, nobody knows what the draft allows.
         with contextlib.suppress(RunOpsError):
-            return made.loaded.origins(made.loaded.check_inputs(self._inputs(made)))
-        return []
-
-    def _inputs(self, made: draft.Draft) -> dict[str, object]:
-        declared = made.loaded.workflow.inputs
-        return {name: value for name, value in self._shop.wish.inputs.items() if name in declared}
+            if made is not None:
+                named += made.loaded.origins(limits.given(made, self._shop.wish))
+        return list(dict.fromkeys(named))
 
     async def _open(self) -> Session:
         shop = self._shop
@@ -99,10 +93,9 @@ class Browser:
         wanted = made.loaded.workflow.browser if made is not None else None
         if made is None or wanted is None:
             return None
-        values = {"inputs": self._inputs(made), "secrets": dict(self._shop.known())}
         # What lacks a value is told by the run that needs it.
         with contextlib.suppress(RunOpsError):
-            values["inputs"] = made.loaded.check_inputs(self._inputs(made))
+            values = {"inputs": limits.given(made, self._shop.wish), "secrets": dict(self._shop.known())}
             filled = resolve.filled(wanted, made.loaded.templates, values, clock.RecordedClock([]))
             return filled.model_copy(update={"mode": "shared", "switches": []})
         return None

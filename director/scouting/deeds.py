@@ -38,6 +38,9 @@ MOST_COMPLAINTS = 3
 HELD = "held"
 """Why a run paused that came to a deed which is not to be done."""
 
+ENDED = frozenset({"page-crashed", "guard-lost"})
+"""Codes of errors behind which the whole browser may be gone."""
+
 ON_ELEMENT = frozenset({"click", "fill", "select", "check", "uncheck", "hover"})
 """Actions that need a ref."""
 
@@ -92,7 +95,7 @@ class Deeds:
     async def open_tab(self, call: log.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Open a tab of that name at an address."""
         name = str(arguments["name"])
-        if name in (eyes_module.BENCH, eyes_module.SCOUT):
+        if name == eyes_module.BENCH or name.startswith(eyes_module.SCOUT):
             raise ModelError("tool-arguments", f"`{name}` is what a browser is called", mend="give another name")
         async with self._eyes.scout.used() as session:
             if name in session.tabs.named:
@@ -117,11 +120,7 @@ class Deeds:
                 await self._eyes.look_at(page)
             action = str(arguments["action"])
             if page.dialog is not None and action != "dialog":
-                raise SiteError(
-                    "dialog-open",
-                    "the page shows a dialog",
-                    mend="answer it first: action dialog, value accept or dismiss",
-                )
+                raise SiteError("dialog-open", "the page shows a dialog", mend=f"{looking.ANSWER} first")
             earlier = self._eyes.last_of(page)
             try:
                 fields = await self._fields(page, action, arguments["ref"], arguments["value"])
@@ -247,13 +246,18 @@ class Deeds:
         ours: list[str] = []
         error: dict[str, Json] | None = None
         paused = ended.question.get("reason") if ended.question is not None else None
-        what = self._eyes.mask(written.literal.summary())
+        # What has no target has no summary of its own.
+        said = written.literal.summary()
+        what = self._eyes.mask(str(fields["action"]) if said == written.literal.type else said)
         if paused == HELD:
             ours.append("held: what it needs was found and is ready, and it was not done; that is no failure")
         elif ended.status == "passed":
             ours.append("done")
         else:
             error = ended.error or _unknown(ended.question)
+            if error["code"] in ENDED:
+                await self._eyes.scout.demand_alive()
+                error["mend"] = "`debug_close_tab` closes the tab, `debug_open_tab` opens another one"
             ours.append(_failed(error))
             what = f"{what}\n{error['message']}"
         complained = [f"page complains: {self._eyes.mask(each)}" for each in self._eyes.scout.complaints()]
@@ -268,9 +272,10 @@ class Deeds:
 
     async def _holds(self, literal: Leaf, call: log.Call, page: Tab) -> engine_module.Holds:
         """Whether the one deed of the run is held. A person is asked for it as the page calls it."""
-        decided = await self._shop.effects.demand(
-            [(literal, literal.id)], place=call.path, page=self._eyes.mask(page.url)
-        )
+        where = self._eyes.mask(page.url)
+        if page.dialog is not None:
+            literal = literal.model_copy(update={"text": self._eyes.mask(page.dialog)})
+        decided = await self._shop.effects.demand([(literal, literal.id)], place=call.path, page=where)
         held = decided(literal, literal.id)
         return lambda leaf, _path: held and leaf.effect_class == "effect"
 

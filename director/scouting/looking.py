@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 WHOLE = 5_000
 """Characters of a look."""
 
+ANSWER = "answer it with `debug_action` dialog (accept or dismiss)"
+
 BAD = 400
 """HTTP statuses from here on are told: what looks like an empty list may be an error page."""
 
@@ -52,16 +54,24 @@ class Looking:
         return "scout", name
 
     @contextlib.asynccontextmanager
-    async def _page(self, tab: str | None) -> AsyncGenerator[Tab]:
-        """The page, for this model alone."""
+    async def _page(self, tab: str | None, *, despite_dialog: bool = False) -> AsyncGenerator[Tab]:
+        """The page, for this model alone. Raises SiteError ``dialog-open``."""
         where, name = self.place(tab)
         async with self._eyes.alone(where):
-            yield self._eyes.page(where, name)
+            page = self._eyes.page(where, name)
+            if page.dialog is not None and not despite_dialog:
+                mend = f"{ANSWER} first" if where == "scout" else "a `dialog` node of the draft answers it"
+                raise SiteError("dialog-open", "the page shows a dialog", mend=mend)
+            yield page
 
     async def inspect(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
         """The page, or a part of it: what matters to an instruction, what changed since the model was shown it, or all of it."""
         ref, instruction = arguments["ref"], str(arguments["instruction"] or "").strip()
-        async with self._page(arguments["tab"]) as page:
+        async with self._page(arguments["tab"], despite_dialog=True) as page:
+            if page.dialog is not None:
+                return await self.told(
+                    page, "the page shows a dialog, and nothing else can be seen", self._eyes.mask(page.dialog)
+                )
             earlier = self._eyes.last_of(page)
             view = await self._eyes.look_at(page)
             if ref is not None and not view.has(ref):
@@ -93,7 +103,7 @@ class Looking:
 
     async def screenshot(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """A picture in the session's files, secrets painted over."""
-        mask = self._eyes.mask
+        mask = self._eyes.masking()
         ref = arguments["ref"]
         async with self._page(arguments["tab"]) as page:
             view = await self._eyes.look_at(page)
@@ -128,7 +138,7 @@ class Looking:
     async def after(self, page: Tab, earlier: Observation | None) -> tuple[str, str, bool]:
         """What there is to say of a page behind a deed: in our words, in its own, and whether that is all of it."""
         if page.dialog is not None:
-            asks = "the page shows a dialog: answer it with `debug_action` dialog before anything else. It says:"
+            asks = f"the page shows a dialog: {ANSWER} before anything else. It says:"
             return asks, self._eyes.mask(page.dialog), False
         try:
             view = await self._eyes.look_at(page)

@@ -149,7 +149,7 @@ class Deed(Kit):
         )
 
     def find_out(self, call: log.Call) -> turn.Outcome | None:
-        """What its run says of it. The browser is gone with the process that had it."""
+        """What its run says of it. After a crash its browser is gone with the process that had it."""
         if call.action != self.offered.name:
             return None
         return found_out(self.shop, call)
@@ -157,7 +157,10 @@ class Deed(Kit):
 
 def found_out(shop: Workshop, call: log.Call) -> turn.Outcome:
     """What became of a deed that was interrupted, as the log of its run tells it: done, perhaps done, not begun."""
+    eyes = cast("eyes_module.Eyes", shop.eyes)
     gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it anew"
+    if eyes.scout.session is not None:
+        gone = "`inspect_tab` shows the page as it is now"
     attempts: list[history.Attempt] = []
     for run in shop.pen.history.runs_of.get(call.call, ()):
         past = shop.runs.past(run)
