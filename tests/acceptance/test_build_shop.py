@@ -57,11 +57,13 @@ def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds,
     assert (tmp_path / "pay.build.md").read_text().count("passed in") == 2
     for text in ((tmp_path / "pay.yaml").read_text(), done.stdout, done.stderr, logs(tmp_path)):
         assert shop.password not in text
+    again, same = builds.goes_on([], SHOP_PASSWORD=shop.password)
+    assert (again.returncode, same["file"], builds.asked) == (0, told["file"], [])
     project = builds.project
     listed = json.loads(project.runops("runs", "--sessions", "--json").stdout)["sessions"]
     assert [(each["purpose"], each["mode"], each["begins"]) for each in listed] == [("build", "agent", paying.GOAL)]
-    window = project.runops("show", told["session"], "--window", "--json")
-    assert [part["name"] for part in json.loads(window.stdout)["parts"]][-1] is not None, window.stderr
+    window = json.loads(project.runops("show", told["session"], "--window", "--json").stdout)
+    assert {each["name"]: each["tokens"] for each in window["sections"]}["tools"] > 2000
     (tmp_path / "fresh").mkdir()
     with Shop.start(tmp_path / "fresh", orders=4, paid=1) as shop:
         project.environment["SHOP_PASSWORD"] = shop.password
