@@ -48,6 +48,9 @@ NO_DEED = frozenset({"description", "verify", "retry", "timeout", "on_error", "a
 
 NO_DEED_OF_AGENT = NO_DEED | {"max_turns", "max_output", "budget", "model", "output"}
 
+FIELDS = frozenset({"fill", "type", "check", "uncheck", "select"})
+"""Actions that fill in a form, and send none."""
+
 AROUND = frozenset({"over", "while_", "until", "max", "limit"})
 """Fields of a loop that say for what the nodes in it are done."""
 
@@ -108,18 +111,17 @@ def changes(leaf: Leaf) -> bool:
 
 
 def only_signs_in(loaded: workflow.Loaded, path: str) -> bool:
-    """Whether a deed seems to do nothing but sign in: since a page was opened last, a secret was typed."""
+    """Whether a deed seems to do nothing but sign in: it comes right behind the fields of a form, into one of which a secret was typed."""
     found, typed = loaded.find(path), False
     if found is None:
         return False
     for node in found.file.nodes():
         if node.id == found.node.id:
             return typed
-        said = _without_checks(node) if isinstance(node, Leaf) else None
-        uses = [
-            use for text in _texts(said) if text in found.file.templates for use in found.file.templates[text].names
-        ]
-        typed = any(use.root == "secrets" for use in uses) or (typed and getattr(node, "url", None) is None)
+        if isinstance(node, Leaf):
+            texts = [each for each in _texts(_without_checks(node)) if each in found.file.templates]
+            secret = any(use.root == "secrets" for each in texts for use in found.file.templates[each].names)
+            typed = getattr(node, "action", None) in FIELDS and (typed or secret)
     return False
 
 

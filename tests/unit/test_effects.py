@@ -274,3 +274,20 @@ def test_paths_of_steps_find_their_deeds() -> None:
     assert [key for _leaf, key in effects.deeds_of(loaded)] == ["used/go", "go", "back"]
     paths = {"all[2]/used/go": "used/go", "all[#x%2Fy]/safe/try[2]/go": "go", "all[1]/safe/catch/back": "back"}
     assert {path: effects.key_of(loaded, path) for path in paths} == paths
+
+
+def test_a_sign_in_is_what_comes_right_behind_a_password() -> None:
+    """What is sent with a secret in its form may be a sign-in; what is clicked behind that is none, though no page was opened in between."""
+    text = textwrap.dedent("""
+        version: 1
+        secrets: [WORD]
+        allowed_origins: []
+        nodes:
+          - {id: early, type: browser_action, action: click, target: {text: Go}}
+          - {id: word, type: browser_action, action: fill, target: {label: Word}, value: "{{ secrets.WORD }}"}
+          - {id: stay, type: browser_action, action: check, target: {label: Remember me}}
+          - {id: submit, type: browser_action, action: click, target: {text: Sign in}}
+          - {id: pay, type: browser_action, action: click, target: {text: Pay}}
+    """)
+    loaded = draft.Draft.of(text).loaded
+    assert [each.id for each in loaded.nodes() if effects.only_signs_in(loaded, each.id)] == ["stay", "submit"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from director.proving import proofs
 from nodes.errors import SiteError
-from runtime import history, preparing, running, runs, settings
+from runtime import history, log, preparing, running, runs, settings
 from runtime.language import workflow
 from tests import rig
 from tests.fakes import FakePage
@@ -119,6 +119,21 @@ async def test_a_held_deed_was_not_done(tmp_path: Path) -> None:
     assert (ended.status, proofs.held_at(past)) == ("paused", "two")
     assert proofs.deeds_of(one.loaded, past) == {"one": "done", "two": "held", "three": "not reached"}
     assert len(one.site.deeds) == 2
+
+
+@pytest.mark.parametrize(("clicked", "became"), [(True, "done"), (False, "idle")])
+def test_an_agent_that_changes_nothing_has_done_nothing(clicked: bool, became: proofs.Outcome) -> None:
+    """An agent that reached its goal is a deed that was done only where it really did one."""
+    file = workflow.parse(
+        "version: 1\nallowed_origins: []\nnodes: [{id: work, type: agent, goal: Tidy up.}]\n", "t.yaml"
+    )
+    common = {"attempt": 1, "effect": "effect", "args": {}, "fingerprint": ""}
+    own = log.Call.model_validate({**common, "path": "work", "node": "agent", "call": "c1", "seq": 1})
+    thread = log.model_thread("c1")
+    inner = {"path": "work/1_click", "node": "browser_action", "call": "c2", "seq": 2, "thread": thread, "asked": "x"}
+    deed = [log.Call.model_validate({**common, **inner}), log.Result(call="c2", status="ok", thread=thread, seq=3)]
+    past = history.History([own, *(deed if clicked else []), log.Result(call="c1", status="ok", seq=4)])
+    assert proofs.deeds_of(file, past) == {"work": became}
 
 
 @pytest.mark.parametrize(
