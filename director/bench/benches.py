@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from director import effects, layout, workshop
 from director.bench import plans, selections, states, watching
-from director.bench.places import Places
+from director.bench.places import Places, written
 from director.bench.records import Judge, Lineage, Record
 from director.proving import drafts
 from nodes.errors import ModelError, RunOpsError, SiteError
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 Row = Literal["flow", "isolated"]
 """Whether the nodes run in a row, or each by itself from its own state."""
+
+GONE = frozenset({"page-crashed", "guard-lost"})
+"""Errors after which the browser is of no use."""
 
 FOLDER = "bench"
 """The bench's folder in the session's private one."""
@@ -184,6 +187,7 @@ class Bench(workshop.Bench):
         rows = [[each] for each in selection.ids] if wanted.mode == "isolated" else [list(selection.ids)]
         # What cannot be run at all is said before a person is asked for anything.
         self._plan(places, rows[0], given, wanted, prepared)
+        report.notes += self._pinned(places, selection.ids)
         holds = await self._demand(call, places, selection.ids, prepared.loaded)
         for row in rows:
             report.notes += plans.gaps(places, row)
@@ -266,11 +270,14 @@ class Bench(workshop.Bench):
             ended = await shop.runs.follow(call, begin)
             stopped = await self._stopped(watch, part, ended)
         except BaseException:
-            watch.break_off()
+            if began:
+                watch.break_off()
             raise
         finally:
             if works_on_page:
                 self._lineage = watch.lineage
+        if (ended.error or {}).get("code") in GONE:
+            await self.close()
         return Trip(ids, start, watch.seen, ended, part.held, stopped)
 
     @staticmethod
@@ -369,6 +376,12 @@ class Bench(workshop.Bench):
             for name, value in self._shop.desk.variables.all().items()
             if name in places.all or name in items or name == "error" or name.startswith("vars.")
         }
+
+    def _pinned(self, places: Places, ids: Sequence[str]) -> list[str]:
+        """What is said of pins that these nodes read."""
+        read = {written(each.chain) for node_id in ids for each in places.reads(node_id)}
+        names = [f"`{each}`" for each in self._pins(places) if each in read]
+        return [f"pinned by a variable of the session: {', '.join(names)}"] if names else []
 
     def _given(self, loaded: workflow.Loaded) -> dict[str, Json]:
         """The inputs that the person gave, as far as the draft declares them."""

@@ -19,6 +19,10 @@ How = Literal["missing", "stale", "hidden"]
 """In what way there is no value: nobody made it yet; it rests on something that was changed since; it held a secret, and was not kept."""
 
 
+BROKEN = "!"
+"""How a key begins of a node that was broken off: what it has left of the page is that of no node."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Done:
     """A node that ran, as far as what comes behind it rests on that."""
@@ -293,7 +297,7 @@ class Judge:
 def _turns(done: Done, places: Places) -> dict[str, str]:
     """The turns that a key tells of, by the ids of the loops."""
     loops = [each.id for each in places[done.id].loops]
-    rest, found = done.key[len(done.id) :], dict[str, str]()
+    rest, found = done.key.removeprefix(BROKEN)[len(done.id) :], dict[str, str]()
     for loop in loops:
         segment, _bracket, rest = rest.partition("]")
         if segment:

@@ -40,6 +40,10 @@ def chosen(text: str, places: Places) -> Selection:
     for part in filter(None, map(str.strip, _parts(text))):
         for each in _part(part, places, items):
             found[each.id] = None
+    if not found:
+        raise _unknown(
+            f"`{text[:40]}` names no node", "say `all`, positions (`1-3,10`), ids, `login..submit`, or step paths"
+        )
     ids = tuple(each.id for each in places.in_order if each.id in found and not any(o.id in found for o in each.around))
     return Selection(ids, items)
 

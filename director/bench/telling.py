@@ -161,9 +161,13 @@ def _end(report: Report) -> Iterator[str]:
         yield "what comes behind it was not executed; the deed is done once a person allows it"
     elif ended.status == "failed" and last.stopped is None:
         error = ended.error or {}
-        yield telling.fenced(f"before the first node: {error.get('message')} ({error.get('code')})")
+        when = "behind the last node" if last.seen else "before the first node"
+        yield f"{when} ({error.get('code')})"
+        yield telling.fenced(_short(error.get("message"), AN_ERROR))
         if mend := error.get("mend"):
             yield f"mend: {mend}"
+    elif ended.status == "paused" and (ended.question or {}).get("reason") != "question":
+        yield "nobody knows whether the deed was done: look at the site before it is done again"
     elif ended.status == "paused":
         yield "it asks a person: pin what they would answer (`set_variable` vars.NAME), and execute what comes behind it"
     elif ended.status == "out-of-budget":
@@ -190,9 +194,14 @@ def _fitted(lines: list[str]) -> str:
     text = "\n".join(each for each in lines if each)
     if len(text) <= LONGEST:
         return text
-    # Only the names of many nodes are that long.
-    head, tail = text[: LONGEST // 3], text[-(LONGEST * 2 // 3 - 10) :]
-    return f"{head.rpartition(chr(10))[0]}\n…\n{tail.partition(chr(10))[2]}"
+    # Only the names of many nodes are that long. What stands in a fence is one line here, and is kept or left out as a whole.
+    kept, left = list[str](), LONGEST - len(lines[0]) - 10
+    for each in reversed([each for each in lines[1:] if each]):
+        left -= len(each) + 1
+        if left < 0:
+            break
+        kept.append(each)
+    return "\n".join([lines[0], "…", *reversed(kept)])
 
 
 def found_out(runs: Mapping[str, history.History | None]) -> str:

@@ -11,7 +11,7 @@ from typing import Protocol, cast
 from typing_extensions import override
 
 from director.bench.places import FACTS, Place, Places, digest, transparent, written
-from director.bench.records import Done, Judge, Lineage, Record
+from director.bench.records import BROKEN, Done, Judge, Lineage, Record
 from nodes.base import Leaf, Node
 from nodes.errors import AuthorError, SiteError
 from nodes.values import Json
@@ -168,10 +168,10 @@ class Watching(engine.Watch):
         shown = [each for each in self._open if not self._inside(each.place)]
         if not shown:
             # It ended on the way to the first node: a state was being restored, or a node placed.
-            self.lineage = (*self.lineage, Done("!", "", "", {}))
+            self.lineage = (*self.lineage, Done(BROKEN, "", "", {}))
         for each in shown[-1:]:
             if self._places.changes_page(each.place):
-                self.lineage = (*self.lineage, dataclasses.replace(each.done, key=f"!{each.done.key}"))
+                self.lineage = (*self.lineage, dataclasses.replace(each.done, key=f"{BROKEN}{each.done.key}"))
 
     async def look_now(self, seen: Seen) -> None:
         """Look at the page as the run has left it."""

@@ -124,6 +124,7 @@ async def test_a_pin_stands_in_the_place_of_a_value(tmp_path: Path) -> None:
     variables.set("long", 21, reason="to try", by="person")
     assert await rig.execute("twice") == {"twice": "ok"}
     assert rig.bench.values()["twice"] == 42
+    assert "pinned by a variable of the session: `long`" in rig.told
     variables.set("order", {"no": 5}, reason="to try", by="person")
     assert await rig.execute("name,pay", begin="fresh") == {"name": "ok", "pay": "ok"}
     assert rig.site.deeds == ['text="Pay N5/1"']
@@ -165,6 +166,21 @@ async def test_the_first_failure_ends_it_and_leaves_the_page(tmp_path: Path) -> 
     assert "after its deed: it may have happened" in rig.told
     assert await rig.execute("seen", begin="live") == {"seen": "ok"}
     assert await rig.execute("submit") == {"user": "ok", "submit": "ok"}
+
+
+async def test_a_browser_that_is_gone_is_let_go_of(tmp_path: Path) -> None:
+    """What comes next finds a new one, in the state that was kept."""
+    rig = Rig(tmp_path, SIGN_IN, site())
+
+    async def crash(_target: str, _page: FakePage) -> None:
+        rig.site.before_click = None
+        raise SiteError("page-crashed", "the tab or its browser was closed")
+
+    rig.site.before_click = crash
+    assert (await rig.execute("all"))["submit"] == "failed"
+    assert rig.bench.browser is None
+    assert await rig.execute("submit") == {"user": "ok", "submit": "ok"}
+    assert "on the state kept after `open`" in rig.told
 
 
 async def test_a_held_deed_ends_it_and_is_no_failure(tmp_path: Path) -> None:
@@ -279,13 +295,14 @@ async def test_the_whole_is_bounded(tmp_path: Path) -> None:
     """However many nodes there are, and whatever the page says, a model is told at most so much, and of the last node all the same."""
     many = "".join(
         f'\n  - {{id: n{each}, type: browser_action, action: goto, url: "http://127.0.0.1:8765/{each}"}}'
-        for each in range(30)
+        for each in range(15)
     )
+    many += "".join(f"\n  - {{id: d{each}_{'x' * 60}, type: transform, expr: {each}}}" for each in range(60))
     page = "\n".join(f'- button "A button with a long name that differs {each}" [ref=e{each}]' for each in range(150))
     rig = Rig(tmp_path, many, FakeSite(texts={"": page}))
     await rig.execute("all")
     assert len(rig.told) <= 5_000
-    assert "n29  ok" in rig.told
+    assert f"d59_{'x' * 60}  ok" in rig.told
     assert rig.told.count("[page]") == rig.told.count("[end of page]")
 
 

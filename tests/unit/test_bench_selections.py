@@ -79,6 +79,7 @@ def test_a_step_path_names_the_turn() -> None:
     ("text", "told"),
     [
         ("", "no selection"),
+        (" , ", "names no node"),
         ("bb", "did you mean `b`"),
         ("99", "1 to 9"),
         ("4", "`confirm` of `b`"),
