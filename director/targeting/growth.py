@@ -66,3 +66,23 @@ GROW = r"""(element) => {
 
 What its like say too is left as it is, and so is what a button is called: in the next row it is called the same.
 """
+
+COPY = r"""() => {
+  const root = document.documentElement.cloneNode(true);
+  for (const each of root.querySelectorAll('script, noscript, link, base, meta, iframe, frame, object, embed')) each.remove();
+  for (const each of root.querySelectorAll('*'))
+    for (const {name} of Array.from(each.attributes))
+      if (/^on/i.test(name) || ['src', 'srcset', 'poster', 'background', 'autofocus'].includes(name)) each.removeAttribute(name);
+  const style = document.createElement('style');
+  for (const sheet of document.styleSheets) {
+    // Those of other origins may not be read.
+    try { style.append(Array.from(sheet.cssRules, (rule) => rule.cssText).join('\n')); } catch { continue; }
+  }
+  for (const each of root.querySelectorAll('style')) each.remove();
+  root.querySelector('head')?.append(style);
+  return root.innerHTML.replaceAll(/url\([^)]*\)/g, 'none');
+}"""
+"""The page as it is now, as HTML that runs nothing and loads nothing."""
+
+PASTE = "(html) => { document.documentElement.innerHTML = html; }"
+"""Puts such a page into a blank one."""

@@ -1,6 +1,7 @@
 """Proofs on the living page: which ways find the element now, when the page is loaded again, and when there are more rows.
 
-It only looks. What is loaded again is the address that is there, in a tab of its own, by GET; rows are added to that tab alone, and no form is sent.
+It only looks. What is loaded again is the address that is there, in a tab of its own, by GET; where that cannot be, a copy of the page stands there, without
+its scripts. Rows are added to that tab alone, and no form is sent.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from playwright.async_api import ElementHandle, Error
 
 from director.targeting import growth
 from director.targeting.candidates import Candidate, Mark, Proof, ranked
-from nodes.errors import ModelError, RunOpsError, SiteError
+from nodes.errors import ModelError, SiteError
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.agents import targets
@@ -109,25 +110,39 @@ def _no_anchor(pointed: Pointed, anchor: str) -> ModelError:
 
 
 async def _again(tab: Tab, found: Sequence[Candidate], who: str) -> Proof:
-    """What becomes of the candidates where the page is loaded again, and rows are added there."""
-    if why := _unloaded(tab):
-        return Proof(found, unloaded=why)
+    """What becomes of the candidates where the page is loaded again, and rows are added there; or else to a copy of the page."""
+    proof = Proof(found, unloaded=_unloaded(tab))
+    if not proof.unloaded:
+        proof = await _loaded(tab, found, who)
+    return await _copied(tab, proof, who) if proof.unloaded else proof
+
+
+async def _loaded(tab: Tab, found: Sequence[Candidate], who: str) -> Proof:
     try:
         async with asyncio.timeout(RELOAD_SECONDS), tab.beside(RELOAD_SECONDS) as fresh:
             landed = await fresh.goto(tab.url)
             if _page_of(landed) != _page_of(tab.url):
-                return Proof(found, unloaded=f"its address leads to {origins.without_query(landed)}")
-            return await _grown(fresh, await _reloaded(fresh, found, who), who)
+                return Proof(found, unloaded=f"its address leads to {origins.without_query(landed)[:100]}")
+            proof = await _reloaded(fresh, found, who)
+            return proof if proof.unloaded else await _grown(fresh, proof, who, [each.reloaded for each in proof.found])
     except TimeoutError:
         return Proof(found, unloaded="it took too long")
     except SiteError as error:
-        return Proof(found, unloaded=f"{error.code}")
-    except RunOpsError as error:
-        if error.code != "origin-refused":
-            raise
         return Proof(found, unloaded=error.code)
     except Error:
         return Proof(found, unloaded="the tab did not answer")
+
+
+async def _copied(tab: Tab, proof: Proof, who: str) -> Proof:
+    """The same proof, with rows added in a copy of the page as it is: it has no scripts, and loads nothing."""
+    unknown = dataclasses.replace(proof, ungrown="the page could not be copied")
+    try:
+        async with asyncio.timeout(RELOAD_SECONDS), tab.beside(RELOAD_SECONDS) as fresh:
+            await fresh.page.evaluate(growth.PASTE, await tab.page.evaluate(growth.COPY))
+            marks: list[Mark] = [await _mark(fresh, each.target, who) for each in proof.found]
+            return await _grown(fresh, proof, who, marks) if "one" in marks else unknown
+    except (TimeoutError, SiteError, Error):
+        return unknown
 
 
 def _unloaded(tab: Tab) -> str:
@@ -168,10 +183,10 @@ async def _mark(fresh: Tab, target: Target, who: str, meant: ElementHandle | Non
     return "one" if said == who and same is not False else "another"
 
 
-async def _grown(fresh: Tab, proof: Proof, who: str) -> Proof:
-    """The same proof, with rows added above the element."""
-    first = next((each for each in proof.found if each.reloaded == "one"), None)
-    if proof.unloaded or first is None:
+async def _grown(fresh: Tab, proof: Proof, who: str, before: Sequence[Mark]) -> Proof:
+    """The same proof, with rows added above the element in a tab where the candidates find what ``before`` says."""
+    first = next((each for each, mark in zip(proof.found, before, strict=True) if mark == "one"), None)
+    if first is None:
         return proof
     async with _handle(fresh, first.target) as meant:
         rows = int(await meant.evaluate(growth.GROW))
@@ -179,10 +194,9 @@ async def _grown(fresh: Tab, proof: Proof, who: str) -> Proof:
             return dataclasses.replace(proof, ungrown="it stands in no row, item or card")
         if not await meant.evaluate("(element) => element.isConnected"):
             return dataclasses.replace(proof, ungrown="the page draws itself anew")
-        tested = [each.reloaded == "one" for each in proof.found]
         marks: list[Mark] = [
-            await _mark(fresh, each.target, who, meant) if test else "untried"
-            for each, test in zip(proof.found, tested, strict=True)
+            await _mark(fresh, each.target, who, meant) if mark == "one" else "untried"
+            for each, mark in zip(proof.found, before, strict=True)
         ]
     grown = [dataclasses.replace(each, grown=mark) for each, mark in zip(proof.found, marks, strict=True)]
     return dataclasses.replace(proof, found=grown, rows=rows)

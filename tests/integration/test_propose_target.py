@@ -34,7 +34,7 @@ ALONE = """<!doctype html><title>One</title><table><tbody>
 LATER = """<!doctype html><title>Later</title><ul id=list></ul><script>
 fetch('/data').then((a) => a.json()).then((all) => { list.innerHTML = all.map((each) => `<li>${each} <button>Take</button></li>`).join(''); });
 </script>"""
-OPENED = """<!doctype html><title>Opened</title><button onclick="box.hidden = false">More</button><div id=box hidden><button>Deep</button></div>"""
+OPENED = """<!doctype html><title>Opened</title><button onclick="box.hidden = false">More</button><div id=box hidden><ul><li>One <button>Deep</button></li></ul></div>"""
 
 
 @pytest.fixture(scope="module")
@@ -166,8 +166,11 @@ async def test_nothing_is_sent_for_a_proof_but_the_address_itself(shop: Workshop
     await show(shop, f"{served.origin}/", "Orders")
     await page.page.click("form button")
     before = len(served.requests)
-    said, _target = await told(shop, await ref_of(shop, "form button"))
+    said, target = await told(shop, await ref_of(shop, "tbody tr button"))
     assert "not reloaded: the page is the answer to a form, which would be sent again" in said
+    assert target == {"role": "button", "name": "Pay", "within": {"role": "row", "has_text": "1001"}}
+    # Rows are added to a copy then.
+    assert "one now, one with 2 more rows above" in said
     assert served.requests[before:] == []
 
 
@@ -176,5 +179,6 @@ async def test_what_must_be_opened_first_is_told(shop: Workshop, served: site.Si
     eyes = await show(shop, f"{served.origin}/opened", "More")
     await eyes.page("scout").page.click("button")
     said, target = await told(shop, await ref_of(shop, "#box button"))
-    assert target == {"role": "button", "name": "Deep"}
+    assert target == {"role": "button", "name": "Deep", "within": {"role": "listitem", "has_text": "One"}}
+    assert "{role: button, name: Deep} (one now, SEVERAL with 2 more rows above)" in said
     assert "not reloaded: the element is not there at once: something must be done first to see it" in said
