@@ -80,3 +80,15 @@ def comments_above(text: str, own: int, column: int, floor: int) -> int:
 def is_blank(lines: str) -> bool:
     """Whether there are lines, and nothing stands in them."""
     return bool(lines) and not lines.strip()
+
+
+def begins_blank(lines: str) -> bool:
+    """Whether the first of some lines is empty."""
+    found = Source.BREAKS.search(lines)
+    return found is not None and not lines[: found.start()].strip()
+
+
+def blank_at_end(lines: str) -> int:
+    """How many characters the empty lines have with which some lines end."""
+    said = lines.rstrip()
+    return len(lines) - (after(lines, len(said)) if said else 0)

@@ -193,8 +193,9 @@ class Items:
         start, stop = self.all[first].head, lines.after(text, self.all[last].tail)
         before = self._gap(first) if first else ""
         behind = self._gap(last + 1) if last + 1 < len(self.all) else None
-        if first and lines.is_blank(before) and (behind is None or lines.is_blank(behind)):
-            start -= len(before)
+        apart = behind is None or lines.begins_blank(behind)
+        if first and apart:
+            start -= lines.blank_at_end(before)
         elif not first and behind is not None and lines.is_blank(behind):
             stop += len(behind)
         # From the end of a line to the end of another one: so whatever is put behind the last one stays.

@@ -218,6 +218,32 @@ def test_a_head_changed_and_changed_back_is_as_it_was(data: st.DataObject) -> No
     assert renamed.with_head("name: Sums  # of all\ninputs:\n  a: {type: integer, default: 1}\n").text == draft.text
 
 
+def test_a_node_takes_its_comments_along() -> None:
+    """Those right above it, behind it, and below it further to the right; what stands apart stays where it is."""
+    draft = drafts.Draft.of(
+        "version: 1\nnodes:\n  - {id: a, type: transform, expr: 1}\n\n  # apart\n\n  # about b\n  # and more\n  - id: b # b!\n    type: transform\n"
+        "    expr: 1 # one\n    # still b\n\n  - id: g\n    type: group\n    nodes:\n      - {id: c, type: transform, expr: 1}\n  # the end\n"
+    )
+    made = draft.with_moved(["b"], "c")
+    lines = made.text.splitlines()
+    assert lines[2:7] == ["  - {id: a, type: transform, expr: 1}", "", "  # apart", "", "  - id: g"]
+    assert lines[10:] == [
+        "      # about b",
+        "      # and more",
+        "      - id: b # b!",
+        "        type: transform",
+        "        expr: 1 # one",
+        "        # still b",
+        "  # the end",
+    ]
+    assert "b!" not in draft.without(["b"]).text
+    assert "about b" not in draft.without(["b"]).text
+    assert "# apart" in draft.without(["b"]).text
+    assert draft.with_updates("id: b\ntype: transform\nexpr: 2").text == draft.text.replace(
+        "- id: b # b!\n    type: transform\n    expr: 1 # one", "- id: b\n    type: transform\n    expr: 2"
+    )
+
+
 def test_empty_lines_that_a_text_keeps_stay_with_it() -> None:
     """What is put behind such a node, or in its place, leaves it and itself as they are meant."""
     draft = drafts.Draft.of(
