@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING
 
+from playwright.async_api import Error
+
 from director.editing import limits
 from nodes.errors import ModelError, RunOpsError
 from nodes.tabs import MAIN
@@ -105,7 +107,7 @@ class Browser:
         session = self._session
         if session is None:
             return
-        with contextlib.suppress(RunOpsError, TimeoutError):
+        with contextlib.suppress(Error, RunOpsError, TimeoutError):
             async with asyncio.timeout(ANSWERS_SECONDS), session.fresh_page() as page:
                 await page.title()
                 return

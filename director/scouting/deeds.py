@@ -60,7 +60,7 @@ class Deed(running.Part):
     @property
     @override
     def header(self) -> dict[str, Json]:
-        return {"node": self.node.id, "pins": {}, "scouting": True}
+        return {"node": self.node.id, "nodes": [self.node.id], "scouting": True}
 
     @override
     async def run(self, engine: engine_module.ExecutionEngine) -> Json:

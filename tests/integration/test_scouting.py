@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from director import talking, workshop
 from director.scouting import scout, tools
 from nodes.values import Json
 from runtime import log, runs, turn, window
+from runtime.browser import shared
 from runtime.models.exchange import Answer, Request
 from tests import site, talks, workshops
 
@@ -319,6 +322,27 @@ async def test_a_scout_leaves_what_a_person_must_be_asked(served: site.Site, tmp
         assert sum(each.path == "/counted" for each in served.requests) == before
     finally:
         await asking.close()
+
+
+def test_a_browser_that_ended_is_opened_anew(served: site.Site, tmp_path: Path) -> None:
+    """A look, a deed, and an address behind its end: the first two are told that it has ended, the last loads its page in another one."""
+
+    async def scouting() -> None:
+        shop = workshops.opened(tmp_path, f"{served.origin}/stock")
+        try:
+            for tool, more in (("inspect_tab", {}), ("debug_action", {"action": "press", "value": "Tab"})):
+                await fresh(shop)
+                (place,) = shared._places[asyncio.get_running_loop()].values()
+                psutil.Process(place.starting.result()._chromium.alive.chromium).kill()
+                told = await call(shop, tool, **more)
+                assert told.error is not None
+                assert told.error["code"] == "scout-ended"
+                assert 'button "Sell"' in await fresh(shop)
+        finally:
+            await shop.close()
+
+    # Its browser is none that other tests use.
+    asyncio.run(scouting())
 
 
 async def test_what_a_crash_left_is_told(shop: workshop.Workshop) -> None:
