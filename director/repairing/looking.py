@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
@@ -145,7 +146,11 @@ class Looker:
         fine = isinstance(error, attempt.Held) and (error.path == self.path or self._reached)
         glance = await self._glance(at, page)
         if fine:
+            # A deed that is held was found ready, and whether something lies over it only the deed itself would have told.
             self.seen = Seen(kinds.Look(glance, error.path, None))
+            if self.code == "target-not-actionable" and error.path == self.path:
+                with contextlib.suppress(RunOpsError, Error):
+                    self.seen.closer = await self._closer(page, await page.look())
             return
         look = kinds.Look(glance, error.path, error.code)
         self.seen = Seen(look)

@@ -44,7 +44,7 @@ def _divided(page: Page) -> None:
     html = re.sub(r"(</td>)</tr>", r"\1</div>", html)
     html = html.replace('<table id="orders">', '<div id="orders" role="list">').replace("</tbody></table>", "</div>")
     html = re.sub(r"<caption.*?</thead>\s*<tbody>", "", html, flags=re.DOTALL)
-    page.html = re.sub(r"<(/?)td\b", r"<\1span", html)
+    page.html = re.sub(r"<(/?)td\b", r"<\1div", html)
 
 
 def _said(title: str, text: str, status: int, path: str = ORDER) -> Change:
@@ -178,7 +178,7 @@ CASES = [
     Case("a dialog over it", "order", "overlay", _change(adding(MODAL, ORDER)), "name: Close"),
     Case("shown late", "order", "slow page", _change(_late(3000)), "timeout: "),
     Case(
-        "answered late", "order", "slow page", lambda proxy, _shop: proxy.begin(None, waiting(ORDER, 3.0)), "timeout: "
+        "answered late", "status", "slow page", lambda proxy, _shop: proxy.begin(None, waiting(ORDER, 4.5)), "timeout: "
     ),
     Case("led to the sign-in page", "order", "signed out", _signed_out),
     Case("session expired", "order", "signed out", _change(_said("Corner Shop", "Your session has expired.", 200))),

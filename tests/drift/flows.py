@@ -58,7 +58,7 @@ output: "{{ orders | length }}"
 ORDER = (
     SIGN_IN
     + """
-  - {id: open_order, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ inputs.order }}", timeout: 1.5}
+  - {id: open_order, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ inputs.order }}", timeout: 3}
   - id: pay
     type: browser_action
     action: click
@@ -77,7 +77,7 @@ CARD = ORDER.replace(
 STATUS = (
     SIGN_IN
     + """
-  - {id: open_order, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ inputs.order }}", timeout: 1.5}
+  - {id: open_order, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ inputs.order }}", timeout: 3}
   - {id: status, type: browser_query, query: text, target: {test_id: status}, timeout: 1.5}
   - {id: is_open, type: browser_query, query: assert, rules: [{text: unpaid, target: {css: dl}}], timeout: 1.5}
 output: "{{ status }}"
