@@ -45,9 +45,7 @@ class Browser:
     async def used(self) -> AsyncGenerator[Session]:
         """The browser, opened where there is none, for one user alone: several scouts share it. Raises SetupError, UsageError."""
         async with self._busy:
-            if self._session is not None and not self._session.tabs.all():
-                # It has ended by itself.
-                await self.close()
+            await self._renew()
             session = self._session or await self._open()
             session.allow(self.origins())
             yield session
@@ -63,6 +61,18 @@ class Browser:
                     mend=f"open one: `debug_navigate` {self._shop.wish.url or ''}",
                 )
             yield self._session
+
+    async def _renew(self) -> None:
+        """Where the last tab has closed, open one; where that cannot be, the browser has ended, and is let go of."""
+        session = self._session
+        if session is None or session.tabs.all():
+            return
+        with contextlib.suppress(RunOpsError, TimeoutError):
+            async with asyncio.timeout(ANSWERS_SECONDS):
+                await session.tabs.open(MAIN)
+                self.latest = MAIN
+                return
+        await self.close()
 
     def complaints(self) -> list[str]:
         """What its pages complained of since this was last asked. It is text of the pages."""

@@ -255,9 +255,9 @@ class Deeds:
             ours.append("done")
         else:
             error = ended.error or _unknown(ended.question)
-            if error["code"] in ENDED:
+            if error["code"] in ENDED or not session.tabs.all():
                 await self._eyes.scout.demand_alive()
-                error["mend"] = "`debug_close_tab` closes the tab, `debug_open_tab` opens another one"
+                error = {**error, "mend": "`debug_close_tab` closes the tab, `debug_open_tab` opens another one"}
             ours.append(_failed(error))
             what = f"{what}\n{error['message']}"
         complained = [f"page complains: {self._eyes.mask(each)}" for each in self._eyes.scout.complaints()]
