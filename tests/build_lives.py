@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from director import desk, kits, loop, opening, person, shops, talking, workshop
 from director.listening import Listener
+from director.tools import Kit
 from nodes import budgets
 from nodes.errors import RunOpsError
 from runtime import journal, limits, log, secrets, sessions, settings, store, version
@@ -31,6 +33,8 @@ class Life:
     budget: str | None = None
     policy: workshop.Policy = "hold"
     url: str | None = "http://127.0.0.1:9"
+    more: Callable[[workshop.Workshop], Sequence[Kit]] = lambda _shop: ()
+    """Tools beside those of every build."""
     listener: Listener = dataclasses.field(default_factory=Listener)
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
     ended: loop.Ended | None = None
@@ -64,7 +68,7 @@ class Life:
             chosen,
             self.listener,
             lambda: limits.of_session(past, self.pen, chosen),
-            kits.kits(self.shop),
+            [*kits.kits(self.shop), *self.more(self.shop)],
             loop.MANNER,
         )
         self.build = loop.Build(self.shop, talk)

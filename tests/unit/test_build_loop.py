@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from director import loop, person
+from director import deeds, loop, person
+from director.tools import CHANGED, Kit
+from director.workshop import Workshop
 from nodes.values import Json
-from runtime.models.exchange import Answer, ToolCall, Usage
+from runtime import log, turn
+from runtime.models.exchange import Answer, Tool, ToolCall, Usage
 from tests import builds_rig
 from tests.build_lives import GOAL, Life
 from tests.talks import asks, in_turn, messages, said
@@ -106,6 +109,38 @@ def test_an_answer_is_for_the_question_that_is_open(tmp_path: Path) -> None:
     one = Life(tmp_path, script, who=Says("old")).live()
     assert [each.answer for each in one.pen.history.questions] == ["old", "old"]
     assert len({each.place for each in one.pen.history.questions}) == 2
+
+
+class Asking(Kit):
+    """A deed for which a person is asked when its call is on the disk already."""
+
+    modes = CHANGED
+    side_by_side = False
+    tool = Tool("deed", "Does it.", {"type": "object", "properties": {}, "additionalProperties": False})
+
+    def __init__(self, shop: Workshop, done: list[str]) -> None:
+        self._shop, self._done = shop, done
+
+    @override
+    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        async def work(_call: log.Call) -> turn.Outcome:
+            self._done.append(await self._shop.person.ask("Do it?", ["yes", "no"], place=place.path))
+            return turn.Outcome("done", "done")
+
+        return await deeds.done(self._shop.pen, "deed", arguments, place, work)
+
+
+def test_a_deed_that_waits_for_a_person_is_done_once_with_the_answer(tmp_path: Path) -> None:
+    """Nothing of it was begun when it waited: its call is closed as skipped, and it is taken again; each call has one result."""
+    done: list[str] = []
+    script = in_turn([asks(("deed", {})), said("x"), said("x")])
+    one = Life(tmp_path, script, more=lambda shop: [Asking(shop, done)]).live()
+    assert (one.code, done) == ("question", [])
+    two = one.again(script, more=lambda shop: [Asking(shop, done)])
+    person.answer(two.pen, "y")
+    assert (two.live().told, done) == (["done"], ["yes"])
+    ends = [(each.call.attempt, each.result.status if each.result else None) for each in two.pen.history.deeds.values()]
+    assert ends == [(1, "skipped"), (2, "ok")]
 
 
 @pytest.mark.parametrize("typed", ["", "  ", "3", "neither"])

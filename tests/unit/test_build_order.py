@@ -1,0 +1,108 @@
+"""What the command line of a build comes to: its wish, its settings, and what its log keeps of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import strategies as draw
+
+from director.cli import ordering
+from director.workshop import Wish
+from nodes.errors import UsageError
+from runtime import log, settings
+
+NAMES = draw.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)
+VALUES = draw.one_of(draw.text(), draw.integers(), draw.booleans(), draw.none(), draw.lists(draw.text(), max_size=3))
+WISHES = draw.builds(
+    Wish,
+    goal=draw.text(min_size=1),
+    url=draw.none() | draw.just("http://127.0.0.1:8765/login"),
+    save=draw.just(Path("/x/built.yaml")),
+    runs=draw.integers(1, 10),
+    policy=draw.sampled_from(["ask", "allow", "hold"]),
+    inputs=draw.dictionaries(NAMES, VALUES, max_size=3),
+    secrets=draw.lists(NAMES, max_size=3, unique=True).map(tuple),
+    force=draw.booleans(),
+)
+
+
+@hypothesis.given(WISHES)
+def test_a_wish_comes_back_from_the_log_as_it_was(wish: Wish) -> None:
+    """Whatever a person wants, whoever goes on with the build wants the same."""
+    header = log.SessionHeader(purpose="build", versions={}, build=wish.as_logged())
+    entry = log.Scope(path="", event="opened", node="session", session=header)
+    read = log.Scope.model_validate_json(entry.model_dump_json())
+    assert read.session is not None
+    assert read.session.build is not None
+    back = Wish.of(read.session.build)
+    assert back.as_logged() == wish.as_logged()
+
+
+@pytest.fixture(autouse=True)
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty folder, and nothing set."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CI", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "ci", "policy"),
+    [({}, "", "ask"), ({"yes": True}, "", "hold"), ({}, "true", "hold"), ({"yes": True, "effects": "ask"}, "1", "ask")],
+)
+def test_deeds_are_asked_for_where_somebody_is_there(
+    given: dict[str, Any], ci: str, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `--yes` and in CI they are held, unless something else was said."""
+    monkeypatch.setenv("CI", ci)
+    assert ordering.Order(goal="x", **given).wish().policy == policy
+
+
+@pytest.mark.parametrize("url", [None, "https://shop.test/", "http://127.0.0.1.evil.test/"])
+def test_nothing_is_done_unasked_on_a_site_that_is_not_here(url: str | None) -> None:
+    """`--effects allow` is refused, also where no site is named."""
+    with pytest.raises(UsageError, match="effects allow"):
+        ordering.Order(goal="x", url=url, effects="allow").wish()
+
+
+@pytest.mark.parametrize(
+    "url", ["shop.test", "ftp://shop.test", "http://", "http://a:b@shop.test", "javascript:1", "http://x:0"]
+)
+def test_an_address_is_one_of_a_site(url: str) -> None:
+    """Whole, and without a password in it."""
+    with pytest.raises(UsageError, match=r"--url|no address"):
+        ordering.Order(goal="x", url=url).wish()
+
+
+@pytest.mark.parametrize(
+    ("goal", "name"),
+    [
+        ("Pay the open orders!", "pay-the-open-orders.yaml"),
+        ("…", "workflow.yaml"),
+        ("Größe ändern", "grosse-andern.yaml"),
+    ],
+)
+def test_a_file_that_nobody_named_is_called_after_the_goal(goal: str, name: str, tmp_path: Path) -> None:
+    """In the folder of workflows, where there is one."""
+    assert ordering.Order(goal=goal).wish().save == tmp_path / name
+    (tmp_path / "workflows").mkdir()
+    assert ordering.Order(goal=goal).wish().save == tmp_path / "workflows" / name
+
+
+@pytest.mark.parametrize("given", [{"inputs": ("a b=1",)}, {"secrets": ("my-secret",)}, {"inputs": ("a=1", "a=2")}])
+def test_what_no_workflow_can_name_is_refused_before_anything_is_begun(given: dict[str, Any]) -> None:
+    """Inputs and secrets have names that a file can have, each once."""
+    with pytest.raises(UsageError):
+        ordering.Order(goal="x", **given).wish()
+
+
+def test_what_is_set_counts_before_what_a_build_has_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build waits longer for an answer and keeps more outputs whole, unless somebody says otherwise."""
+    by_itself = ordering.chosen_for(settings.load())
+    assert (by_itself.model_timeout, by_itself.window_recent_outputs) == (300.0, 5_000)
+    monkeypatch.setenv("RUNOPS_MODEL_TIMEOUT", "60")
+    monkeypatch.setenv("RUNOPS_WINDOW_RECENT_OUTPUTS", "0")
+    said = ordering.chosen_for(settings.load())
+    assert (said.model_timeout, said.window_recent_outputs) == (60.0, 0)
