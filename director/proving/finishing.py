@@ -157,7 +157,13 @@ async def prove(shop: Workshop, call: log.Call, loaded: workflow.Loaded, holds: 
         runs.append(await drafts.run(shop, call, loaded, fit, holds))
         if not runs[-1].ran.went_well:
             break
-    return Proof(loaded.text, loaded, tuple(runs), tuple(before), frozenset(drafts.done_alone(shop, loaded)))
+    return Proof(text_of(shop), loaded, tuple(runs), tuple(before), frozenset(drafts.done_alone(shop, loaded)))
+
+
+def text_of(shop: Workshop) -> str:
+    """The draft as it stands, with all that its parser leaves out: that is what is left."""
+    draft = shop.desk.draft
+    return draft.text if draft is not None else ""
 
 
 def unsaid(proof: Proof, said: Said) -> list[str]:

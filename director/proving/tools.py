@@ -125,7 +125,7 @@ class Finish(Kit):
         holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path, pins={})
 
         async def work(call: log.Call) -> turn.Outcome:
-            proof = self._counts if self._counts is not None and self._counts.text == loaded.text else None
+            proof = self._counts if self._counts is not None and self._counts.text == finishing.text_of(shop) else None
             self._counts = None
             proof = proof or await finishing.prove(shop, call, loaded, holds)
             return self._judged(proof, said)

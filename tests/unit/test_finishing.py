@@ -120,6 +120,18 @@ async def test_a_build_that_is_done(tmp_path: Path, browsers: Browsers) -> None:
         assert (past.header.parent, past.header.inputs["number"]) == (shop.pen.conversation.id, "1002")
 
 
+async def test_a_file_is_left_as_it_was_written(tmp_path: Path, browsers: Browsers) -> None:
+    """A byte order mark and ends of lines of another system stay as they are, and the file is still a workflow."""
+    written = "\ufeff" + TEXT.replace("\n", "\r\n")
+    shop = opened(tmp_path, written, runs=1)
+    assert (await finish(shop)).error is None
+    saved = shop.wish.save.read_bytes().decode()
+    assert saved.startswith("\ufeff# Built by")
+    assert saved.endswith(written.removeprefix("\ufeff"))
+    assert "\n" not in saved.replace("\r\n", "")
+    assert workflow.load(shop.wish.save).workflow.name == "Pays"
+
+
 LACKING: dict[str, tuple[dict[str, Any], dict[str, Json], str]] = {
     "nothing is said": ({}, {"summary": " "}, "`summary` says nothing"),
     "no draft": ({"text": None}, {}, "there is no draft"),
