@@ -114,12 +114,23 @@ def test_an_answer_is_for_the_question_that_is_open(tmp_path: Path) -> None:
 class Asking(Kit):
     """A deed for which a person is asked when its call is on the disk already."""
 
-    modes = CHANGED
-    side_by_side = False
-    tool = Tool("deed", "Does it.", {"type": "object", "properties": {}, "additionalProperties": False})
-
     def __init__(self, shop: Workshop, done: list[str]) -> None:
         self._shop, self._done = shop, done
+
+    @property
+    @override
+    def tool(self) -> Tool:
+        return Tool("deed", "Does it.", {"type": "object", "properties": {}, "additionalProperties": False})
+
+    @property
+    @override
+    def modes(self) -> frozenset[log.Mode]:
+        return CHANGED
+
+    @property
+    @override
+    def side_by_side(self) -> bool:
+        return False
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
