@@ -9,6 +9,8 @@ import pytest
 
 from director import bench
 from nodes.errors import SiteError
+from nodes.pages import Deed
+from nodes.targets import Target
 from runtime import log
 from tests.benches import Rig
 from tests.fakes import FakePage, FakeSite
@@ -304,6 +306,69 @@ async def test_the_whole_is_bounded(tmp_path: Path) -> None:
     assert len(rig.told) <= 5_000
     assert f"d59_{'x' * 60}  ok" in rig.told
     assert rig.told.count("[page]") == rig.told.count("[end of page]")
+
+
+CONTAINERS = """
+  - {id: set, type: context, set: {tenant: north}}
+  - {id: may, type: browser_query, query: text, target: {text: gone}, on_error: continue}
+  - id: way
+    type: route
+    branches:
+      - {name: left, when: "{{ vars.tenant == 'north' }}", nodes: [{id: left, type: transform, expr: "{{ 'L' ~ vars.tenant }}"}]}
+    otherwise: [{id: right, type: transform, expr: "{{ 'R' }}"}]
+  - id: care
+    type: handle
+    attempts: 2
+    try: [{id: click, type: browser_action, action: click, target: {text: never}, effect: idempotent}]
+    catch: [{id: caught, type: transform, expr: "{{ error.code }}"}]
+  - id: turns
+    type: iterate
+    until: "{{ number == 2 }}"
+    max: 3
+    as: n
+    nodes:
+      - {id: number, type: transform, expr: "{{ n }}"}
+  - {id: never, type: transform, expr: "{{ 1 }}", when: "{{ run.taken.way == 'right' }}"}
+  - {id: end, type: transform, expr: "{{ [run.errors.may.code if run.errors.may is defined else 'fine', run.taken.way, care, turns, vars.tenant, never | default('none')] }}"}
+"""
+
+
+async def test_containers_errors_that_are_passed_over_and_variables_are_as_in_a_run(tmp_path: Path) -> None:
+    """What nodes set, how they failed and which way was taken is there for those behind, in the same call and in a later one; a leaf of a block runs alone."""
+    rig = Rig(tmp_path, CONTAINERS, FakeSite())
+    plain = FakePage.ready
+
+    class Bare(FakePage):
+        """A page on which a few elements are missing."""
+
+        async def ready(self, target: Target, deed: Deed) -> None:
+            if "gone" in str(target) or "never" in str(target):
+                raise SiteError("target-not-found", f"no element matches {target}")
+            await plain(self, target, deed)
+
+        async def click(self, target: Target) -> None:
+            await self.ready(target, "click")
+
+    rig.site.page = Bare
+    done = await rig.execute("all")
+    assert done == {"set": "ok", "may": "no", "way": "ok", "care": "ok", "turns": "ok", "never": "skipped", "end": "ok"}
+    expected = ["target-not-found", "left", "target-not-found", [1, 2], "north", "none"]
+    assert rig.bench.values()["end"] == expected
+    assert await rig.execute("end") == {"end": "ok"}
+    assert rig.bench.values()["end"] == expected
+    assert await rig.execute("left") == {"left": "ok"}
+    assert await rig.execute("right") == {"right": "ok"}
+    assert await rig.execute("number", item="2") == {"number": "ok"}
+    assert await rig.execute("caught") == {"error": "value-missing"}
+    assert "`set_variable` error" in rig.told
+    rig.shop.desk.variables.set("error", {"code": "mine"}, reason="to try", by="person")
+    assert await rig.execute("caught") == {"caught": "ok"}
+    rig.shop.desk.variables.set("vars.tenant", "south", reason="to try", by="person")
+    assert await rig.execute("left") == {"left": "ok"}
+    assert rig.bench.values()["left"] == "Lsouth"
+    rig.shop.desk.variables.clear("vars.tenant", reason="enough", by="person")
+    rig.edit("tenant: north}", "tenant: east}")
+    assert await rig.execute("end") == {"error": "value-stale"}
 
 
 def test_the_schema_of_the_tool_is_small() -> None:
