@@ -86,6 +86,8 @@ def failure(error: dict[str, Json]) -> str:
         f"why: {code} ({error.get('phase', 'before')} the deed)",
         telling.fenced(_cut("\n".join(filter(None, seen)), EVIDENCE)),
     ]
+    if error.get("reason") == "question":
+        mend = "a run of a build has nobody to ask: take an input in its place"
     return "\n".join([*lines, f"mend: {mend}"] if mend else lines)
 
 

@@ -14,11 +14,11 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from director import desk, draft, workshop
+from director import deeds, desk, draft, workshop
 from director.proving import leaving, tools
 from nodes.errors import SiteError
 from nodes.values import Json
-from runtime import log, running, turn
+from runtime import log, running, trial, turn
 from runtime.browser import port
 from runtime.language import callees, workflow
 from tests import workshops
@@ -289,6 +289,26 @@ async def test_a_run_of_just_this_draft_counts_for_its_deeds(tmp_path: Path, bro
         outcome = await finish(shop)
         value: Any = outcome.value
         assert (value or {}).get("proved") == proved
+
+
+async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, browsers: Browsers) -> None:
+    """A deed that only the bench did is told as that: it must be spoken of like any other that no whole run did, and the proof is not full."""
+    text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
+    shop = opened(tmp_path, text)
+    loaded = workflow.parse(text, "draft.yaml")
+    alone = trial.Trial(loaded, loaded.index["pay"][0], {}, url=SITE)
+    fit = alone.prepare({"number": "7"})
+
+    async def work(call: log.Call) -> turn.Outcome:
+        await shop.runs.follow(call, lambda heard, _purse: running.begin(fit, shop.chosen, heard, part=alone))
+        return turn.Outcome("done", "done")
+
+    await deeds.done(shop.pen, "execute_nodes", {}, turn.Place(1, "1_execute_nodes", log.SESSION_THREAD, "a"), work)
+    assert len(browsers.site.deeds) == 1
+    assert (await finish(shop)).error is not None
+    outcome = await finish(shop, unproved="pay was tried alone")
+    value: Any = outcome.value
+    assert value["proved"] == "all but pay (never reached; done by itself on the bench, in no whole run)"
 
 
 def _fails(_number: int) -> None:
