@@ -57,7 +57,7 @@ def page(
         _section("How it was proved", _proved(runs, before, every, not_executed)),
         _section("What could be better", [f"- {_line(each)}" for each in better[:MOST]]),
         _section("Questions and answers", _questions(shop)),
-        _section("What may not be done twice", _grants(shop)),
+        _section("Deeds: who allowed them, and what counts as none", _grants(shop)),
         _section("What it cost", _cost(shop)),
         _section("Go on", [saving.fenced(next_command, "console")] if next_command else []),
     ]
@@ -179,7 +179,7 @@ def _proved(
     passed = next((each.ran for each in reversed(runs) if each.ran.status == "passed"), None)
     if passed is not None:
         yield "- output of the last run:"
-        yield _indented(saving.fenced(_cut(json.dumps(passed.output, ensure_ascii=False, indent=1), A_BLOCK), "json"))
+        yield _indented(saving.fenced(_cut(json.dumps(passed.output, ensure_ascii=False), A_BLOCK), "json"))
 
 
 def _questions(shop: Workshop) -> Iterator[str]:
@@ -197,7 +197,7 @@ def _grants(shop: Workshop) -> Iterator[str]:
     for node in draft.loaded.nodes() if draft is not None else ():
         said, usual = getattr(node, "effect", None), node.effect_default
         if said is not None and said != usual and usual == "effect":
-            yield f"- {_code(node.id)} is said to be {said}, so nobody was asked for it"
+            yield f"- {_code(node.id)} counts as no deed: the draft says that it is {said}"
 
 
 def _cost(shop: Workshop) -> Iterator[str]:
