@@ -13,15 +13,15 @@ from tests.command import warm_server
 from tests.kills import built, controls
 from tests.shop_process import Shop
 
-FAKED, REAL = breadth.of(3, 12), breadth.of(1, 12)
-"""So many times a build is killed in each way whose page is faked, and on the shop."""
-
 CASES = {
-    "streamed": built.Case("streamed"),
-    "chained": built.Case("chained"),
-    "background": built.Case("background"),
-    "power": built.Case("streamed", power=True),
+    "streamed": (built.Case("streamed"), breadth.of(4, 20)),
+    "chained": (built.Case("chained"), breadth.of(2, 12)),
+    "background": (built.Case("background"), breadth.of(2, 12)),
+    "power": (built.Case("streamed", power=True), breadth.of(2, 20)),
 }
+"""Ways of killing a build whose page is faked, and how many times each; on the shop the rest of twelve."""
+
+REAL = breadth.of(2, 12)
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +39,25 @@ def server() -> warm.Warm:
     return found
 
 
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> built.Trial:
+    """A build that nobody kills."""
+    done = built.Bench(tmp_path_factory.mktemp("alone"), None, server()).run(built.Case())
+    assert done.wrong == []
+    return done
+
+
 @pytest.mark.parametrize("way", CASES)
-def test_a_killed_build_ends_as_one_that_was_left_alone(way: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+def test_a_killed_build_ends_as_one_that_was_left_alone(
+    way: str, alone: built.Trial, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
     """It leaves the same file, no call of the model is done twice, no answer that the log has is paid for again, and no deed is done without a call."""
     seed: int = pytestconfig.option.randomly_seed
     chance = random.Random(f"{seed} {way}")
     bench = built.Bench(tmp_path, None, server())
-    draws = [chance.randrange(10**6) for _ in range(FAKED)]
-    for done in built.examine(bench, CASES[way], draws, chance):
+    case, times = CASES[way]
+    draws = [chance.randrange(10**6) for _ in range(times)]
+    for done in built.examine(bench, case, draws, chance, alone=alone):
         assert done.wrong == [], f"seed {seed}: {done.case}, killed at {done.kills}"
 
 
@@ -63,9 +74,9 @@ def test_a_killed_build_puts_into_the_cart_what_its_calls_say(
 
 
 @pytest.mark.parametrize("control", built.CONTROLS)
-def test_a_build_that_does_not_look_into_its_log_is_found_out(control: controls.Control, tmp_path: Path) -> None:
+def test_a_build_that_does_not_look_into_its_log_is_found_out(
+    control: controls.Control, alone: built.Trial, tmp_path: Path
+) -> None:
     """One that forgets an answer does not do its tools; one that does not know a call that was begun does it again."""
     bench = built.Bench(tmp_path, None, server())
-    alone = bench.run(built.Case())
-    assert alone.wrong == []
     assert built.found_out(bench, control, alone)

@@ -271,11 +271,20 @@ def moments(alone: Trial) -> list[int]:
 
 
 def examine(
-    bench: Bench, case: Case, draws: Sequence[int] | None, chance: random.Random, jobs: int = 1
+    bench: Bench,
+    case: Case,
+    draws: Sequence[int] | None,
+    chance: random.Random,
+    jobs: int = 1,
+    alone: Trial | None = None,
 ) -> Iterator[Trial]:
-    """Kill a build at each of its moments, or at those that are drawn; who goes on dies once too, in some. The first is not killed."""
-    alone = bench.run(case)
-    yield alone
+    """Kill a build at each of its moments, or at those that are drawn; who goes on dies once too, in some.
+
+    The first is not killed, where there is none that was left ``alone`` already: however a model is asked, the build is the same.
+    """
+    if alone is None:
+        alone = bench.run(case)
+        yield alone
     numbers = moments(alone)
     chosen = numbers if draws is None else [numbers[each % len(numbers)] for each in draws]
     cases = [
