@@ -186,6 +186,9 @@ async def resume_run(
     """
     past, _reading = runs.load_history(chosen, run_id)
     kept = store.FileStore(chosen.home)
+    if past.status != "passed":
+        # Also one that waits: nobody is to answer what goes on nowhere.
+        runs.refuse_trial(past, run_id)
     told = _already_over(past, run_id, kept, chosen)
     if told is not None and not (allow_changed and told.status in MENDED_BY_FILE):
         return told

@@ -1,0 +1,29 @@
+"""The shop changes, a workflow fails of it, and is repaired: drawn changes of those that `make drift` tries all."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.drift import changes, trying
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[None]:
+    """One browser for all of them."""
+    async with trying.one_browser():
+        yield
+
+
+@pytest.mark.usefixtures("browser")
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize("case", changes.CASES, ids=lambda case: case.name)
+async def test_a_change_is_told_for_what_it_is_and_no_wrong_mend_passes(case: changes.Case, tmp_path: Path) -> None:
+    """Each change is classified rightly; where a mend is right, that one passes its proof, and where none is, none does."""
+    with trying.site(tmp_path) as (shop, proxy):
+        tried = await trying.attempt(case, tmp_path / "project", shop, proxy)
+    assert tried.outcome.found.kind == case.kind, tried.outcome.found.why
+    assert not tried.wrong, tried.patch
+    assert tried.mended == (case.right is not None), tried.outcome.tried
