@@ -20,7 +20,7 @@ from runtime import engine as engine_module
 from runtime import log, preparing, running, secrets, turn
 from runtime.agents import refusals as texts
 from runtime.agents import targets, telling
-from runtime.browser import lent, origins
+from runtime.browser import lent, markup, origins
 from runtime.browser.page import Tab
 from runtime.browser.session import Session
 from runtime.language.diagnostics import WorkflowInvalid
@@ -82,6 +82,8 @@ class Deeds:
         """``mine`` are the only tabs in which it may do anything; those that open from them become some of them."""
         self._shop, self._looks, self._mine = shop, looks, mine
         self._eyes = cast("eyes_module.Eyes", shop.eyes)
+        self._leads = ""
+        """Where the link leads that is about to be clicked."""
 
     async def navigate(self, call: log.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Load an address in a tab; the first opens the browser."""
@@ -165,6 +167,7 @@ class Deeds:
 
     async def _fields(self, page: Tab, action: str, ref: Json, value: Json) -> dict[str, Json]:
         """The fields of the node. Raises ModelError ``tool-arguments``, SiteError for an element that is not there, or that no target finds."""
+        self._leads = ""
         if action in ON_ELEMENT and ref is None:
             raise _misfit(f"`{action}` needs the ref of an element")
         if action in WITH_VALUE and value is None:
@@ -175,12 +178,14 @@ class Deeds:
             return {"action": "back"}
         fields: dict[str, Json] = {"action": action}
         if ref is not None:
-            target, kind, checked = await self._target(page, str(ref))
+            target, facts = await self._target(page, str(ref))
             fields["target"] = target
-            if action == "click" and kind == "radio":
+            if action == "click" and facts.type == "radio":
                 fields["action"] = "check"
-            elif action == "click" and kind == "checkbox":
-                fields["action"] = "uncheck" if checked else "check"
+            elif action == "click" and facts.type == "checkbox":
+                fields["action"] = "uncheck" if facts.checked else "check"
+            elif action == "click" and facts.link:
+                self._leads = urllib.parse.urljoin(page.url, facts.link)
         if action == "press":
             fields["key"] = value
         elif action == "select":
@@ -197,14 +202,13 @@ class Deeds:
         typed = {} if value == "accept" else {"value": value}
         return {"action": "dialog", "answer": "accept", **typed}
 
-    async def _target(self, page: Tab, ref: str) -> tuple[Json, str, bool | None]:
+    async def _target(self, page: Tab, ref: str) -> tuple[Json, markup.Facts]:
         masker = self._masker
         async with self._eyes.pointed_at(page, ref) as (pointed, element):
             target = await targets.target_of(
                 pointed, element.role, element.name, lambda text: texts.refusal(text, masker) is None
             )
-            facts = pointed.facts
-        return target.model_dump(mode="json", exclude_unset=True, by_alias=True), facts.type, facts.checked
+            return target.model_dump(mode="json", exclude_unset=True, by_alias=True), pointed.facts
 
     @property
     def _masker(self) -> secrets.Masker:
@@ -251,6 +255,9 @@ class Deeds:
         what = self._eyes.mask(str(fields["action"]) if said == written.literal.type else said)
         if paused == HELD:
             ours.append("held: what it needs was found and is ready, and it was not done; that is no failure")
+            if origins.origin(self._leads) is not None:
+                ours.append("it is a link: `debug_navigate` loads where it leads")
+                what = f"{what}\nleads to {self._eyes.mask(self._leads)}"
         elif ended.status == "passed":
             ours.append("done")
         else:

@@ -233,6 +233,8 @@ async def test_held_deeds_are_ready_and_not_done(served: site.Site, tmp_path: Pa
         assert outcome.error is None
         assert "held" in outcome.told
         assert sum(each.path == "/counted" for each in served.requests) == before
+        link = await act(held, "click", ref(seen, 'link "Next"'))
+        assert f"leads to {served.origin}/stock?page=2" in link.told
         seen = await fresh(asking)
         assert "done" in (await act(asking, "click", ref(seen, 'button "Pay"'))).told
         assert sum(each.path == "/counted" for each in served.requests) == before + 1
