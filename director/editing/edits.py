@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -71,18 +72,25 @@ def given(text: str) -> Given:
 
 
 def read(text: str) -> Document:
-    """What was given, as data. Raises WorkflowInvalid where it is no YAML."""
-    document = yaml_text.read(GIVEN, patches.ended(text))
+    """What was given, as data; a fence around it does not count. Raises WorkflowInvalid where it is no YAML, or nothing."""
+    document = yaml_text.read(GIVEN, patches.ended(_FENCE.sub("", text)))
+    if any(each.code == "empty-file" for each in document.problems):
+        raise _no_nodes(document, (), "nothing was given", "write `- id: …` for each node")
     if document.problems:
         raise WorkflowInvalid(document.problems, GIVEN)
     return document
 
 
+_FENCE = re.compile(r"\A\s*?```\w*(?=[\r\n])|^```\s*\Z", re.MULTILINE)
+"""The lines around a text in Markdown: what stands between them keeps its line numbers."""
+
 HEAD = "give only what stands under `nodes:`; what stands above it is changed by `update_node` with the id `workflow`"
 
 
 def _no_nodes(document: Document, path: Path, what: str, mend: str) -> WorkflowInvalid:
-    problem = document.source.diagnostic("not-a-list", what, document.mark(path), help=[mend])
+    problem = document.source.diagnostic(
+        "not-a-list", what, document.mark(path) or document.source.mark(0, 0), help=[mend]
+    )
     return WorkflowInvalid([problem], GIVEN)
 
 

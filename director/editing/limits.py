@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from director.draft import Draft
 from director.workshop import Wish
-from nodes.errors import UsageError
+from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime import pythons
 from runtime.browser.options import BrowserOptions
@@ -40,7 +40,12 @@ _ADDRESS = re.compile(r"https?://[^\s\"'<>()]+", re.IGNORECASE)
 
 def refused(made: Draft, before: Draft | None, wish: Wish) -> list[Diagnostic]:
     """What keeps a draft from being written, though it is valid, each at its place; what stood in it ``before`` may stay."""
-    found = [*_browser(made, before), *_secrets(made, before, wish), *_inputs(made, wish)]
+    found = [
+        *_browser(made, before),
+        *_secrets(made, before, wish),
+        *_inputs(made, wish),
+        *_unknown(made, before, wish),
+    ]
     try:
         pythons.check(made.loaded)
     except WorkflowInvalid as error:
@@ -128,12 +133,29 @@ def _inputs(made: Draft, wish: Wish) -> list[Diagnostic]:
     return found
 
 
+def _unknown(made: Draft, before: Draft | None, wish: Wish) -> list[Diagnostic]:
+    """New inputs of which nobody knows a value: no run of the draft could begin."""
+    was = before.loaded.workflow.inputs if before is not None else {}
+    return [
+        diagnostic(
+            made,
+            ("inputs", name),
+            "input-not-given",
+            f"the input `{name}` has no value: it has no default, and the person has given none",
+            "give it a `default`; or ask the person, who gives one with `-i`",
+        )
+        for name, each in made.loaded.workflow.inputs.items()
+        if each.required and name not in wish.inputs and name not in was
+    ]
+
+
 def _origins(made: Draft, before: Draft | None, wish: Wish) -> list[Diagnostic]:
     """Origins that nobody has granted."""
     try:
         wanted = _opens(made, given(made, wish))
-    except UsageError as error:
-        return [diagnostic(made, ("allowed_origins",), error.code, error.message, error.mend or "")]
+    except RunOpsError as error:
+        mend = error.mend or "write origins, or inputs that are addresses"
+        return [diagnostic(made, ("allowed_origins",), error.code, error.message, mend)]
     allowed = granted(wish)
     if before is not None:
         allowed |= set(_opens(before, given(before, wish)))

@@ -82,7 +82,22 @@ def _entry(entry: manual.Entry) -> list[str]:
     lines += {"target": [TARGETS], "file": [HEAD], "confirm": [examples.CONFIRM]}.get(entry.name, [])
     if entry.name in examples.EXAMPLES:
         lines.append(examples.EXAMPLES[entry.name])
+    elif "." in entry.name and entry.effect:
+        lines.append(_sketch(entry))
     return lines
+
+
+def _sketch(entry: manual.Entry) -> str:
+    """A kind of node with the fields that it must have."""
+    kind, _, name = entry.name.rpartition(".")
+    field = next((each.name for each in entry.fields if each.kind == f"`{name}`"), "kind")
+    needed = [each for each in _shown(entry.fields) if each.required and each.name != field]
+    rest = [f"{each.name}: {_SKETCHED.get(each.kind, '…')}" for each in needed]
+    return f"- {{{', '.join(['id: …', f'type: {kind}', f'{field}: {name}', *rest])}}}"
+
+
+_SKETCHED = {"target": "{role: …, name: …}", "list of rule": "[{visible: {…}}]"}
+"""What stands for a field."""
 
 
 def _shown(fields: Iterable[manual.Field]) -> list[manual.Field]:

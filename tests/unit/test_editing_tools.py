@@ -80,7 +80,8 @@ async def test_nothing_is_kept_of_what_is_wrong_or_only_tried(tmp_path: Path) ->
     assert "2 mistakes" in answer
     assert "--> yaml:2:" in answer
     assert "did you mean `look`?" in answer
-    assert "it would be valid" in await create(shop, LOOK, dry=True)
+    assert "nothing was given" in await create(shop, "# nodes")
+    assert "it would be valid" in await create(shop, f"```yaml\n{LOOK}```", dry=True)
     assert shop.desk.draft is None
 
 
@@ -95,6 +96,8 @@ async def test_nothing_is_kept_of_what_is_wrong_or_only_tried(tmp_path: Path) ->
         ("inputs: {base_url: {type: string, default: 'https://evil.test'}}", "origin-not-granted"),
         ("inputs: {user: null}", "input-missing"),
         ("inputs: {many: {type: list}}", "input-type"),
+        ("inputs: {site: {type: string}}", "input-not-given"),
+        ("allowed_origins: ['{{ now() }}']", "expression-failed"),
     ],
 )
 async def test_a_draft_gives_itself_nothing_that_the_person_has_not(tmp_path: Path, head: str, code: str) -> None:
@@ -203,6 +206,8 @@ nodes:
   - {id: inside, type: browser_query, query: exists, target: {text: "Signed in as admin."}}
   - {id: part, type: browser_query, query: exists, target: {text: "administrator"}}
   - {id: right, type: browser_query, query: exists, target: {text: "{{ inputs.user }}"}}
+  - {id: said, type: browser_query, query: exists, target: {text: "See http://a.test/?q=admin"}}
+  - {id: asked, type: transform, expr: "{{ 'admin' == inputs.user }}"}
   - {id: number, type: browser_action, action: fill, target: {label: Order}, value: "1007"}
   - {id: third, type: browser_action, action: click, target: {css: "tr:nth-child(3) a"}, effect: idempotent}
   - id: rows
