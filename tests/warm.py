@@ -224,10 +224,9 @@ class Forked:
         """Say this to it; what it wrote on stdout and stderr, once it has ended, the same again for whoever asks again. Raises TimeoutError."""
         if self._written is None:
             end = time.monotonic() + timeout
-            if said:
-                self._say(said)
-            self._hear_no_more()
-            out, err = _read_all([stream.fileno() for stream in self._streams], end)
+            if not said:
+                self._hear_no_more()
+            out, err = _exchange([stream.fileno() for stream in self._streams], (said or "").encode(), self.stdin, end)
             self._written = out.decode(), err.decode()
             self.wait(max(0.0, end - time.monotonic()))
             self._opened.close()
@@ -241,14 +240,6 @@ class Forked:
             self.kill()
             raise
         return subprocess.CompletedProcess(self.args, self.wait(), out, err)
-
-    def _say(self, said: str) -> None:
-        assert self.stdin is not None
-        # A pipe takes so much at once.
-        assert len(said.encode()) < 1 << 16
-        with contextlib.suppress(BrokenPipeError):
-            self.stdin.write(said)
-            self.stdin.flush()
 
     def _ended(self, seconds: float | None) -> int | None:
         if self.returncode is None and (line := self._line(seconds)) is not None:
@@ -270,21 +261,37 @@ class Forked:
         return line
 
 
-def _read_all(streams: Sequence[int], end: float) -> list[bytes]:
-    """What is written into pipes until they are closed."""
+def _exchange(streams: Sequence[int], said: bytes, asks: TextIO | None, end: float) -> list[bytes]:
+    """What is written into pipes until they are closed; meanwhile this is said to who ``asks``, as fast as it is read there."""
     written = {stream: bytearray() for stream in streams}
     with selectors.DefaultSelector() as selector:
         for stream in streams:
             selector.register(stream, selectors.EVENT_READ)
+        if said and asks is not None:
+            os.set_blocking(asks.fileno(), False)
+            selector.register(asks.fileno(), selectors.EVENT_WRITE)
         while selector.get_map():
             if (left := end - time.monotonic()) <= 0:
                 raise TimeoutError(b"".join(written.values()).decode(errors="replace"))
             for key, _events in selector.select(left):
-                if chunk := os.read(key.fd, 1 << 16):
+                if key.fd not in written:
+                    said = _say_some(key.fd, said)
+                    if not said and asks is not None:
+                        selector.unregister(key.fd)
+                        asks.close()
+                elif chunk := os.read(key.fd, 1 << 16):
                     written[key.fd] += chunk
                 else:
                     selector.unregister(key.fd)
     return [bytes(written[stream]) for stream in streams]
+
+
+def _say_some(pipe: int, said: bytes) -> bytes:
+    """What is left to be said to it; nothing once nobody listens."""
+    try:
+        return said[os.write(pipe, said[: 1 << 16]) :]
+    except BrokenPipeError:
+        return b""
 
 
 def serve(address: str) -> int:
