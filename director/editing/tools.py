@@ -14,6 +14,7 @@ from director.workshop import Wish, Workshop
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime import secrets
+from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.models.exchange import Tool
 
@@ -177,9 +178,8 @@ def refused(error: WorkflowInvalid, masker: secrets.Masker) -> ModelError:
 
 def told(before: Draft | None, made: Draft, named: Collection[str] = ()) -> str:
     """What an edit has done: the nodes that are new, changed or gone, with their positions now, and what is new in the head."""
-    was: Mapping[str, str] = before.loaded.fingerprints if before is not None else {}
-    now = made.loaded.fingerprints
-    touched = {each for each, mark in now.items() if was.get(each) != mark} | set(named)
+    was, now = _said(before), _said(made)
+    touched = {each for each, said in now.items() if was.get(each) != said} | set(named)
     lines = [f"{each.position:>3} {'  ' * each.depth}{each}" for each in made.layout.nodes if each.id in touched]
     if len(lines) > MOST_NODES:
         lines = [*lines[:MOST_NODES], f"… and {len(lines) - MOST_NODES} more"]
@@ -187,7 +187,12 @@ def told(before: Draft | None, made: Draft, named: Collection[str] = ()) -> str:
     if gone:
         lines.append(f"gone: {', '.join(gone[:MOST_NODES])}{' …' if len(gone) > MOST_NODES else ''}")
     lines += heads.differences(before.loaded.document.data, made.loaded.document.data) if before is not None else []
-    return "\n".join([*(lines or ["as it was"]), f"{len(made.layout.nodes)} nodes in all"])
+    return "\n".join([*(lines or ["only layout or comments changed"]), f"{len(made.layout.nodes)} nodes in all"])
+
+
+def _said(draft: Draft | None) -> dict[str, dict[str, Json]]:
+    """What each node says, its description too; the nodes in its blocks aside."""
+    return {each.id: workflow.plain(each) for each in draft.loaded.nodes()} if draft is not None else {}
 
 
 def advised(before: Draft | None, made: Draft, wish: Wish) -> list[str]:

@@ -132,6 +132,19 @@ async def test_the_head_is_changed_by_its_own_name(tmp_path: Path) -> None:
     assert list(shop.desk.draft.loaded.workflow.inputs) == ["base_url", "user", "many", "sort"]
 
 
+async def test_what_changed_is_told_in_few_words(tmp_path: Path) -> None:
+    """Nodes that are new, other, moved or gone, with their positions now; a description is a change too, a comment is none."""
+    shop = shop_of(tmp_path)
+    await create(shop, LOOK)
+    described = LOOK.replace("action: goto", "action: goto, description: The list.")
+    assert "  1 look" in await told(shop, "update_node", id="look", yaml=described)
+    assert "only layout" in await told(shop, "update_node", id="look", yaml=f"# here\n{described}")
+    await create(shop, "- {id: two, type: transform, expr: 2}\n- {id: three, type: transform, expr: 3}")
+    assert "  1 three  transform\n3 nodes" in await told(shop, "move_nodes", ids=["three"], after="/")
+    answer = await told(shop, "update_node", id="two", yaml="{id: zwei, type: transform, expr: admin}")
+    assert "  3 zwei  transform\ngone: two\n3 nodes in all\nhint: zwei: `admin` stands in it" in answer
+
+
 async def test_an_edit_that_a_crash_interrupted_is_not_done_twice(tmp_path: Path) -> None:
     """Taken once more for the same reason it tells what it did, and there is one version of it."""
     shop = shop_of(tmp_path)
