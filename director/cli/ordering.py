@@ -153,12 +153,15 @@ def _checked(url: str | None) -> str | None:
 
 
 def chosen_for(chosen: settings.Settings) -> settings.Settings:
-    """The settings as a build has them: more time for a request, and pointers earlier, unless something else is set."""
+    """The settings as a build has them: more time for a request, more outputs that stay whole, and any number of messages, unless something else is set."""
     update: dict[str, object] = {}
     if "model_timeout" not in chosen.model_fields_set:
         update["model_timeout"] = REQUEST_SECONDS
     if chosen.window_recent_outputs is None:
         update["window_recent_outputs"] = RECENT_OUTPUTS
+    if chosen.window_max_messages is None:
+        # A build has many small calls: it is their text that counts, and a summary in its middle costs more than they do.
+        update["window_max_messages"] = 0
     return chosen.model_copy(update=update)
 
 

@@ -47,13 +47,8 @@ def test_a_question_waits_and_its_answer_goes_on(builds: Builds) -> None:
     ("arguments", "code"),
     [
         ((), "usage"),
-        (("goal", "--answer", "x"), "usage"),
         (("--resume", "last"), "unknown-session"),
-        (("goal", "--url", "nothing"), "usage"),
-        (("goal", "--url", "https://shop.test", "--effects", "allow"), "effects-not-local"),
         (("goal", "--save", "prices.yaml"), "file-exists"),
-        (("goal", "--save", "prices.txt"), "usage"),
-        (("goal", "-i", "x"), "bad-input"),
     ],
 )
 def test_a_wrong_command_line_ends_with_2(arguments: tuple[str, ...], code: str, builds: Builds) -> None:
@@ -75,8 +70,7 @@ def test_a_budget_that_is_used_up_ends_with_5_and_a_larger_one_goes_on(builds: B
     assert (done.returncode, told["error"]["code"], told["costs"]["requests"]) == (1, "build-stopped", 3)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_build_goes_on(number: signal.Signals, code: int, builds: Builds) -> None:
+def test_an_interrupted_build_goes_on(builds: Builds) -> None:
     """It ends at once, says what goes on with it, and does; what was done stays done."""
     gate = threading.Event()
     project = builds.answers(plan(), text("Late.").held(gate))
@@ -84,10 +78,10 @@ def test_an_interrupted_build_goes_on(number: signal.Signals, code: int, builds:
         until = time.monotonic() + 60
         while len(builds.asked) < 2 and time.monotonic() < until:
             time.sleep(0.02)
-        process.send_signal(number)
+        process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
     gate.set()
-    assert (process.returncode, json.loads(out)["status"]) == (code, "interrupted"), err
+    assert (process.returncode, json.loads(out)["status"]) == (143, "interrupted"), err
     assert f"runops build --resume {json.loads(out)['session']}" in err
     done, told = builds.goes_on([text("One."), text("Two.")])
     assert (done.returncode, told["error"]["code"]) == (1, "build-stopped")

@@ -12,7 +12,7 @@ from hypothesis import strategies as draw
 from director.cli import ordering
 from director.workshop import Wish
 from nodes.errors import UsageError
-from runtime import log, settings
+from runtime import limits, log, settings
 
 NAMES = draw.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)
 VALUES = draw.one_of(draw.text(), draw.integers(), draw.booleans(), draw.none(), draw.lists(draw.text(), max_size=3))
@@ -102,6 +102,7 @@ def test_what_is_set_counts_before_what_a_build_has_by_itself(monkeypatch: pytes
     """A build waits longer for an answer and keeps more outputs whole, unless somebody says otherwise."""
     by_itself = ordering.chosen_for(settings.load())
     assert (by_itself.model_timeout, by_itself.window_recent_outputs) == (300.0, 5_000)
+    assert limits.of_settings(by_itself).max_messages is None
     monkeypatch.setenv("RUNOPS_MODEL_TIMEOUT", "60")
     monkeypatch.setenv("RUNOPS_WINDOW_RECENT_OUTPUTS", "0")
     said = ordering.chosen_for(settings.load())
