@@ -55,6 +55,7 @@ AROUND = frozenset({"over", "while_", "until", "max", "limit"})
 """Fields of a loop that say for what the nodes in it are done."""
 
 _KEYS = re.compile(r"\[[^\]]*\]")
+_NAMES = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _SCOUTING = re.compile(r"(?:^|/)\d+_debug_\w+$")
 
 
@@ -346,23 +347,43 @@ def _rests(loaded: workflow.Loaded, said: Json, known: Rests) -> Rests:
     A name of one file is taken for that of another, too: at worst somebody is asked once more.
     """
     files, roots = loaded.files(), set[str]()
+    every = [node for file in files for node in file.nodes()]
     nodes: dict[str, Json] = {}
     inputs: dict[str, Json] = {}
-    pending = list(_texts(said))
+    pending = _chains(files, said)
     while pending:
-        text = pending.pop()
-        for use in (use for file in files if text in file.templates for use in file.templates[text].names):
-            root, *keys = map(str, use.chain)
-            if root == "inputs":
-                inputs |= {name: value for name, value in known.inputs.items() if not keys or name == keys[0]}
-                continue
-            roots |= {root, *keys[:1]} if root == "vars" else {root}
-            for node in (node for file in files for node in file.nodes()):
-                gives = isinstance(node, Context) if root == "vars" else node.id == root
-                if gives and node.id not in nodes:
-                    nodes[node.id] = _without_checks(node)
-                    pending += _texts(nodes[node.id])
+        root, *keys = pending.pop()
+        if root == "inputs":
+            inputs |= {name: value for name, value in known.inputs.items() if not keys or name == keys[0]}
+            continue
+        roots |= {root, *keys[:1]} if root == "vars" else {root}
+        for node in every:
+            gives = isinstance(node, Context) if root == "vars" else node.id == root
+            if gives and node.id not in nodes:
+                nodes[node.id] = _without_checks(node)
+                pending += _chains(files, nodes[node.id])
+                # A statement of SQL names what it reads as its tables.
+                for statement in _statements(nodes[node.id]):
+                    pending += [tuple(each.split(".")) for each in _NAMES.findall(statement)]
     return Rests(inputs, nodes, {name: value for name, value in known.pins.items() if name in roots})
+
+
+def _chains(files: Sequence[workflow.Loaded], said: Json) -> list[tuple[str, ...]]:
+    """What these fields read: names, each with the keys behind it."""
+    known = (file.templates[text] for text in _texts(said) for file in files if text in file.templates)
+    return [tuple(map(str, use.chain)) for each in known for use in each.names]
+
+
+def _statements(said: Json) -> Iterator[str]:
+    """The statements of SQL in the fields of a node, those of the nodes in it too."""
+    if isinstance(said, dict):
+        for name, each in said.items():
+            if name == "sql" and isinstance(each, str):
+                yield each
+            yield from _statements(each)
+    elif isinstance(said, list):
+        for each in said:
+            yield from _statements(each)
 
 
 def _without_checks(node: Node) -> Json:

@@ -132,6 +132,36 @@ async def test_other_inputs_make_another_deed(tmp_path: Path) -> None:
     assert (len(asked), held(leaf(shop, "pay"), "each[1]/pay")) == (4, False)
 
 
+RESTING = textwrap.dedent("""
+    version: 1
+    nodes:
+      - {id: orders, type: browser_query, query: extract, target: {css: tr}, fields: {no: td}}
+      - {id: some, type: transform, sql: "SELECT no FROM orders"}
+      - {id: first, type: transform, expr: "{{ some[0].no }}"}
+      - {id: keep, type: context, set: {who: Ann}}
+      - {id: pay, type: browser_action, action: click, target: {text: "Pay {{ first }} for {{ vars.who }}"}}
+""")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "again"),
+    [
+        ("tr}", "li}", 1),
+        ("[0]", "[1]", 1),
+        ("no FROM", "'1' AS no FROM", 1),
+        ("Ann", "Eve", 1),
+        ("id: pay", "description: so, id: pay", 0),
+    ],
+)
+async def test_a_deed_rests_on_all_that_it_reads(tmp_path: Path, old: str, new: str, again: int) -> None:
+    """What a deed reads at second hand, or as a variable, belongs to it: where that is edited, it is asked for anew."""
+    shop, asked = asking(tmp_path, "yes", "no", text=RESTING)
+    await holds(shop)
+    edited(shop, old, new)
+    held = await holds(shop, "2_run_draft")
+    assert (len(asked), held(leaf(shop, "pay"), "pay")) == (1 + again, bool(again))
+
+
 async def test_a_value_set_by_hand_makes_another_deed(tmp_path: Path) -> None:
     """Where a value is pinned that the deed rests on, the yes to what stands in the file does not count on the bench; for whole runs, which know no pins, it stands."""
     shop, asked = asking(tmp_path, "yes", "no", "no", "no")
