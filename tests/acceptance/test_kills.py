@@ -1,4 +1,4 @@
-"""Killed at six moments of deeds that a seed draws (at twelve in `make test-all`), killed again as it goes on: the command as a process, a real Chromium, the shop's ledger as the judge.
+"""Killed at four moments of deeds that a seed draws (at twelve in `make test-all`), killed again as it goes on: the command as a process, a real Chromium, the shop's ledger as the judge.
 
 ``make crash`` does it at every moment.
 """
@@ -27,7 +27,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 names = itertools.count(1)
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("number", range(6))
 def test_no_order_is_paid_twice(number: int, shop: Shop, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """Wherever it dies, a checkout ends as one that was left alone: each order paid once, without asking where `confirm` can tell, and after a question where nobody can."""
