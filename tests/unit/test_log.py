@@ -18,6 +18,7 @@ from runtime.models import threads
 
 GOLDEN = Path(__file__).parent / "golden" / "log-1.jsonl"
 GOLDEN_SESSION = GOLDEN.with_name("session-1.jsonl")
+GOLDEN_BUILD = GOLDEN.with_name("build-1.jsonl")
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -357,7 +358,55 @@ def golden_session() -> list[log.AnyEntry]:
     ]
 
 
-@pytest.mark.parametrize(("file", "entries"), [(GOLDEN, golden_entries), (GOLDEN_SESSION, golden_session)])
+def golden_build() -> list[log.AnyEntry]:
+    """What only a build has: its wish, the runs of its tools, what a person was asked, what its bench and its grants keep."""
+    thread, run = log.SESSION_THREAD, "01JD0000000000000000000004"
+    wish = log.Build(
+        goal="Pay every open order",
+        url="http://127.0.0.1:8765/login",
+        save="/work/pay.yaml",
+        force=True,
+        runs=2,
+        effects="ask",
+        inputs={"user": "admin"},
+        secrets=["SHOP_PASSWORD"],
+    )
+    header = log.SessionHeader(purpose="build", versions={"runops": "0.1.0"}, build=wish)
+    asked: dict[str, Any] = {"question": "Pay it?", "choices": ["yes", "no"], "free": False, "place": "7_execute_nodes"}
+    spent: dict[str, Any] = {"calls": 0, "tokens": 0, "dollars": "0", "seconds": 0}
+    following: dict[str, Any] = {"run": run, "what": "execute_nodes", "call": "c9", "spent": spent}
+    made: list[log.AnyEntry] = [
+        log.Scope(thread=thread, path="", event="opened", node="session", session=header),
+        log.Version(thread=thread, of="draft", number=1, value="version: 1\n", reason="first", by="model"),
+        log.Note(thread=thread, name="paused", data=asked),
+        log.Note(thread=thread, name="answered", data={**asked, "answer": "yes"}),
+        log.Version(thread=thread, of="grant", name="0" * 32, number=1, value="yes", reason="asked", by="person"),
+        log.Note(thread=thread, name="following", data=following),
+        log.Note(thread=thread, name="followed", data={"run": run, "status": "passed", "spent": None}),
+        log.Version(thread=thread, of="bench", name="orders", number=1, value={"value": []}, reason="seen", by="model"),
+    ]
+    return [
+        entry.model_copy(update={"seq": n, "at": "2026-01-01T00:00:00.000Z"}) for n, entry in enumerate(made, start=1)
+    ]
+
+
+def test_a_build_is_folded_to_its_mode_its_runs_and_its_questions() -> None:
+    """Its first line alone says what it is to reach, and that it goes on in mode agent."""
+    folded = sessions.Session(golden_build())
+    assert sessions.Session(golden_build()[:1]).mode == folded.mode == "agent"
+    assert folded.runs_of == {"c9": ["01JD0000000000000000000004"]}
+    assert folded.open_runs == {}
+    assert folded.waits_for is None
+    assert [each.answer for each in folded.questions] == ["yes"]
+    asked = sessions.Session(golden_build()[:3]).waits_for
+    assert asked is not None
+    assert (asked.question, asked.choices, asked.place) == ("Pay it?", ["yes", "no"], "7_execute_nodes")
+
+
+@pytest.mark.parametrize(
+    ("file", "entries"),
+    [(GOLDEN, golden_entries), (GOLDEN_SESSION, golden_session), (GOLDEN_BUILD, golden_build)],
+)
 def test_the_golden_log_is_written_and_read_the_same(file: Path, entries: Callable[[], list[log.AnyEntry]]) -> None:
     """Format 1 stays what it is: the golden file holds exactly these lines, and reads back as these entries."""
     written = b"".join(log.encode(entry) for entry in entries())
