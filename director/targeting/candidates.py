@@ -153,7 +153,9 @@ def told(proof: Proof, most: int = MOST) -> tuple[list[str], list[str]]:
     elif not best.holds:
         ours.append("this proof failed: point at what it stands in, or give an `anchor`")
     elif "very text" in best.way.why:
-        ours.append("found by what it says now: good for a check, not for reading what may change")
+        ours.append(
+            "found by what it says now: good for a check, not for reading what may change; a cell is read with its `query: table`"
+        )
     theirs = [writing.text({"target": best.fields}).rstrip()]
     theirs += _while_room(_rest(proof, others), most - sum(len(each) + 1 for each in [*ours, *theirs]))
     return ours, theirs

@@ -22,6 +22,7 @@ GROW = r"""(element) => {
     const classes = Array.from(node.classList);
     const all = Array.from(node.parentElement ? node.parentElement.children : []).filter((each) => each.localName === node.localName);
     if (row) return node.parentElement && node.parentElement.localName === 'thead' ? [] : all.filter((each) => each === node || shape(each) === shape(node));
+    if (!['div', 'section', 'figure', 'a', 'details', 'form', 'tbody', 'dl'].includes(node.localName) && !node.localName.includes('-')) return [];
     const cards = all.filter((each) => classes.some((one) => each.classList.contains(one)) && shape(each) === shape(node));
     return cards.length > 1 && node.children.length ? cards : [];
   };
@@ -35,7 +36,8 @@ GROW = r"""(element) => {
     .replace(/[a-z]/g, (each) => String.fromCharCode(97 + (each.charCodeAt(0) - 97 + by) % 26))
     .replace(/[A-Z]/g, (each) => String.fromCharCode(65 + (each.charCodeAt(0) - 65 + by) % 26))
     .replace(/[^\x00-\x7f]/gu, (each) => /\p{L}/u.test(each) ? 'x' : each);
-  const CONTROL = 'button, label, th, dt, legend, summary, option, [role=button], [role=tab], [role=menuitem]';
+  const BUTTON = 'button, [role=button]', CONTROL = `${BUTTON}, a, label, th, dt, legend, summary, option, [role=tab], [role=menuitem]`;
+  const SAID = ['aria-label', 'title', 'alt'];
   let added = 0, levels = 0;
   for (let around = up(element); around && around.localName !== 'body' && levels < 2; around = up(around)) {
     const all = like(around);
@@ -43,18 +45,27 @@ GROW = r"""(element) => {
     levels += 1;
     // What several of them say is what they are labelled with; what one of them says alone is what it is about.
     const times = new Map();
-    for (const each of all) for (const said of new Set(texts(each).map((one) => one.data.trim()))) times.set(said, (times.get(said) || 0) + 1);
+    for (const each of all) {
+      const attributes = [each, ...each.querySelectorAll('*')].flatMap((one) => SAID.map((name) => one.getAttribute(name) || ''));
+      for (const said of new Set([...texts(each).map((one) => one.data), ...attributes].map((one) => one.trim()))) times.set(said, (times.get(said) || 0) + 1);
+    }
     for (const by of [3, 6]) {
       const clone = around.cloneNode(true);
       for (const node of texts(clone)) {
         const said = node.data.trim(), plain = !/[0-9]/.test(said);
-        const control = node.parentElement.closest(all.length > 1 ? CONTROL : `${CONTROL}, a`);
+        const control = node.parentElement.closest(all.length > 1 ? BUTTON : CONTROL);
         if (times.get(said) > 1 || (plain && control && clone.contains(control))) continue;
         node.data = turned(node.data, by);
       }
-      for (const node of [clone, ...clone.querySelectorAll('*')])
+      // No two elements have one id: what belongs together in a row belongs together in the next one too.
+      const every = [clone, ...clone.querySelectorAll('*')], ids = new Map();
+      for (const id of every.map((each) => each.getAttribute('id'))) if (id) ids.set(id, /[0-9]/.test(id) ? id.replace(/[0-9]/g, (each) => String((Number(each) + by) % 10)) : `${id}-${by}`);
+      const tied = (value) => value.split(/(\s+|#)/).map((each) => ids.get(each) ?? each).join('');
+      for (const node of every)
         for (const {name, value} of Array.from(node.attributes))
-          if (/[0-9]/.test(value) && !['class', 'style', 'colspan', 'rowspan', 'width', 'height', 'src', 'd', 'viewBox', 'type', 'maxlength', 'tabindex'].includes(name))
+          if (['id', 'for', 'list', 'form', 'headers'].includes(name) || /^aria-(labelledby|describedby|controls|owns|details|activedescendant|errormessage)$/.test(name)) node.setAttribute(name, tied(value));
+          else if (SAID.includes(name) && all.length > 1 && times.get(value.trim()) === 1) node.setAttribute(name, turned(value, by));
+          else if (/[0-9]/.test(value) && !['class', 'style', 'colspan', 'rowspan', 'width', 'height', 'src', 'd', 'viewBox', 'type', 'maxlength', 'tabindex'].includes(name))
             node.setAttribute(name, value.replace(/[0-9]/g, (each) => String((Number(each) + by) % 10)));
       all[0].before(clone);
       added += 1;

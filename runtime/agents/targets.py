@@ -44,6 +44,9 @@ PLAIN_ID = re.compile(r"[A-Za-z][A-Za-z_-]{1,40}")
 FIELD_NAME = re.compile(r"[A-Za-z][\w.:\[\]-]{1,60}")
 """The name under which a field is sent: the server reads it, so the digits in it stay what they are, as in `lines-0-quantity`."""
 
+ADDRESS = re.compile(r"[/?.][\w/?.=&%+~,:@-]{1,80}")
+"""An address of a link by which it may be found: one of the same site, as it is written."""
+
 LONGEST = 80
 """Characters of a text by which an element is found."""
 
@@ -144,6 +147,8 @@ def _written(facts: Facts, role: str, name: str) -> Iterator[Way]:
     if (role in FIELDS and not (name or facts.labels)) or role in READ:
         for caption in facts.beside:
             yield Way({"css": caption.css}, 60, "the text beside it")
+    if ADDRESS.fullmatch(facts.link):
+        yield Way({"css": f'a[href="{facts.link}"]'}, 55, "where it leads")
     for css in facts.classes:
         yield Way({"css": css}, 50, "its class")
     if _speaks(role):

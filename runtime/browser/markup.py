@@ -41,12 +41,14 @@ FACTS = (
   const HEADING = 'h1, h2, h3, h4, h5, h6, [role=heading], legend, summary, caption';
   const REGIONS = {DIALOG: 'dialog', FIELDSET: 'group', NAV: 'navigation', MAIN: 'main', ASIDE: 'complementary', TABLE: 'table', FORM: 'form', SECTION: 'region'};
   const ids = (node, name) => (node.getAttribute(name) || '').split(/\s+/).map((id) => id && node.getRootNode().getElementById(id)).filter(Boolean);
+  // As it is written: names, and texts in CSS, know nothing of letters that a style sheet makes large.
+  const raw = (node) => short(node.textContent);
   const called = (node) => {
-    const aria = node.getAttribute('aria-label') || ids(node, 'aria-labelledby').map((each) => seen(each)).join(' ');
+    const aria = node.getAttribute('aria-label') || ids(node, 'aria-labelledby').map((each) => each.textContent).join(' ');
     if (aria) return short(aria);
     const own = node.localName === 'fieldset' ? 'legend' : node.localName === 'table' ? 'caption' : null;
     const first = own && Array.from(node.children).find((each) => each.localName === own);
-    return first ? short(seen(first)) : '';
+    return first ? raw(first) : '';
   };
   const rows = [], areas = [];
   for (let around = up(element); around && around.localName !== 'body'; around = up(around)) {
@@ -66,7 +68,7 @@ FACTS = (
     }
     part.css = named(around);
     // A card is one of several of its kind that stand side by side.
-    const like = around.parentElement && Array.from(around.parentElement.children)
+    const like = !['td', 'th'].includes(around.localName) && around.parentElement && Array.from(around.parentElement.children)
       .filter((each) => each !== around && each.localName === around.localName && classes(around).some((one) => each.classList.contains(one)));
     if (like && like.length) part.texts = textsOf(around);
     const heads = Array.from(around.querySelectorAll(HEADING));
@@ -75,12 +77,12 @@ FACTS = (
     if (head && !head.contains(element) && !element.contains(head)) {
       const before = head.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING;
       if (before && heads.filter((each) => each.localName === head.localName).length === 1 && short(seen(head)))
-        part.heading = {text: short(seen(head)), way: [`${around.localName}:has(${head.localName}:text-is(`, '))']};
+        part.heading = {text: short(seen(head)), way: [`${around.localName}:has(${head.localName}:text-is(`, raw(head), '))']};
     }
     // Or right before the part.
     const leads = around.previousElementSibling;
     if (!part.heading && leads && leads.matches('h1, h2, h3, h4, h5, h6') && short(seen(leads)))
-      part.heading = {text: short(seen(leads)), way: [`${leads.localName}:text-is(`, `) + ${around.localName}`]};
+      part.heading = {text: short(seen(leads)), way: [`${leads.localName}:text-is(`, raw(leads), `) + ${around.localName}`]};
     if ((part.role || part.heading || part.texts.length) && areas.length < 5) areas.push({...part, tag: around.localName});
   }
   // What stands beside a field or a value, and says what it is.
@@ -93,18 +95,18 @@ FACTS = (
     const before = node.previousElementSibling;
     if (node.localName === 'dd') {
       const term = before && before.localName === 'dt' ? before : null;
-      if (term) note(seen(term), [`dt:text-is(`, `) + dd${tail(node)}`]);
+      if (term) note(seen(term), [`dt:text-is(`, raw(term), `) + dd${tail(node)}`]);
       break;
     }
     if (before && speaks(before) && before.localName !== 'br' && seen(before).trim()) {
-      note(seen(before), [`${before.localName}:text-is(`, `) + ${node.localName}${tail(node)}`]);
+      note(seen(before), [`${before.localName}:text-is(`, raw(before), `) + ${node.localName}${tail(node)}`]);
       break;
     }
     if (['td', 'th', 'tr', 'li', 'table', 'form'].includes(node.localName)) break;
     const parent = up(node);
     if (!parent || parent.localName === 'body') break;
     if (!before && own(parent).trim() && node.compareDocumentPosition(parent.firstChild) & Node.DOCUMENT_POSITION_PRECEDING) {
-      note(own(parent), [`${parent.localName}:has-text(`, `) > ${node.localName}${tail(node)}`]);
+      note(own(parent), [`${parent.localName}:has-text(`, short(own(parent)), `) > ${node.localName}${tail(node)}`]);
       break;
     }
     if (before && before.localName !== 'br') break;
@@ -112,9 +114,9 @@ FACTS = (
   // What a box is for stands behind it.
   const after = element.nextElementSibling;
   if (box && !beside.length && after && speaks(after) && seen(after).trim())
-    note(seen(after), [`${element.localName}:has(+ ${after.localName}:text-is(`, '))']);
+    note(seen(after), [`${element.localName}:has(+ ${after.localName}:text-is(`, raw(after), '))']);
   else if (box && !beside.length && up(element) && up(element).querySelectorAll('input').length === 1 && own(up(element)).trim())
-    note(own(up(element)), [`${up(element).localName}:has-text(`, `) > ${element.localName}`]);
+    note(own(up(element)), [`${up(element).localName}:has-text(`, short(own(up(element))), `) > ${element.localName}`]);
   return {
     tag: element.localName,
     type: field ? element.type : '',
@@ -167,14 +169,15 @@ class Caption:
     """A text that says what the element, or a part of the page, is: beside it or over it."""
 
     text: str
-    way: tuple[str, str]
-    """The CSS before and behind the text that leads from it to the element."""
+    way: tuple[str, str, str]
+    """The CSS that leads from it to the element: before the text, the text as it is written, behind it."""
 
     @property
     def css(self) -> str:
         """The CSS that finds the element by it."""
-        escaped = self.text.replace("\\", "\\\\").replace('"', '\\"')
-        return f'{self.way[0]}"{escaped}"{self.way[1]}'
+        before, text, behind = self.way
+        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+        return f'{before}"{escaped}"{behind}'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -258,4 +261,4 @@ def _area(told: dict[str, Any]) -> Area:
 
 
 def _caption(told: dict[str, Any] | None) -> Caption | None:
-    return Caption(told["text"], (told["way"][0], told["way"][1])) if told is not None else None
+    return Caption(told["text"], tuple(told["way"])) if told is not None else None

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from playwright.async_api import ElementHandle, Error, Locator, Page, Request
+from playwright.async_api import ElementHandle, Error, Frame, Locator, Page, Request
 
 from nodes.targets import Target
 from runtime.browser import locators, markup, matching
@@ -21,6 +21,9 @@ QUIET_SECONDS = 0.1
 """How long nothing must be under way before what a deed set off counts as over."""
 
 _IDENTITY = "(element) => {" + markup.IDENTITY + "return identity(element); }"
+
+_FRAME = """(element) => element.id ? `#${CSS.escape(element.id)}`
+  : element.title ? `${element.localName}[title=${JSON.stringify(element.title)}]` : element.localName"""
 
 _PLACES = "(all, other) => [all.length, all.indexOf(other)]"
 
@@ -91,7 +94,7 @@ class Refs(Reach):
         frames: list[str] = []
         frame = await handle.owner_frame()
         while frame is not None and frame.parent_frame is not None:
-            frames.insert(0, frame.name or _address(frame.url))
+            frames.insert(0, frame.name or await _frame(frame))
             frame = frame.parent_frame
         return markup.facts(found, frames)
 
@@ -136,6 +139,17 @@ class Refs(Reach):
             context.remove_listener("request", began)
             context.remove_listener("requestfinished", ended)
             context.remove_listener("requestfailed", ended)
+
+
+async def _frame(frame: Frame) -> str:
+    """A frame without a name: by its address, or where it has none by its element."""
+    if frame.url.startswith(("http://", "https://")):
+        return _address(frame.url)
+    element = await frame.frame_element()
+    try:
+        return str(await element.evaluate(_FRAME))
+    finally:
+        await element.dispose()
 
 
 def _address(url: str) -> str:
