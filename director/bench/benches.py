@@ -6,11 +6,11 @@ import contextlib
 import dataclasses
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from typing_extensions import override
 
-from director import effects, layout, workshop
+from director import effects, eyes, layout, workshop
 from director.bench import plans, selections, states, watching
 from director.bench.places import Places, written
 from director.bench.records import Judge, Lineage, Record
@@ -18,11 +18,14 @@ from director.proving import drafts
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.values import Json
 from runtime import clock, engine, events, excerpt, log, preparing, resolve, run, running
+from runtime.agents import pages
 from runtime.browser import complaints, launching, lent, port
 from runtime.browser.options import BrowserOptions, Mode
+from runtime.browser.page import Tab
 from runtime.browser.session import Session
 from runtime.language import workflow
 from runtime.models import budgets
+from runtime.observation import Observation
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
@@ -316,9 +319,22 @@ class Bench(workshop.Bench):
             ears=lambda: self._ears,
             status=self._status,
             masks=lambda value: masker.json(value) != value,
-            mask=masker.text,
+            look=self._look,
             run=lambda: began[0] if began else "",
         )
+
+    async def _look(self, browser: port.Browser) -> Observation:
+        """A look that the eyes of the build remember: what a model is told of it, it may point at."""
+        page, seeing = browser.page, self._shop.eyes
+        if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
+            return await seeing.look_at(page)
+        return (await cast("pages.Page", page).look()).masked(self._shop.pen.masker.text)
+
+    def told(self, text: str) -> None:
+        """A model is told this of the page as the last nodes left it."""
+        page, seeing = self._browser.page if self._browser is not None else None, self._shop.eyes
+        if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
+            seeing.shown(page, text)
 
     # The browser.
 

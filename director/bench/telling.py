@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 
 from director import variables
@@ -23,6 +24,9 @@ MOST_COMPLAINTS = 5
 """Complaints of a page that are told of one node."""
 
 A_COMPLAINT = 160
+
+_LOOK = re.compile(r"(: )look\((?:ref=(\w+))?\)$", re.MULTILINE)
+"""How a page that does not fit says what shows the rest."""
 
 
 def told(report: Report) -> str:
@@ -82,9 +86,13 @@ def _node(trip: Trip, seen: Seen, *, last: bool) -> Iterator[str]:
         return
     theirs = [*_values(seen), *_error(trip, seen), *_page(seen, stopped=stopped, last=last)]
     if theirs:
-        yield telling.fenced("\n".join(theirs))
+        yield telling.fenced(_LOOK.sub(_inspect, "\n".join(theirs)))
     if seen is trip.stopped and seen.error is not None and trip.held is None and (mend := seen.error.get("mend")):
         yield f"mend: {mend}"
+
+
+def _inspect(found: re.Match[str]) -> str:
+    return f"{found[1]}inspect_tab tab=bench{f' ref={found[2]}' if found[2] else ''}"
 
 
 def _status(trip: Trip, seen: Seen) -> str:
@@ -114,8 +122,10 @@ def _error(trip: Trip, seen: Seen) -> Iterator[str]:
     if seen is not trip.stopped:
         return
     if trip.held is not None:
+        args: Mapping[str, Json] = trip.held.get("args") or {}
+        deed: Json = {name: each for name, each in args.items() if name not in ("verify", "confirm")}
         matched = ", ".join(map(str, trip.held.get("matched") or ()))
-        yield f"would do: {_short(trip.held.get('args'), 400)}{f' on {matched}' if matched else ''}"
+        yield f"would do: {_short(deed, 400)}{f' on {matched}' if matched else ''}"
         return
     error: Mapping[str, Json] = seen.error or trip.ended.question or {}
     yield f"error: {_short(error.get('message'), 400)}"

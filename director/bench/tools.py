@@ -84,6 +84,7 @@ class Execute(tools.Kit):
             bench = self._shop.bench
             assert isinstance(bench, benches.Bench), "the bench of a build"
             told = self._masked(telling.told(await bench.execute(call, wanted)))
+            bench.told(told)
             return turn.Outcome(told, told)
 
         return await deeds.done(self._shop.pen, NAME, arguments, place, work)

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, cast
+from typing import Protocol
 
 from typing_extensions import override
 
@@ -16,7 +16,6 @@ from nodes.base import Leaf, Node
 from nodes.errors import AuthorError, SiteError
 from nodes.values import Json
 from runtime import engine, frames
-from runtime.agents import pages
 from runtime.browser import port
 from runtime.observation import Observation
 
@@ -80,7 +79,8 @@ class Hands:
     """With which error the site answered for the document that is shown, if with any."""
     masks: Callable[[Json], bool]
     """Whether a secret stands in a value."""
-    mask: Callable[[str], str]
+    look: Callable[[port.Browser], Awaitable[Observation]]
+    """One look at the current page, secrets masked. Raises SiteError."""
     run: Callable[[], str]
     """The id of the run."""
 
@@ -256,10 +256,9 @@ class Watching(engine.Watch):
 
     async def _look(self, browser: port.Browser) -> tuple[Observation | None, str | None]:
         browser.bound(LOOK_SECONDS)
-        page = cast("pages.Page", browser.page)
         with contextlib.suppress(TimeoutError):
             try:
-                return (await page.look()).masked(self._hands.mask), None
+                return await self._hands.look(browser), None
             except SiteError as error:
                 return None, error.message
         return None, "it does not answer"

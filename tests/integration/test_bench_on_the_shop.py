@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from director import bench, draft, workshop
+from director import bench, draft, eyes, workshop
 from nodes.values import Json
 from tests import shop_flows, shop_process, site, workshops
 
@@ -34,6 +35,12 @@ async def build(shop: shop_process.Shop, tmp_path_factory: pytest.TempPathFactor
     await made.close()
 
 
+def eyes_of(build: workshop.Workshop) -> eyes.Eyes:
+    """The eyes of a build."""
+    assert isinstance(build.eyes, eyes.Eyes)
+    return build.eyes
+
+
 async def execute(
     build: workshop.Workshop, nodes: str, mode: str | None = None, begin: str | None = None, item: str | None = None
 ) -> str:
@@ -54,6 +61,10 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(
     assert f"url: {shop.url}/login -> {shop.url}/orders" in told
     assert shop.password not in told
     assert 'heading "Orders"' in told
+    # What was told of the page may be pointed at.
+    [ref] = re.findall(r'link "Paid" \[ref=(\w+)\]', told)
+    async with eyes_of(build).pointed("bench", None, ref) as (_pointed, element):
+        assert element.name == "Paid"
     assert "orders = [" in await execute(build, "orders")
     # A browser that is built anew is signed in still, and stands where it stood.
     await build.bench.close()

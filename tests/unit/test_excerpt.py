@@ -34,6 +34,8 @@ nodes:
       - {id: pay, type: browser_action, action: click, target: {text: "Pay {{ name }} of {{ loop.length }}"}}
   - {id: seen, type: context, set: {more: 1}}
   - {id: total, type: transform, expr: "{{ list | length + vars.more }}"}
+  - {id: maybe, type: transform, expr: "{{ 1 }}", when: "{{ vars.more == 2 }}"}
+  - {id: behind, type: transform, expr: "{{ maybe | default('none') }}"}
 """
 
 
@@ -79,6 +81,14 @@ async def test_pieces_run_in_order_at_their_places_with_what_they_are_given(tmp_
     assert one.site.deeds == ['text="Pay N7 of 3"']
     assert watch.seen == ["> each[#7]/pay", "each[#7]/pay about:blank", "> total", "total 7"]
     assert list(one.history.attempts) == ["each[#7]/pay", "total"]
+
+
+async def test_what_a_piece_yielded_before_is_gone_once_it_is_passed_by(tmp_path: pathlib.Path) -> None:
+    """A value that it is given is that of another time; what follows finds what a run would find."""
+    one = rig.Rig(tmp_path, TEXT)
+    pieces = [piece(one, "maybe"), piece(one, "behind")]
+    part = excerpt.Excerpt(pieces=pieces, names=["maybe", "behind"], values={"maybe": 7}, variables={"more": 1})
+    assert (await run_of(one, part)).output == "none"
 
 
 async def test_a_piece_is_placed_by_what_a_piece_before_it_made(tmp_path: pathlib.Path) -> None:
