@@ -31,6 +31,8 @@ class Question:
     place: str
     """The path of the call that asks."""
     answer: str | None = None
+    lapsed: bool = False
+    """Whether the person has said something else since: nobody waits for the answer any more."""
 
 
 class Session(journal.Fold):
@@ -72,6 +74,8 @@ class Session(journal.Fold):
         self._threads.setdefault(entry.thread, threads.Thread()).add(entry)
         if entry.thread == log.SESSION_THREAD and isinstance(entry, log.User | log.Assistant):
             self.messages += 1
+            if isinstance(entry, log.User) and entry.mode is not None and self.waits_for is not None:
+                self.waits_for.lapsed = True
         match entry:
             case log.Scope(session=log.SessionHeader() as header):
                 self.header, self.started, self.budget = header, entry.at, header.budget
@@ -121,9 +125,9 @@ class Session(journal.Fold):
 
     @property
     def waits_for(self) -> Question | None:
-        """The question that was asked last, while it has no answer."""
+        """The question that was asked last, while it has no answer, and the person has said nothing else."""
         last = self.questions[-1] if self.questions else None
-        return last if last is not None and last.answer is None else None
+        return last if last is not None and last.answer is None and not last.lapsed else None
 
     def _ended(self, run: str | None) -> None:
         """A run is followed no more; without a name all of them."""

@@ -10,6 +10,7 @@ from typing_extensions import override
 from director import deeds, loop, person
 from director.tools import CHANGED, Kit
 from director.workshop import Workshop
+from nodes.errors import UsageError
 from nodes.values import Json
 from runtime import log, turn
 from runtime.models.exchange import Answer, Tool, ToolCall, Usage
@@ -152,6 +153,17 @@ def test_a_deed_that_waits_for_a_person_is_done_once_with_the_answer(tmp_path: P
     assert (two.live().told, done) == (["done"], ["yes"])
     ends = [(each.call.attempt, each.result.status if each.result else None) for each in two.pen.history.deeds.values()]
     assert ends == [(1, "skipped"), (2, "ok")]
+
+
+def test_a_question_that_was_passed_over_takes_no_answer_any_more(tmp_path: Path) -> None:
+    """Who says something else instead is told, when an answer comes late, that nobody waits for it."""
+    script = in_turn([asks(ASKS), said("x"), said("x")])
+    one = Life(tmp_path, script).live()
+    assert one.again(script).live("Take any.").code == "build-stopped"
+    late = one.again(script)
+    with pytest.raises(UsageError, match="waits for no answer"):
+        person.answer(late.pen, "old")
+    late.pen.conversation.close()
 
 
 @pytest.mark.parametrize("typed", ["", "  ", "3", "neither"])

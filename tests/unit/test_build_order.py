@@ -33,8 +33,8 @@ WISHES = draw.builds(
 def test_a_wish_comes_back_from_the_log_as_it_was(wish: Wish) -> None:
     """Whatever a person wants, whoever goes on with the build wants the same."""
     header = log.SessionHeader(purpose="build", versions={}, build=wish.as_logged())
-    entry = log.Scope(path="", event="opened", node="session", session=header)
-    read = log.Scope.model_validate_json(entry.model_dump_json())
+    read = log.decode(log.encode(log.Scope(path="", event="opened", node="session", session=header)))
+    assert isinstance(read, log.Scope)
     assert read.session is not None
     assert read.session.build is not None
     back = Wish.of(read.session.build)
