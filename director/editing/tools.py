@@ -74,7 +74,7 @@ class _Edits:
         return reference.told(str(arguments["type"]))
 
     def create(self, arguments: dict[str, Json]) -> str:
-        text, after = str(arguments["yaml"]), cast("str | None", arguments["after"])
+        text, after = str(arguments["yaml"]), cast("str | None", arguments["after"] or None)
 
         def make(before: Draft | None) -> Draft:
             if before is not None:
@@ -97,7 +97,7 @@ class _Edits:
         return self._done(make, arguments)
 
     def move(self, arguments: dict[str, Json]) -> str:
-        ids, after = _texts(arguments["ids"]), cast("str | None", arguments["after"])
+        ids, after = _texts(arguments["ids"]), cast("str | None", arguments["after"] or None)
         return self._done(
             lambda before: self._begun(before).with_moved(ids, after, self._limits(before)), arguments, ids
         )
