@@ -44,6 +44,12 @@ _KINDS = {
 _LOUD = ("alert", "dialog", "alertdialog")
 """Roles that are told whatever was asked."""
 
+HANDED_ON = 0.4
+"""What of it a line hands on to what stands in it, and a heading to what stands below it."""
+
+LEAST = 0.3
+"""What a line must count to be told, beside the one that counts most: what stands in that one is told."""
+
 KIND, ALWAYS = 0.2, 0.3
 """What it counts to be of a kind that was asked for, or to be loud; a word that stands nowhere else counts 1."""
 
@@ -60,7 +66,7 @@ def chosen(view: Observation, instruction: str, most: int = MOST) -> str:
     scores = _scores(lines, wanted(instruction))
     if not scores:
         return f"{head}\n(none of the words stands on the page; it begins so)\n{view.render(most - 60).partition(NEW_LINE)[2]}"
-    least = max(scores.values()) / 5
+    least = max(scores.values()) * LEAST
     scores = {number: score for number, score in scores.items() if score >= least}
     taken: set[int] = set()
     left = most - len(head) - 40
@@ -103,12 +109,13 @@ def _scores(lines: Sequence[str], words: frozenset[str]) -> dict[int, float]:
         own += KIND if role in kinds else 0
         loud = ALWAYS if role in _LOUD else 0.0
         if role == "heading":
-            headed = own / 4
+            headed = own * HANDED_ON
         inherited = max(headed, within[-1][1] if within else 0.0)
         found = found or own > 0
-        if score := own + loud + (inherited if role != "heading" else 0.0):
+        score = own + loud + (inherited if role != "heading" else 0.0)
+        if score:
             scores[number] = score
-        within.append((depth, max(own, inherited) / 4))
+        within.append((depth, max(own, inherited) * HANDED_ON))
     return scores if found else {}
 
 
