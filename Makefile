@@ -11,7 +11,7 @@ JOBS ?= 3
 
 CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-docs
 
-.PHONY: help setup browser demo demo-resume test test-all bench crash mutations check $(CHECKS) cassettes lock clean
+.PHONY: help setup browser demo demo-resume test test-all bench crash drift mutations check $(CHECKS) cassettes lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,9 @@ bench: setup browser ## measure
 
 crash: setup browser ## kill checkouts and conversations at every moment that has a name, and go on (45 minutes)
 	@exec $(BIN)/python -m tests.kills $(ARGS)
+
+drift: setup browser ## change the shop under workflows in every way, and see what repair makes of it (10 minutes)
+	@exec $(BIN)/python -m tests.drift $(ARGS)
 
 mutations: setup ## put faults into a copy of the code, and see that the tests find each
 	@exec $(BIN)/python -m tests.mutations $(ARGS)

@@ -12,7 +12,10 @@ from runtime.cli import flags
 
 
 def repair(
-    file: Annotated[Path, typer.Argument(metavar="WORKFLOW", help="The workflow file.", show_default=False)],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="WORKFLOW", help="The workflow file; by default that of the run.", show_default=False),
+    ] = None,
     run: Annotated[
         str,
         typer.Option(

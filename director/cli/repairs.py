@@ -40,11 +40,17 @@ SAID = {
 class Wish:
     """What was typed."""
 
-    file: Path
+    file: Path | None
+    """None for that of the run."""
     run: str
     effects: Policy | None
     apply: bool
     yes: bool
+
+    @property
+    def named(self) -> str:
+        """The file as it is typed, with a blank behind it; empty where it need not be."""
+        return f"{shlex.quote(str(self.file))} " if self.file is not None else ""
 
 
 def carry_out(wish: Wish, chosen: settings.Settings, *, as_json: bool, quiet: bool) -> None:
@@ -57,7 +63,7 @@ def carry_out(wish: Wish, chosen: settings.Settings, *, as_json: bool, quiet: bo
         raise UsageError("not-failed", f"run {run} is going on", mend="wait for its end, or stop it")
     if past.status == "passed":
         _passed(run, as_json=as_json, quiet=quiet)
-    loaded = workflow.load(wish.file)
+    loaded = workflow.load(wish.file or runs.workflow_file(past))
     _refuse_other_file(loaded, past, run)
     before = kept.known(home, run) if wish.apply else None
     if before is not None:
@@ -133,7 +139,7 @@ def _followed(
 
     who = typing_in.person_at(console.say) if typing_in.possible() and not wish.yes else person.Nobody()
     one = mending.Mending(chosen, deeds.Deeds(policy, who), say, listen)
-    again = f"again  runops repair {shlex.quote(str(wish.file))} --run {run}"
+    again = f"again  runops repair {wish.named}--run {run}"
     with asyncio.Runner() as runner:
         clear = lambda: [execution.end_browser(chosen.home / "private" / each) for each in copies]  # noqa: E731
         signalled = interrupts.Interrupts(runner, lambda: again, clear)
@@ -181,7 +187,6 @@ def _told(wish: Wish, outcome: mending.Outcome, place: Path | None, past: histor
     rows += [("page", str(seen["url"]))] if seen.get("url") else []
     rows += [("kept", str(seen[name]["path"])) for name in ("screenshot",) if seen.get(name)]
     rows += [("tried", one_line(each)) for each in outcome.tried]
-    file = shlex.quote(str(wish.file))
     if proof is None:
         rows.append(("mend", found.mend))
         rows.append(("look", f"runops show {outcome.run} --at {shlex.quote(failure.path)}"))
@@ -193,7 +198,7 @@ def _told(wish: Wish, outcome: mending.Outcome, place: Path | None, past: histor
         rows += [("done", f"{one_line(each)}, in the proof: it is done on the site") for each in proof.done]
         rows.append(("patch", str(place)))
         guess = " --yes" if proof.verdict == "guess" else ""
-        rows.append(("apply", f"runops repair {file} --run {outcome.run} --apply{guess}"))
+        rows.append(("apply", f"runops repair {wish.named}--run {outcome.run} --apply{guess}"))
         if not proof.done:
             rows.append(("then", f"runops resume {outcome.run} --allow-changed"))
     wide = max(len(name) for name, _ in rows)

@@ -55,9 +55,10 @@ class Case:
         return value if isinstance(value, Target) else None
 
     @property
-    def verified(self) -> bool:
-        """Whether the node says how one sees that it has done what it was to do."""
-        return self.leaf is not None and bool(self.leaf.postconditions)
+    def rules(self) -> list[Rule]:
+        """How one sees that the node has done what it was to do, values filled in."""
+        found = [_parsed(Rule, each) for each in self.args.get("verify") or ()]
+        return [each for each in found if each is not None]
 
     def refills(self) -> Callable[[str], str]:
         """Puts a reference in the place of each text that it stood for in the step."""

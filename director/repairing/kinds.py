@@ -139,6 +139,12 @@ class Look:
     """Seconds after which the target was there, where that was longer than the step may take."""
     behind: bool = False
     """Whether the target is in the document, behind what lies over the page."""
+    already: bool = False
+    """Whether what `verify` waits for held before the step had done anything."""
+    proves: bool = False
+    """Whether something that `verify` waits for does not hold yet, so that it will say something of the step."""
+    near: bool = False
+    """Whether anything on the page is called as what is missing."""
     rows: int | None = None
     """Of a step that reads rows: 0 where the place is there in which it looks for them, and is empty; None where nobody can tell."""
 
@@ -284,6 +290,8 @@ def _gone(failure: Failure, then: Glance | None, now: Look | None) -> Found | No
     own = _said(failure.target) if failure.target is not None else ""
     if own and words and not says(words, own) and failure.target is not None and failure.target.has_text:
         return _found("data changed", f"{own!r} stands nowhere on the page any more")
+    if now is not None and now.already and not now.near:
+        return _found("data changed", "what `verify` waits for holds already, before the step: it may be done")
     empty = _EMPTY.search(words[:4000]) if failure.action in READS_ROWS else None
     if empty is not None:
         return _found("data changed", f'the page says "{empty[0]}"')

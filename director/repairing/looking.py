@@ -14,6 +14,7 @@ from playwright.async_api import Error
 from director.repairing import candidates, kinds
 from nodes.base import Leaf
 from nodes.errors import RunOpsError
+from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
 from runtime import attempt, briefs, engine, evidence
@@ -123,6 +124,8 @@ class Looker:
     """With which the step failed."""
     refills: Callable[[str], str]
     """Puts references back into a text of the page, where it holds what they stand for."""
+    rules: Sequence[Rule] = ()
+    """What holds once the step has done what it is to do, values filled in."""
     say: Callable[[str], None] = lambda _text: None
     seen: Seen | None = None
     _reached: bool = False
@@ -187,6 +190,18 @@ class Looker:
         self.seen.closer = await self._closer(page, view)
         if came is None:
             self.seen.candidates = await self._candidates(page, view)
+        already, proves = await self._holding(page)
+        near = any(each.shares for each in self.seen.candidates)
+        self.seen.look = dataclasses.replace(look, already=already, proves=proves, near=near)
+
+    async def _holding(self, page: Tab) -> tuple[bool, bool]:
+        """Whether all rules hold already that tell something of what the page says, and whether any rule does not.
+
+        An address alone tells nothing: it may be that of the page before, too.
+        """
+        held = [(each, await page.holds(each)) for each in self.rules if each.kind != "expr"]
+        telling = [holds for each, holds in held if each.kind not in ("url", "title", "hidden")]
+        return bool(telling) and all(telling), not all(holds for _each, holds in held)
 
     async def _wait(self, page: Tab) -> float | None:
         """Wait for the target beyond the time of its step; after how many seconds in all it was there, None where it did not come."""

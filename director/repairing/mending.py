@@ -51,6 +51,7 @@ class Mend:
     shares: bool
     """Whether what is found is called as what was meant."""
     verified: bool
+    """Whether the step has a `verify` that did not hold before it: that it holds afterwards says something."""
     clear: bool = True
     """Whether no other candidate is nearly as good."""
     target: Target | None = None
@@ -133,6 +134,7 @@ class Mending:
             action=case.failure.action,
             code=case.failure.code,
             refills=case.refills(),
+            rules=case.rules,
             say=self._say,
         )
         about: dict[str, Json] = {"node": case.failure.path, "copy": case.run, "for": "look"}
@@ -192,7 +194,7 @@ class Mending:
         if found.kind == "overlay" and seen.closer is not None:
             return [self._closing(case, seen.closer)]
         if found.kind == "drift":
-            return self._targets(case, seen.candidates)
+            return self._targets(case, seen)
         return []
 
     def _mend(
@@ -202,11 +204,12 @@ class Mending:
         text: str,
         *,
         shares: bool,
+        verified: bool = False,
         clear: bool = True,
         target: Target | None = None,
     ) -> Mend:
         assert case.found is not None
-        return Mend(case.failure.path, what, case.found.file.path, text, shares, case.verified, clear, target)
+        return Mend(case.failure.path, what, case.found.file.path, text, shares, verified, clear, target)
 
     def _closing(self, case: failures.Case, closer: looking.Closer) -> Mend:
         """A step in front of the one that failed, which closes what lies over the page where it is there."""
@@ -227,13 +230,14 @@ class Mending:
         text = patches.with_node_before(case.found.file, case.leaf.id, fields)
         return self._mend(case, f'press "{closer.name}" before it, where that is there', text, shares=True)
 
-    def _targets(self, case: failures.Case, candidates: Sequence[looking.Candidate]) -> list[Mend]:
+    def _targets(self, case: failures.Case, seen: looking.Seen) -> list[Mend]:
         """The target in the place of the one that finds nothing: first those that are called alike."""
         raw, leaf = case.raw, case.leaf
         if raw is None or leaf is None or case.found is None:
             return []
         mends: list[Mend] = []
-        ordered = sorted(candidates, key=lambda each: (not each.shares, -each.worth))
+        verified = bool(case.rules) and seen.look.proves
+        ordered = sorted(seen.candidates, key=lambda each: (not each.shares, -each.worth))
         for number, each in enumerate(ordered):
             following = ordered[number + 1] if number + 1 < len(ordered) else None
             clear = following is None or each.worth - following.worth >= CLEAR or (each.shares and not following.shares)
@@ -246,7 +250,9 @@ class Mending:
             if text == case.found.file.text or any(text == known.text for known in mends):
                 continue
             what = f"find it as {each.target}: {each.why}"
-            mends.append(self._mend(case, what, text, shares=each.shares, clear=clear, target=each.target))
+            mends.append(
+                self._mend(case, what, text, shares=each.shares, verified=verified, clear=clear, target=each.target)
+            )
         return mends
 
     # Trying them.

@@ -27,6 +27,11 @@ from runtime.display import costs
 from runtime.display.base import Display, choose
 from runtime.display.text import duration, harmless, one_line
 
+MENDABLE = frozenset(
+    {"target-not-found", "target-ambiguous", "target-not-actionable", "field-not-found", "verify-failed", "timeout"}
+)
+"""Codes of a site that may be another one than the file says: what it was finds `runops repair` out."""
+
 Begin = Callable[[events.Listener], Coroutine[Any, Any, events.RunEnded]]
 """What starts or resumes a run, told who listens. Cancelling it interrupts the run."""
 
@@ -237,5 +242,7 @@ def closing(ended: events.RunEnded, again: str | None = None) -> str:
     elif ended.status == "out-of-budget":
         more["again"] = costs.resume_command(ended.run, ended.error)
     else:
+        if error.get("code") in MENDABLE:
+            more["repair"] = f"runops repair --run {ended.run}"
         more["again"] = f"runops resume {ended.run}"
     return "\n".join([*lines, *console.facts(seen, more)])

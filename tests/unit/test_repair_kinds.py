@@ -69,6 +69,8 @@ def seen(glance: Glance = PAGE, **more: object) -> Look:
             seen(showing(words="1004"), parts=[("row", 0), ("button", 0)]),
             "data changed",
         ),
+        (MISSING, PAGE, seen(already=True), "data changed"),
+        (MISSING, PAGE, seen(already=True, near=True), "drift"),
         (MISSING, showing(status=404), None, "data changed"),
         (
             failed(action="extract", target=Target(css="#orders tr")),
