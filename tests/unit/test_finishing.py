@@ -309,6 +309,10 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
     outcome = await finish(shop, unproved="pay was tried alone")
     value: Any = outcome.value
     assert value["proved"] == "all but pay (never reached; done by itself on the bench, in no whole run)"
+    shop.desk.write_draft(draft.Draft.of(text.replace("name: Pay}", "name: Pay all}")), reason="all", by="model")
+    outcome = await finish(shop, unproved="pay was tried alone, as it was before")
+    value = outcome.value
+    assert value["proved"] == "all but pay (never reached)"
 
 
 def _fails(_number: int) -> None:
