@@ -73,9 +73,7 @@ class Session(journal.Fold):
         self.last_seq, self.last_at = entry.seq, entry.at
         self._threads.setdefault(entry.thread, threads.Thread()).add(entry)
         if entry.thread == log.SESSION_THREAD and isinstance(entry, log.User | log.Assistant):
-            self.messages += 1
-            if isinstance(entry, log.User) and entry.mode is not None and self.waits_for is not None:
-                self.waits_for.lapsed = True
+            self._heard(entry)
         match entry:
             case log.Scope(session=log.SessionHeader() as header):
                 self.header, self.started, self.budget = header, entry.at, header.budget
@@ -86,15 +84,8 @@ class Session(journal.Fold):
                 self.about = entry.run or self.about
                 self._ended(entry.run)
                 self.ledger.add(entry, "")
-            case log.Note(name="following"):
-                self.following = self.open_runs[str(entry.data["run"])] = entry
-                if "call" in entry.data:
-                    self.runs_of.setdefault(str(entry.data["call"]), []).append(str(entry.data["run"]))
-            case log.Note(name="followed"):
-                self._ended(str(entry.data["run"]))
-                self.ledger.add(entry, "")
-            case log.Note(name="paused" | "answered"):
-                self._asked(entry.data)
+            case log.Note():
+                self._note(entry)
             case log.Call():
                 self.deeds[entry.call] = Deed(entry)
             case log.Result():
@@ -103,7 +94,27 @@ class Session(journal.Fold):
                 self._versions.setdefault((entry.of, entry.name), []).append(entry)
                 if entry.of == "mode":
                     self.mode = entry.value
-            case log.Note(name="claimed"):
+            case _:
+                self.ledger.add(entry, self.path_of(entry.thread))
+
+    def _heard(self, entry: log.User | log.Assistant) -> None:
+        """The person, or the model, has said something."""
+        self.messages += 1
+        if isinstance(entry, log.User) and entry.mode is not None and self.waits_for is not None:
+            self.waits_for.lapsed = True
+
+    def _note(self, entry: log.Note) -> None:
+        match entry.name:
+            case "following":
+                self.following = self.open_runs[str(entry.data["run"])] = entry
+                if "call" in entry.data:
+                    self.runs_of.setdefault(str(entry.data["call"]), []).append(str(entry.data["run"]))
+            case "followed":
+                self._ended(str(entry.data["run"]))
+                self.ledger.add(entry, "")
+            case "paused" | "answered":
+                self._asked(entry.data)
+            case "claimed":
                 self.epoch = int(entry.data["epoch"])
                 self.budget = entry.data.get("budget", self.budget)
                 self.ledger.stopped(entry.at)
