@@ -37,7 +37,7 @@ GROW = r"""(element) => {
     .replace(/[A-Z]/g, (each) => String.fromCharCode(65 + (each.charCodeAt(0) - 65 + by) % 26))
     .replace(/[^\x00-\x7f]/gu, (each) => /\p{L}/u.test(each) ? 'x' : each);
   const BUTTON = 'button, [role=button]', CONTROL = `${BUTTON}, a, label, th, dt, legend, summary, option, [role=tab], [role=menuitem]`;
-  const SAID = ['aria-label', 'title', 'alt'];
+  const SAID = ['aria-label', 'title', 'alt', 'href'];
   let added = 0, levels = 0;
   for (let around = up(element); around && around.localName !== 'body' && levels < 2; around = up(around)) {
     const all = like(around);
@@ -64,7 +64,7 @@ GROW = r"""(element) => {
       for (const node of every)
         for (const {name, value} of Array.from(node.attributes))
           if (['id', 'for', 'list', 'form', 'headers'].includes(name) || /^aria-(labelledby|describedby|controls|owns|details|activedescendant|errormessage)$/.test(name)) node.setAttribute(name, tied(value));
-          else if (SAID.includes(name) && all.length > 1 && times.get(value.trim()) === 1) node.setAttribute(name, turned(value, by));
+          else if (SAID.includes(name) && all.length > 1 && times.get(value.trim()) === 1) node.setAttribute(name, name === 'href' ? `${value}-${by}` : turned(value, by));
           else if (/[0-9]/.test(value) && !['class', 'style', 'colspan', 'rowspan', 'width', 'height', 'src', 'd', 'viewBox', 'type', 'maxlength', 'tabindex'].includes(name))
             node.setAttribute(name, value.replace(/[0-9]/g, (each) => String((Number(each) + by) % 10)));
       all[0].before(clone);

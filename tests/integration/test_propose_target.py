@@ -31,6 +31,7 @@ ORDERS = """<!doctype html><title>Orders</title><h1>Orders</h1>
 <ul class=menu><li><a href=/groups>Groups</a><li><a href=/users>Users</a></ul>
 <form><div class=row><label for=no>Number</label><input id=no></div><div class=row><label for=day>Day</label><input id=day></div></form>
 <div class=post><a href=/tea title="Read Tea">Read</a></div><div class=post><a href=/cup title="Read Cup">Read</a></div>
+<div class=log><a href=/day>More</a></div><div class=log><a href=/week>More</a></div>
 <h2 style="text-transform: uppercase">Notes</h2><p><a href=/n>Edit</a></p><h2>Tags</h2><p><a href=/m>Edit</a></p>
 <div id=grid><i onclick="1">x</i><i onclick="1">x</i></div>"""
 ALONE = """<!doctype html><title>One</title><table><tbody>
@@ -106,6 +107,7 @@ BEST = {
     ".row + .row input": "{label: Day}",
     ".post + .post a": "{title: Read Cup}",
     "h2 + p a[href='/n']": '{role: link, name: Edit, within: {css: "h2:text-is(\\"Notes\\") + p"}}',
+    ".log + .log a": '{css: "a[href=\\"/week\\"]"}',
     ".card:nth-of-type(2) button": "{role: button, name: Add, within: {css: div.card, has_text: Coffee}}",
 }  # fmt: skip
 
@@ -120,7 +122,7 @@ async def test_the_best_target_is_what_a_person_would_say(shop: Workshop, served
         best[css] = line.removeprefix("target: ")
         marks = said.split("\n")[1]
         assert "one now, one after reload" in marks, said
-        assert ("one with" in marks) == any(each in css for each in (" tr", "card", "li", "row", "post")), said
+        assert ("one with" in marks) == any(each in css for each in (" tr", "card", "li", "row", "post", "log")), said
         assert len(said) <= 1_700
     assert best == BEST
 
