@@ -83,8 +83,9 @@ class Effects(Protocol):
         inputs: Mapping[str, Json] | None = None,
         pins: Mapping[str, Json] | None = None,
     ) -> engine.Holds:
-        """What of these deeds (each with its path) is held, once those were asked for that nobody was asked for yet. ``place`` is the path of the call that
-        wants them, ``page`` the address where they are done, as far as that is known; ``inputs`` are those of the run, where they are not the wish's, and
+        """What of these deeds (each with its path) is held, once those were asked for that nobody was asked for yet.
+
+        ``place`` is the path of the call that wants them, ``page`` the address where they are done, as far as that is known; ``inputs`` are those of the run, where they are not the wish's, and
         ``pins`` the values that stand in the place of what nodes yield, where they are not the session's variables.
 
         Under `ask` a deed is asked for once, as it is: one that finds another element, or does or types something else, is another one. A yes is for that

@@ -74,7 +74,9 @@ class BuildScreen(terminal.Screen):
         self._asked.pop(path, None)
         depth = "  " * path.count("/")
         shown = told if failed else next((line for line in told.splitlines() if line.strip()), "")
-        self.say(f"{'error' if failed else 'ok'}  {depth}{cut(one_line(shown), TOLD)}", terminal.RED if failed else None)
+        self.say(
+            f"{'error' if failed else 'ok'}  {depth}{cut(one_line(shown), TOLD)}", terminal.RED if failed else None
+        )
 
     @override
     def ran(self, event: events.Event) -> None:
