@@ -35,6 +35,8 @@ class _Below(Talk):
 class BuildScreen(terminal.Screen):
     """Shows a build on stderr; stdout is for its result."""
 
+    more_room = "more room: RUNOPS_WINDOW_COMPRESS_AT=N; a later warning: RUNOPS_WINDOW_WARN_AT=N"
+
     def __init__(self, stream: TextIO, *, quiet: bool) -> None:
         """``stream`` is stderr."""
         talk = Talk(stream)

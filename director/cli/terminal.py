@@ -29,6 +29,8 @@ class Screen(Listener):
     Answers are shown as they come where a person sees them come; for a program they are written whole, once they are whole.
     """
 
+    more_room = MORE_ROOM
+
     def __init__(
         self, *, as_it_comes: bool, quiet: bool, talk: Talk | None = None, answers: Talk | None = None
     ) -> None:
@@ -59,7 +61,7 @@ class Screen(Listener):
         self._line_ends()
         told = warning(report, overflow)
         self.warnings.append(told)
-        self.say(f"--  {told}\n    {MORE_ROOM}", YELLOW)
+        self.say(f"--  {told}\n    {self.more_room}", YELLOW)
 
     @override
     def text(self, piece: str) -> None:

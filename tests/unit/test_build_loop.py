@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from typing_extensions import override
 from director import deeds, loop, person
 from director.tools import CHANGED, Kit
 from director.workshop import Workshop
-from nodes.errors import UsageError
+from nodes.errors import Paused, UsageError
 from nodes.values import Json
 from runtime import log, turn
 from runtime.models.exchange import Answer, Tool, ToolCall, Usage
@@ -171,6 +172,21 @@ def test_what_is_no_choice_is_no_answer(typed: str) -> None:
     """Where only the choices count; where words do, they are the answer."""
     assert person.meaning(typed, ["yes", "no"], free=False) is None
     assert person.meaning(typed, ["yes", "no"], free=True) == (typed.strip() or None)
+
+
+def test_who_types_is_asked_until_it_is_an_answer() -> None:
+    """The choices stand below the question; nothing is no answer, and where no more comes the question waits."""
+    shown: list[str] = []
+    typed = iter(["", "maybe", "1"])
+
+    async def read() -> str | None:
+        return next(typed, None)
+
+    who = person.Typing(shown.append, read)
+    assert asyncio.run(who.ask("Pay it?", ["yes", "no"])) == "yes"
+    assert shown == ["Pay it?\n  1 yes\n  2 no", "Type one of: 1 yes, 2 no"]
+    with pytest.raises(Paused, match="Pay it"):
+        asyncio.run(who.ask("Pay it?", ["yes", "no"]))
 
 
 @pytest.mark.parametrize("typed", ["2", "no", " NO ", "n"])
