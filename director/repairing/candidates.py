@@ -191,7 +191,9 @@ def _same(one: str, other: str) -> bool:
     if min(len(one), len(other)) < 4:
         return False
     # `pay` is in `payments` and no other way of saying `pay`; `order` and `orders` are.
-    return difflib.SequenceMatcher(None, one, other).ratio() >= ALIKE and one[:2] == other[:2]
+    # The matcher may come to another ratio the other way round.
+    first, second = sorted((one, other))
+    return difflib.SequenceMatcher(None, first, second).ratio() >= ALIKE and one[:2] == other[:2]
 
 
 def _marks(selector: str) -> list[str]:

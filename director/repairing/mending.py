@@ -15,10 +15,11 @@ from typing import Literal
 
 from director import effects
 from director.repairing import deeds, failures, kinds, looking, patches
+from nodes.base import Leaf
 from nodes.errors import RunOpsError, UsageError
 from nodes.targets import Target
 from nodes.values import Json
-from runtime import briefs, events, history, running, runs, settings, store
+from runtime import briefs, engine, events, history, running, runs, settings, store
 from runtime.language import callees, workflow
 
 MOST_TRIES = 4
@@ -55,6 +56,11 @@ class Mend:
     clear: bool = True
     """Whether no other candidate is nearly as good."""
     target: Target | None = None
+
+    @property
+    def told(self) -> bool:
+        """Whether anything tells, or will tell, that what it finds is what was meant."""
+        return self.shares or self.verified
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -169,6 +175,9 @@ class Mending:
         """The first mend that is proved, behind those that were made ``before``; else the best guess."""
         guess: Proof | None = None
         for mend in self._mends(case, loaded, found, seen)[:MOST_TRIES]:
+            if not mend.told and not mend.clear:
+                self._tried.append(f"{mend.what}: and nothing tells it from others")
+                continue
             proof = await self._try(case, loaded, mend, before)
             if proof is None:
                 continue
@@ -183,7 +192,7 @@ class Mending:
         if case.found is None or case.leaf is None:
             return []
         if found.kind == "slow page" and seen.look.came_after is not None:
-            seconds = float(round(seen.look.came_after * 2 + 0.5))
+            seconds = float(round(seen.look.came_after * 3 + 0.5))
             text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
             return [self._mend(case, f"give it {seconds:g} s", text, shares=True)]
         if found.kind == "slow page" and case.failure.code == "timeout" and seen.look.code is not None:
@@ -238,9 +247,9 @@ class Mending:
         mends: list[Mend] = []
         verified = bool(case.rules) and seen.look.proves
         ordered = sorted(seen.candidates, key=lambda each: (not each.shares, -each.worth))
-        for number, each in enumerate(ordered):
-            following = ordered[number + 1] if number + 1 < len(ordered) else None
-            clear = following is None or each.worth - following.worth >= CLEAR or (each.shares and not following.shares)
+        for each in ordered:
+            others = [other for other in ordered if other is not each]
+            clear = all(each.worth - other.worth >= CLEAR or (each.shares and not other.shares) for other in others)
             try:
                 text = patches.with_target(case.found.file, leaf.id, case.field, raw, each.target)
                 self._parsed(case.found.file, text)
@@ -265,6 +274,8 @@ class Mending:
         try:
             patched = self._patched(loaded, mend)
             holds = await self._deeds.demand(patched, deeds.after(patched, mend.path))
+            if not mend.told:
+                holds = _but(holds, mend.path)
             about: dict[str, Json] = {"node": mend.path, "copy": case.run, "for": "proof"}
             ended = await running.go_on_copy(
                 case.run, patched, self._chosen, self._listener, about=about, holds=holds, parent=case.run
@@ -322,7 +333,16 @@ class Mending:
 
 def _counts(mends: Sequence[Mend]) -> bool:
     """Whether of each mend something says that what it finds is what was meant."""
-    return all(each.shares or each.verified for each in mends)
+    return all(each.told for each in mends)
+
+
+def _but(holds: engine.Holds, at: str) -> engine.Holds:
+    """What is held, and the deed of one step in any case: nobody is to press what is only guessed."""
+
+    def held(leaf: Leaf, path: str) -> bool:
+        return holds(leaf, path) or (path == at and effects.changes(leaf))
+
+    return held
 
 
 def _same_step(one: str | None, other: str) -> bool:
