@@ -27,7 +27,7 @@ class Answering(person.Person):
         self.asked: list[str] = []
 
     @override
-    async def ask(self, question: str, choices: Sequence[str] = (), *, place: str = "") -> str:
+    async def ask(self, question: str, choices: Sequence[str] = (), *, place: str = "", free: bool = False) -> str:
         self.asked.append(question)
         return self.answers.pop(0)
 

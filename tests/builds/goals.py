@@ -43,7 +43,7 @@ GOALS = {
         Goal(
             "shop-triage",
             "shop",
-            "Sign in as admin and decide on every order in the triage queue: escalate it when the card comes from another country than it ships to, hold it when its total is 250 or more, approve it otherwise; give me the numbers by decision.",
+            "Sign in as admin and decide on every order in the triage queue: escalate it when the card comes from another country than it ships to, hold it when its total is 250 or more, approve it otherwise; give me the numbers of the orders, by what was decided on them.",
             secrets=("SHOP_PASSWORD",),
         ),
         Goal(

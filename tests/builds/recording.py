@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nodes.values import Json
-from runtime import conversations, log, sessions, store
+from runtime import conversations, log, refusals, sessions, store
 from tests.builds.goals import GOALS, MOST_FAILED, MOST_REQUESTS, MOST_TOKENS
 
 ROOT = Path(__file__).parents[2]
@@ -65,8 +65,11 @@ def figures(mailbox: Path, home: Path, session: str) -> dict[str, Json]:
     violations = mailbox / "violations.log"
     past = conversations.fold(store.FileStore(home).read(session))
     assert isinstance(past, sessions.Session)
+    # What was not done behind a call that failed has not failed itself.
     failed = [
-        each.call.action for each in past.deeds.values() if each.result is not None and each.result.status == "error"
+        each.call.action
+        for each in past.deeds.values()
+        if each.result is not None and each.result.error and each.result.error.get("code") != refusals.OVER
     ]
     return {
         "requests": len(requests),

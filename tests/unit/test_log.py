@@ -364,7 +364,7 @@ def golden_build() -> list[log.AnyEntry]:
     wish = log.Build(
         goal="Pay every open order",
         url="http://127.0.0.1:8765/login",
-        save="/work/pay.yaml",
+        save="/srv/shop/pay.yaml",
         force=True,
         runs=2,
         effects="ask",

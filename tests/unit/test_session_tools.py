@@ -324,22 +324,30 @@ async def test_no_blob_of_another_conversation_is_read(tmp_path: Path) -> None:
     assert (await made.refused("read_state", path=version.blob.path, start=None, end=None))[0] == "state-unknown"
 
 
-class Slow:
+class Slow(tools.Kit):
     """A tool of somebody else's."""
-
-    side_by_side = True
-    modes = tools.READ
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
 
     @property
+    @override
+    def modes(self) -> frozenset[log.Mode]:
+        return tools.READ
+
+    @property
+    @override
+    def side_by_side(self) -> bool:
+        return True
+
+    @property
+    @override
     def tool(self) -> Tool:
         """Its description may change from request to request."""
         return Tool("slow", f"Fails with {self.error}.", {"type": "object", "properties": {}, "required": [], "additionalProperties": False})  # fmt: skip
 
+    @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        """Do it."""
         if self.error is not None:
             raise self.error
         return turn.Outcome(place.path, {"path": place.path})
