@@ -179,7 +179,9 @@ def _proved(
     passed = next((each.ran for each in reversed(runs) if each.ran.status == "passed"), None)
     if passed is not None:
         yield "- output of the last run:"
-        yield _indented(saving.fenced(_cut(json.dumps(passed.output, ensure_ascii=False), A_BLOCK), "json"))
+        whole = json.dumps(passed.output, ensure_ascii=False)
+        shown = _cut(whole, A_BLOCK)
+        yield _indented(saving.fenced(shown, "json" if shown == whole else "text"))
 
 
 def _questions(shop: Workshop) -> Iterator[str]:
