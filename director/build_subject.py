@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from director import around
 from director import desk as desks
-from director.editing import reference
+from director.editing import heads, reference
 from director.subjects import DraftSubject
 from director.workshop import Wish
 from nodes.values import Json
@@ -75,7 +75,9 @@ class BuildSubject(DraftSubject):
 
     @override
     def variables(self) -> dict[str, object]:
-        inputs = {f"inputs.{name}": value for name, value in self._wish.inputs.items()}
+        # What the first nodes can read is known before there are any.
+        given = self._wish.inputs if self._desk.draft is not None else heads.given(self._wish)
+        inputs = {f"inputs.{name}": value for name, value in given.items()}
         return {**super().variables(), **inputs, **self._values()}
 
     @override
@@ -96,7 +98,9 @@ class BuildSubject(DraftSubject):
 def told(wish: Wish) -> str:
     """The wish, as the model is told it with each request."""
     lines = ["The wish", f"Goal: {wish.goal}"]
-    lines += [f"Site: {wish.url}"] if wish.url is not None else []
+    base = heads.given(wish).get(heads.BASE)
+    named = f" (inputs.{heads.BASE} = {base})" if base is not None else ""
+    lines += [f"Site: {wish.url}{named}"] if wish.url is not None else []
     lines += [f"Input {name}: {value}" for name, value in wish.inputs.items()]
     lines += [f"Secrets (their values are not told): {', '.join(wish.secrets)}"] if wish.secrets else []
     times = "once" if wish.runs == 1 else f"{wish.runs} times"

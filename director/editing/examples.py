@@ -61,13 +61,14 @@ CONFIRM = """\
 
 CARD: dict[str, str] = {
     "browser_action": """\
-- {id: pay, type: browser_action, action: click, target: {role: button, name: Pay, within: {role: row, has_text: "{{ order.no }}"}}, verify: [{text: paid}]}  # goto url, fill/select/press …""",
+- {id: pay, type: browser_action, action: click, target: {role: button, name: Pay, within: {role: row, has_text: "{{ order.no }}"}}, verify: [{text: paid}], confirm: {nodes: [{id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}, {id: paid, type: browser_query, query: exists, target: {text: paid}}], done: "{{ paid }}"}}  # goto url, fill/select/press …""",
     "browser_query": """\
-- {id: orders, type: browser_query, query: extract, target: {css: "#orders tbody tr"}, fields: {no: td.no, total: {css: td.total, type: number}}}  # text, table, count, exists, assert rules …""",
+- {id: orders, type: browser_query, query: extract, target: {css: "#orders tbody tr"}, fields: {no: td.no}}  # text, table, count, exists, assert …""",
     "transform": """\
 - {id: big, type: transform, expr: "{{ orders | selectattr('total', 'gt', 9) | list }}"}  # or fields, sql""",
     "iterate": """\
-- {id: each, type: iterate, over: "{{ orders }}", as: order, key: "{{ order.no }}", nodes: [ … ], collect: {no: "{{ order.no }}"}}""",
+- {id: each, type: iterate, over: "{{ orders }}", as: order, key: "{{ order.no }}", nodes: [ … ], collect: {no: "{{ order.no }}"}}
+- {id: pages, type: iterate, until: "{{ not more }}", max: 50, nodes: [{id: rows, type: browser_query, query: table, target: {role: table}}, {id: more, type: browser_query, query: exists, target: {role: link, name: Next}}, {id: next, type: browser_action, action: click, target: {role: link, name: Next}, when: "{{ more }}", effect: read}], collect: "{{ rows }}"}""",
     "route": """\
 - {id: way, type: route, branches: [{name: some, when: "{{ n > 0 }}", nodes: [ … ]}], otherwise: [ … ]}""",
     "handle": """\

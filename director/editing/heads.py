@@ -37,7 +37,7 @@ def begun(wish: Wish) -> str:
     Name and purpose come from the goal; the site's origin is the input ``base_url``; the other inputs have the values that were given as their defaults; the
     secrets stand there by name; and what may be opened are the origins that the inputs name.
     """
-    inputs = {**({BASE: _input(at)} if (at := _origin(wish)) else {}), **_inputs(wish.inputs)}
+    inputs = _inputs(given(wish))
     addresses = [name for name, each in inputs.items() if origin(str(each.get("default", "")))]
     data: dict[str, Json] = {"version": 1, "name": name_of(wish.goal)}
     if wish.goal.strip():
@@ -52,6 +52,12 @@ def begun(wish: Wish) -> str:
     return "".join([writing.text(data), *(f"{line}\n" for line in lines), writing.text(behind) if behind else ""])
 
 
+def given(wish: Wish) -> dict[str, Json]:
+    """The inputs with which a draft begins, each with the value that the person gave; first among them where the site is, as far as that was said."""
+    at = origin(wish.url) if wish.url is not None else None
+    return {**({BASE: at} if at else {}), **wish.inputs}
+
+
 def name_of(goal: str) -> str:
     """A goal's first sentence, cut behind a word."""
     sentence = _SENTENCE.split(goal.strip(), maxsplit=1)[0].strip().rstrip(".!?:;,")
@@ -60,12 +66,8 @@ def name_of(goal: str) -> str:
     return f"{sentence[: LONGEST_NAME - 1].rsplit(' ', 1)[0]}…"
 
 
-def _origin(wish: Wish) -> str | None:
-    return origin(wish.url) if wish.url is not None else None
-
-
-def _inputs(given: Mapping[str, Json]) -> dict[str, dict[str, Any]]:
-    return {name: _input(value) for name, value in given.items()}
+def _inputs(values: Mapping[str, Json]) -> dict[str, dict[str, Any]]:
+    return {name: _input(value) for name, value in values.items()}
 
 
 def _input(value: Json) -> dict[str, Any]:

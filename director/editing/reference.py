@@ -46,7 +46,8 @@ Changed by `update_node` with id `workflow`: keys given replace those keys, `inp
 
 def card() -> str:
     """All node types in brief: how each is written, in a line."""
-    return "\n".join([*examples.CARD.values(), f"Types: {', '.join(registry.node_types())}."])
+    others = [each for each in registry.node_types() if each not in examples.CARD]
+    return "\n".join([*examples.CARD.values(), *([f"Other types: {', '.join(others)}."] if others else [])])
 
 
 def told(name: str) -> str:

@@ -1,0 +1,45 @@
+"""What a model is told of its build before it has written anything, and how long that is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from director import around, build_subject
+from tests import workshops
+
+
+def test_where_the_site_is_can_be_read_from_the_beginning(tmp_path: Path) -> None:
+    """The input that the first nodes read is told with the wish and among the values, before there is a draft that declares it."""
+    shop = workshops.opened(tmp_path, "http://127.0.0.1:8765/admin/", inputs={"user": "admin"})
+    about = build_subject.BuildSubject(shop.desk, shop.wish)
+    assert "Site: http://127.0.0.1:8765/admin/ (inputs.base_url = http://127.0.0.1:8765)" in build_subject.told(
+        shop.wish
+    )
+    assert about.variables() == {"inputs.base_url": "http://127.0.0.1:8765", "inputs.user": "admin"}
+
+
+def test_an_input_that_the_person_gave_counts_before_the_address(tmp_path: Path) -> None:
+    """Where they named another base, that one is told."""
+    shop = workshops.opened(tmp_path, "http://127.0.0.1:8765/x", inputs={"base_url": "http://127.0.0.1:9"})
+    assert "(inputs.base_url = http://127.0.0.1:9)" in build_subject.told(shop.wish)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "`effect: idempotent`",
+        "`effect: read`",
+        'output: {orders: "{{ orders }}"}',
+        "`unproved`",
+        "`propose_target`",
+        "read by its own id",
+        "two readings",
+    ],
+)
+def test_the_instructions_say_what_builders_stumbled_over(words: str) -> None:
+    """Each in few words, and all of them in at most 450."""
+    text = around.prompt("build")
+    assert words in text
+    assert len(text.split()) <= 450
