@@ -63,7 +63,8 @@ async def keep(engine: ExecutionEngine, error: RunOpsError, *, tolerated: bool =
         if view is not None:
             data["title"] = getattr(view, "title", "")
             mask = engine.journal.masker.text
-            told = view.masked(mask).render(OBSERVATION)
+            # Texts that stand side by side are shown as one, and may be a secret only then.
+            told = mask(view.masked(mask).render(OBSERVATION))
             data["observation"] = await found.file("txt", error.path, told.encode())
         data["signs"] = await found.part(page.signs)
         shot = await found.part(lambda: page.screenshot(None, full_page=False, hide=lambda text: _hidden(engine, text)))

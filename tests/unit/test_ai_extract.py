@@ -9,7 +9,7 @@ import pytest
 
 from nodes.browser_query.ai_extract import fenced
 from nodes.values import Json
-from runtime import events
+from runtime import events, evidence
 from runtime.cli import show, threads
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
@@ -345,8 +345,9 @@ async def test_a_page_is_waited_for_no_longer_than_by_other_steps(
     text = with_fields(f"verify: [{{text: paid}}]{chr(10)}    {more}".rstrip())
     await asked.run(BILL, text=text)
     assert bounds[0] == seconds
-    assert len(bounds) == 2
+    # What is kept of the page of the failure comes behind it, and has its own time.
     assert bounds[1] <= seconds
+    assert bounds[2:] in ([], [evidence.SECONDS])
 
 
 async def test_an_element_is_read_in_place_of_the_page(asked: Asked) -> None:
