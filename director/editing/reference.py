@@ -40,6 +40,17 @@ Expressions are Jinja's: a.b, a['b'], a[0], + - * / // % **, ~ joins, == != < <=
 TARGETS = """\
 Best first: {role: button, name: Save} · {label: Email} · {test_id: status} · {role: button, name: Pay, within: {role: row, has_text: "{{ order.no }}"}} · {css: "#total"}"""
 
+DEED = """\
+verify: rules that must hold after it, waited for: [{text: paid}, {visible: {role: row, has_text: "{{ no }}"}}, {url: "**/orders"}]. Name what is there when it succeeded: what is only gone, or an address, may be so on an error page too.
+effect: what doing it twice would mean. read: nothing changes on the site (it opens or leafs); idempotent: twice is as good as once (it signs in); effect: a second deed, so a run asks `confirm` after a lost answer.
+confirm: {nodes: [goto and reads, in a fresh tab], done: "{{ … }}"}, such as {nodes: [{id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}, {id: status, type: browser_query, query: text, target: {test_id: status}}], done: "{{ status == 'paid' }}"}."""
+
+QUERIES = """\
+For an HTML table use `table`: a list of maps by what stands above the columns, as text; `columns` names and types them. `extract` is for rows of anything else. Both wait until `min` rows are there (1 by default); `text` and `value` wait for their element. `exists` yields true or false and `count` a number, at once: wait for the page before (a `verify` of the deed that leads there)."""
+
+INPUTS = """\
+Such as inputs: {no: {type: integer, default: 1007}, user: {type: string, description: Who signs in.}}. Yielded is what `output` says: output: {orders: "{{ orders }}", total: "{{ orders | sum(attribute='total') }}"}."""
+
 HEAD = """\
 Changed by `update_node` with id `workflow`: keys given replace those keys, `inputs` are taken in by name, null takes a key away."""
 
@@ -78,9 +89,13 @@ def _entry(entry: manual.Entry) -> list[str]:
         lines.append(
             "Also: id, description, when, timeout, retry, on_error, verify, effect, after_crash, confirm (`step`, `rules`, `confirm`)."
         )
+        if any(each.effect in ("idempotent", "effect") for each in (entry, *entry.kinds)):
+            lines.append(DEED)
     elif entry.around == "container":
         lines.append("Also: id, description, when, value, on_error, on_redo (`container`).")
-    lines += {"target": [TARGETS], "file": [HEAD], "confirm": [examples.CONFIRM]}.get(entry.name, [])
+    lines += {"target": [TARGETS], "confirm": [examples.CONFIRM], "browser_query": [QUERIES]}.get(entry.name, [])
+    if entry.name == "file":
+        lines += ["an input:", *(_line(each, "  ") for each in _shown(manual.entry("input").fields)), INPUTS, HEAD]
     if entry.name in examples.EXAMPLES:
         lines.append(examples.EXAMPLES[entry.name])
     elif "." in entry.name and entry.effect:
@@ -102,7 +117,8 @@ _SKETCHED = {"target": "{role: …, name: …}", "list of rule": "[{visible: {�
 
 
 def _shown(fields: Iterable[manual.Field]) -> list[manual.Field]:
-    return [each for each in fields if each.name != "type"]
+    # The type of a node is its name; that of an input is one to choose.
+    return [each for each in fields if each.name != "type" or "," in each.kind]
 
 
 def _line(field: manual.Field, indent: str = "") -> str:

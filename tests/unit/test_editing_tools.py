@@ -193,6 +193,26 @@ def test_the_reference_knows_every_type_and_stays_short() -> None:
     assert caught.value.mend == "did you mean `browser_action`?"
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("browser_action.click", ["verify: rules", "effect: what doing it twice", "confirm: {nodes:"]),
+        ("browser_action.fill", ["verify: rules"]),
+        ("browser_action", ["confirm: {nodes:"]),
+        ("browser_query", ["For an HTML table use `table`", "1 by default", "`exists` yields true or false"]),
+        ("workflow", ["an input:\n  type (string, number", "default (any value)", "output: {orders:"]),
+        ("input", ["type (string, number"]),
+        ("references", ["selectattr", "regex(pattern"]),
+    ],
+)
+def test_one_answer_says_what_a_node_needs(name: str, words: list[str]) -> None:
+    """What else would be asked for next stands in it, and it keeps its bound; reads carry nothing about deeds."""
+    text = reference.told(name)
+    assert [each for each in words if each not in text] == []
+    assert len(text) <= reference.LONGEST
+    assert "confirm: {nodes:" not in reference.told("browser_query.text")
+
+
 def wrong_with(example: str) -> list[str]:
     """The mistakes of an example in a file of its own, names of others aside."""
     numbers = iter(range(10))
