@@ -20,6 +20,9 @@ from runtime.display.text import cut, one_line
 TITLE = 120
 """Characters of the goal in the title."""
 
+NAMED = 5
+"""How many of the nodes are named there of which what they did does not count any more."""
+
 POLICIES = {
     "ask": "the person is asked before each",
     "allow": "they are done",
@@ -53,6 +56,9 @@ class BuildSubject(DraftSubject):
         states = self._states()
         known = [each for each in draft.loaded.places if each in states]
         told = [f"{count} {state}" for state, count in Counter(states[each] for each in known).items()]
+        if stale := [each for each in known if states[each] == "stale"]:
+            named = f"({', '.join(stale[:NAMED])}{', …' if len(stale) > NAMED else ''})"
+            told = [f"{each} {named}" if each.endswith(" stale") else each for each in told]
         return f"build: {goal}; {draft.layout.kinds()}" + (f"; {', '.join(told)}" if told else "")
 
     @override
@@ -92,7 +98,8 @@ class BuildSubject(DraftSubject):
     @override
     def instructions(self) -> Sequence[window.Part]:
         how = f"{around.prompt('build')}\n\nNode types, each with an example (`get_node_type` tells more):\n{reference.card()}"
-        return window.Part("build", how), window.Part("wish", told(self._wish))
+        mend = [window.Part("mend", around.prompt("mend"))] if self._wish.mends is not None else []
+        return window.Part("build", how), *mend, window.Part("wish", told(self._wish))
 
 
 def told(wish: Wish) -> str:

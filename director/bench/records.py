@@ -143,7 +143,7 @@ class Judge:
         if key not in self._known:
             # What reads itself around a corner is no workflow; until it is judged it does not count.
             self._known[key] = False
-            self._known[key] = self.still(record.done, record.items) and all(map(self._same_page, record.page))
+            self._known[key] = self.still(record.done, record.items) and all(map(self._same_page, _last(record)))
         return self._known[key]
 
     def still(self, done: Done, items: Mapping[str, str]) -> bool:
@@ -292,6 +292,16 @@ class Judge:
         if not any(map(self._places.on_page, exact[1:])):
             return ",".join(each.id for each in exact)
         return f"{begin.id}..{end.id}"
+
+
+def _last(record: Record) -> list[Done]:
+    """What a node's page rests on: what was done again counts as it was done last, and what was broken off or was itself an earlier try counts as nothing.
+
+    Whoever goes on from such a page has been told of it, and wanted to.
+    """
+    latest = {each.key: each for each in record.page if not each.key.startswith(BROKEN)}
+    latest.pop(record.done.key, None)
+    return list(latest.values())
 
 
 def _turns(done: Done, places: Places) -> dict[str, str]:

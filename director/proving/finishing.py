@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from director import effects
 from director.editing import lint
-from director.proving import drafts, leaving, notes, proofs, telling
+from director.proving import drafts, leaving, mends, notes, proofs, telling
 from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import briefs, engine, log, secrets
@@ -119,7 +119,9 @@ def _lacks(shop: Workshop, said: Said) -> Iterator[Lack]:
                 f"the person gave the input `{name}`, and the draft declares none of that name",
                 f"declare it under `inputs:` and read `{{{{ inputs.{name} }}}}` where its value is used",
             )
-    if file.output is None and not said.names("output"):
+    if mends.unchanged(shop):
+        yield Lack("the draft says what the file says: there is nothing to review", mends.UNCHANGED)
+    if file.output is None and wish.mends is None and not said.names("output"):
         yield Lack(
             "the draft has no `output`",
             "say what a run yields (`update_node` of `workflow`, key `output`), or, where nothing was asked for, why none, with the word `output`, in `unproved`",
@@ -189,10 +191,11 @@ def refusal(shop: Workshop, proof: Proof) -> tuple[str, str]:
 def say_more(proof: Proof, names: Sequence[str]) -> str:
     """What is told of a proof that leaves something of which the model did not speak."""
     listed = ", ".join(f"`{each}`" for each in names)
+    alone = proofs.next_step(proof.effects)
     return (
         f"not done: nothing failed, but the runs never did, or always left empty: {listed}. Mend the draft, or, where that is right, name each of them in "
         "`unproved` and say why; as long as the draft stays as it is, these runs then count."
-        f"{f' {telling.SIGNS_IN}' if _sign_ins(proof) else ''}"
+        f"{f' {telling.SIGNS_IN}' if _sign_ins(proof) else ''}{f' {alone[:1].upper()}{alone[1:]}.' if alone else ''}"
     )
 
 
@@ -219,13 +222,15 @@ def accepted(shop: Workshop, proof: Proof, said: Said) -> dict[str, Json]:
         every=every,
         not_executed=proof.not_executed,
         better=better(shop),
-        next_command=f"{notes.run_command(file)} --frozen",
+        next_command=mends.command(wish) or f"{notes.run_command(file)} --frozen",
     )
     masked = [shop.pen.masker.text(each) for each in lines]
     leaving.write(file, leaving.workflow(session, proof.text, masked))
     leaving.write(beside, leaving.notes(session, text))
+    mend = mends.leave(shop, every, proof.ran, summary=said.summary)
     return {
         "done": True,
+        **({"mend": mend} if mend is not None else {}),
         "file": str(file),
         "notes": str(beside),
         "proved": headline,

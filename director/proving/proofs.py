@@ -156,6 +156,17 @@ def to_be_said(every: Sequence[Effect], ran: Sequence[Ran]) -> list[str]:
     return list(dict.fromkeys([*lacking, *empty_names(passed)]))
 
 
+def next_step(every: Sequence[Effect]) -> str:
+    """What comes next where deeds were done on the bench and in no whole run; empty where there are none."""
+    names = [f"`{each.key.rpartition('/')[2]}`" for each in every if each.alone and not each.done and not each.held]
+    if not names:
+        return ""
+    return (
+        f"done on the bench and in no whole run: {', '.join(dict.fromkeys(names))}. The bench may have left nothing to do. A `run_draft` with other inputs, for "
+        "which it is still to do, shows it in a whole run; in `finish` name it in `unproved` and say why"
+    )
+
+
 def empty_names(outputs: Sequence[Json]) -> list[str]:
     """What is empty in all of these outputs: the names of fields, ``output`` where it is the whole."""
     if not outputs or any(not _is_empty(each) for each in outputs if not isinstance(each, dict)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from director import deeds, effects
-from director.proving import drafts, finishing, proofs, telling
+from director.proving import drafts, finishing, mends, proofs, telling
 from director.proving.drafts import RUN_DRAFT
 from director.tools import CHANGED, FINISH, Kit
 from nodes.errors import ModelError
@@ -65,10 +65,12 @@ class RunDraft(Kit):
         async def work(call: log.Call) -> turn.Outcome:
             done = await drafts.run(shop, call, loaded, fit, holds)
             ran = done.ran
-            words = [f"{each.key}: {each.words()}" for each in proofs.of_runs(loaded, [ran])]
+            every = proofs.of_runs(loaded, [ran], drafts.done_alone(shop, loaded))
             told = telling.told(done, loaded)
-            if words:
-                told = f"{told}\ndeeds: {'; '.join(words)}"
+            if every:
+                told = f"{told}\ndeeds: {'; '.join(f'{each.key}: {each.words()}' for each in every)}"
+            if ran.status == "passed" and (more := proofs.next_step(every)):
+                told = f"{told}\nnext: {more}"
             told = shop.pen.masker.text(told)
             if ran.went_well:
                 return turn.Outcome(told, told)
@@ -138,6 +140,8 @@ class Finish(Kit):
             ours, told = finishing.refusal(shop, proof)
             failed = ModelError("not-proved", ours, mend="mend the draft where it fails")
             return turn.Outcome(shop.pen.masker.text(told), error=shop.pen.masker.json(failed.as_json()))
+        if (missed := mends.missed(shop, proof.loaded, proof.ran)) is not None:
+            return turn.Outcome(shop.pen.masker.text(str(missed)), error=shop.pen.masker.json(missed.as_json()))
         if names := finishing.unsaid(proof, said):
             self._counts = proof
             told = finishing.say_more(proof, names)
@@ -145,6 +149,8 @@ class Finish(Kit):
         value: dict[str, Json] = shop.pen.masker.json(finishing.accepted(shop, proof, said))
         told = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
         told += [f"{each.key}: {each.words()}" for each in proof.effects]
+        if "mend" in value:
+            told.append(f"the change is left for review: {value['mend']['kept']}")
         if proof.not_executed:
             told.append(f"executed in no run: {', '.join(proof.not_executed)}")
         return turn.Outcome("\n".join(told), value)

@@ -170,6 +170,29 @@ async def test_the_first_failure_ends_it_and_leaves_the_page(tmp_path: Path) -> 
     assert await rig.execute("submit") == {"user": "ok", "submit": "ok"}
 
 
+async def test_what_has_just_run_is_not_stale(tmp_path: Path) -> None:
+    """Neither behind a try that was broken off and mended since, nor behind an earlier try of itself; an edit of what lies before it makes it stale."""
+    refused = ['text="submit"']
+
+    async def before(target: str, _page: FakePage) -> None:
+        if target in refused:
+            raise SiteError("not-actionable", "it cannot be clicked")
+
+    rig = Rig(tmp_path, SIGN_IN + READS, site())
+    rig.site.before_click = before
+    assert (await rig.execute("sign_in"))["submit"] == "failed"
+    rig.edit("target: {text: submit}", "target: {text: send}")
+    assert await rig.execute("submit..seen", begin="live") == {"submit": "ok", "seen": "ok"}
+    assert {name: rig.bench.marks()[name] for name in ("submit", "seen")} == {"submit": "done", "seen": "done"}
+    rig.edit("target: {text: send}", "target: {text: go}")
+    assert rig.bench.marks()["seen"] == "stale"
+    assert await rig.execute("submit..seen", begin="live") == {"submit": "ok", "seen": "ok"}
+    assert {name: rig.bench.marks()[name] for name in ("submit", "seen")} == {"submit": "done", "seen": "done"}
+    assert "value-stale" not in str(await rig.execute("long"))
+    rig.edit("value: admin", "value: other")
+    assert rig.bench.marks()["seen"] == "stale"
+
+
 async def test_a_browser_that_is_gone_is_let_go_of(tmp_path: Path) -> None:
     """What comes next finds a new one, in the state that was kept."""
     rig = Rig(tmp_path, SIGN_IN, site())

@@ -26,6 +26,16 @@ def test_an_input_that_the_person_gave_counts_before_the_address(tmp_path: Path)
     assert "(inputs.base_url = http://127.0.0.1:9)" in build_subject.told(shop.wish)
 
 
+def test_what_does_not_count_any_more_is_named(tmp_path: Path) -> None:
+    """The first five by their ids, so that the next call can run them again."""
+    ids = [f"n{number}" for number in range(8)]
+    nodes = "".join(f"  - {{id: {each}, type: transform, expr: 1}}\n" for each in ids)
+    shop = workshops.opened(tmp_path, text=f"version: 1\nnodes:\n{nodes}")
+    states = {**dict.fromkeys(ids, "stale"), "n0": "done"}
+    about = build_subject.BuildSubject(shop.desk, shop.wish, states=lambda: states)
+    assert about.title.endswith("1 done, 7 stale (n1, n2, n3, n4, n5, …)")
+
+
 @pytest.mark.parametrize(
     "words",
     [

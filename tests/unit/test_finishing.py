@@ -305,7 +305,13 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
 
     await deeds.done(shop.pen, "execute_nodes", {}, turn.Place(1, "1_execute_nodes", log.SESSION_THREAD, "a"), work)
     assert len(browsers.site.deeds) == 1
-    assert (await finish(shop)).error is not None
+    whole = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="all")
+    assert "next: done on the bench and in no whole run: `pay`." in whole.told
+    other = await workshops.call(shop, "run_draft", tools.kits(shop), inputs='{"number": "7"}', reason="another")
+    assert "next:" not in other.told
+    refused = await finish(shop)
+    assert refused.error is not None
+    assert "Done on the bench and in no whole run: `pay`." in refused.told
     outcome = await finish(shop, unproved="pay was tried alone")
     value: Any = outcome.value
     assert value["proved"] == "all but pay (never reached; done by itself on the bench, in no whole run)"
