@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 
 from director import talking, workshop
-from director.proving import finishing
+from director.proving import finishing, mends
 from director.tools import FINISH
 from nodes.errors import ModelError
 from nodes.values import Json
@@ -55,6 +55,7 @@ class Build:
         gone on with from there.
         """
         self._shop.runs.settle()
+        mends.equip(self._shop)
         try:
             answer = await self._begun(word)
             while self._talk.ended is None:
@@ -71,7 +72,9 @@ class Build:
 
     async def _begun(self, word: str | None) -> str:
         if self._talk.untouched:
-            return await self._talk.say("\n\n".join(filter(None, (self._shop.wish.goal, word))))
+            wish = self._shop.wish
+            evidence = wish.mends.evidence if wish.mends is not None else None
+            return await self._talk.say("\n\n".join(filter(None, (wish.goal, evidence, word))))
         if word:
             return await self._talk.say(word)
         found = await self._talk.go_on()

@@ -29,7 +29,7 @@ def of_session(
     def known() -> Mapping[str, str]:
         draft = desk.draft
         declared = draft.loaded.workflow.secrets if draft is not None else ()
-        return settings.known_secrets(dict.fromkeys([*wish.secrets, *declared]), wish.save.parent)
+        return settings.known_secrets(dict.fromkeys([*wish.secrets, *declared]), wish.place.parent)
 
     shop = workshop.Workshop(
         pen=pen,

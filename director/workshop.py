@@ -42,6 +42,13 @@ class Wish:
     """Names of the secrets that it may use."""
     force: bool = False
     """Whether ``save`` may be a file that was there before."""
+    mends: log.Mends | None = None
+    """Where a workflow is mended that is there."""
+
+    @property
+    def place(self) -> Path:
+        """Where the workflow is meant to stand: what it reads beside itself is found from there."""
+        return Path(self.mends.file) if self.mends is not None else self.save
 
     @classmethod
     def of(cls, build: log.Build) -> Wish:
@@ -55,6 +62,7 @@ class Wish:
             build.inputs,
             build.secrets,
             build.force,
+            build.mends,
         )
 
     def as_logged(self) -> log.Build:
@@ -68,6 +76,7 @@ class Wish:
             effects=self.policy,
             inputs=dict(self.inputs),
             secrets=list(self.secrets),
+            mends=self.mends,
         )
 
 

@@ -107,6 +107,19 @@ class Forked(Piece):
     """The last line of the other one that it has taken over."""
 
 
+class Mends(Piece):
+    """What a build is to mend that goes on from a run which failed."""
+
+    run: str
+    """That run."""
+    path: str
+    """The step at which it failed."""
+    file: str
+    """The workflow's file: the build leaves it as it is."""
+    evidence: str
+    """What is known of the failure, as the model is told it."""
+
+
 class Build(Piece):
     """What a build is to reach, as the person said it."""
 
@@ -125,6 +138,8 @@ class Build(Piece):
     """Those with which it is proved."""
     secrets: list[str]
     """Names of those that it may use."""
+    mends: Mends | None = None
+    """Where it mends a workflow that is there."""
 
 
 class SessionHeader(Piece):

@@ -76,7 +76,9 @@ def secrets_of(session: sessions.Session, chosen: settings.Settings) -> Mapping[
     """The secrets, as far as they are set, of everything that a session was ever about; of a build those that it may use."""
     header = session.header
     if header is not None and header.build is not None:
-        return settings.known_secrets(header.build.secrets, Path(header.build.save).parent)
+        build = header.build
+        place = Path(build.mends.file if build.mends is not None else build.save)
+        return settings.known_secrets(build.secrets, place.parent)
     every = [About(header.run), About(file=Path(header.file) if header.file else None)] if header is not None else []
     for each in session.thread(log.SESSION_THREAD).said:
         if isinstance(each, threads.Happened):

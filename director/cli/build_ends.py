@@ -17,13 +17,18 @@ from runtime.display.text import harmless, one_line
 if TYPE_CHECKING:
     from runtime import sessions
 
+READY = 6
+"""The exit code where a mend is ready for review."""
+
 STATES = {4: "paused", 5: "out-of-budget", 75: "replaced", 130: "interrupted", 143: "interrupted"}
 """How a build stands, by its exit code; with any other it ``failed``."""
 
 
 def exit_of(ended: loop.Ended) -> int:
-    """0 where the workflow does what was asked for."""
-    return 0 if ended.done else 1
+    """0 where the workflow does what was asked for, 6 where a mend of one is ready for review."""
+    if ended.done:
+        return READY if ended.value.get("mend") else 0
+    return 1
 
 
 def status(ended: loop.Ended | None, code: int) -> str:
@@ -71,7 +76,13 @@ def closing(session: str, past: sessions.Session, ended: loop.Ended) -> str:
     if totals is not None:
         facts["cost"] = costs.told(totals)
     file = left.get("file")
-    if file and ended.done:
+    mend: dict[str, Json] | None = left.get("mend")
+    if mend:
+        facts.pop("file", None)
+        facts["patch"] = str(mend["kept"])
+        run = past.header.build.mends.run if past.header and past.header.build and past.header.build.mends else ""
+        facts["apply"] = f"runops repair --run {run} --apply"
+    elif file and ended.done:
         facts["run"] = f"runops run {shlex.quote(shown(str(file)))} --frozen"
     else:
         facts["again"] = f"runops build --resume {session}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import sys
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from typing_extensions import override
 from director import build_subject, kits, loop, person, shops, talking, tools
 from director.cli import beginning, build_ends, build_screen, conversation, interrupts, ordering, typing_in
 from nodes.errors import RunOpsError
+from nodes.values import Json
 from runtime import journal, sessions, settings, store
 from runtime.cli import console, execution, signals
 
@@ -60,6 +62,32 @@ class Building(conversation.Conversation):
             await super().close()
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Came:
+    """What a build came to in this process."""
+
+    session: str
+    past: sessions.Session
+    code: int
+    """The exit code."""
+    ended: loop.Ended | None
+    """None where it did not end by itself."""
+    error: RunOpsError | None
+    """What broke it off; None beside that where it was interrupted."""
+
+    def as_json(self) -> dict[str, Json]:
+        """For programs."""
+        return build_ends.as_json(self.session, self.past, self.ended, self.error, self.code)
+
+    def told(self) -> str:
+        """How it ended, and what to type next."""
+        if self.error is not None:
+            return build_ends.broken_off(self.session, self.error)
+        if self.ended is None:
+            return f"interrupted; nothing is lost\n  again  runops build --resume {self.session}"
+        return build_ends.closing(self.session, self.past, self.ended)
+
+
 def carry_out(order: ordering.Order, chosen: settings.Settings, *, as_json: bool, quiet: bool) -> None:
     """Begin a build or go on with one, to its end; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
     order.check()
@@ -68,30 +96,46 @@ def carry_out(order: ordering.Order, chosen: settings.Settings, *, as_json: bool
     chosen = ordering.as_kept(order, chosen, kept)
     models = beginning.Models.of(chosen)
     pen = ordering.open_build(order, chosen, models, kept)
+    word = order.goal if order.resume is not None else None
+    came = follow(pen, chosen, models, kept, word=word, asks=not order.yes, quiet=quiet)
+    _tell(came, as_json=as_json, quiet=quiet)
+    raise typer.Exit(came.code)
+
+
+def follow(
+    pen: journal.Journal[sessions.Session],
+    chosen: settings.Settings,
+    models: beginning.Models,
+    kept: store.FileStore,
+    *,
+    word: str | None = None,
+    asks: bool,
+    quiet: bool,
+) -> Came:
+    """Carry out the build of ``pen``, which is closed then. ``word`` is what the person says besides; ``asks``: whoever is at the terminal is asked."""
     screen = build_screen.BuildScreen(sys.stderr, quiet=quiet)
-    who = typing_in.person_at(screen.asks) if not order.yes and typing_in.possible() else person.Nobody()
+    who = typing_in.person_at(screen.asks) if asks and typing_in.possible() else person.Nobody()
     with asyncio.Runner() as runner:
         held = Building(pen, chosen, models, kept, screen, who)
         again = f"again  runops build --resume {held.id}"
         signalled = interrupts.Interrupts(runner, lambda: again, lambda: _end_browsers(held))
         with signals.handled_by(signalled.handle):
             try:
-                code, ended, error = _follow(held, signalled, order)
+                code, ended, error = _followed(held, signalled, word)
             finally:
                 runner.run(held.close())
-    _tell(held, code, ended, error, as_json=as_json, quiet=quiet)
-    raise typer.Exit(code)
+    return Came(held.id, held.session, code, ended, error)
 
 
-def _follow(
-    held: Building, signalled: interrupts.Interrupts, order: ordering.Order
+def _followed(
+    held: Building, signalled: interrupts.Interrupts, word: str | None
 ) -> tuple[int, loop.Ended | None, RunOpsError | None]:
     """The exit code, and how it ended; the error where it did not end by itself."""
     held.screen.say(f"build  {held.id}  {held.subject.title}")
     execution.say_taken(held.pen.conversation)
     one = loop.Build(held.shop, held.talk)
     try:
-        ended = signalled.run(one.to_its_end(order.goal if order.resume is not None else None))
+        ended = signalled.run(one.to_its_end(word))
     except signals.Interrupted as interrupted:
         held.screen.broken()
         return interrupted.exit, None, None
@@ -102,24 +146,15 @@ def _follow(
     return build_ends.exit_of(ended), ended, None
 
 
-def _tell(
-    held: Building,
-    code: int,
-    ended: loop.Ended | None,
-    error: RunOpsError | None,
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def _tell(came: Came, *, as_json: bool, quiet: bool) -> None:
     """Say how it ended: what is built, where it stands, and what to type next."""
-    if error is not None:
-        console.say(build_ends.broken_off(held.id, error))
-    elif ended is None:
-        console.say(f"interrupted; nothing is lost\n  again  runops build --resume {held.id}")
-    elif not quiet or code:
-        console.say(build_ends.closing(held.id, held.session, ended))
+    ended = came.ended
+    if ended is None or came.code or not quiet:
+        console.say(came.told())
     if as_json:
-        console.result(console.as_json(**build_ends.as_json(held.id, held.session, ended, error, code)))
+        console.result(console.as_json(**came.as_json()))
+    elif ended is not None and ended.done and ended.value.get("mend"):
+        console.result(str(ended.value["mend"]["patch"]).rstrip("\n"))
     elif ended is not None and ended.done and ended.value.get("file"):
         console.result(build_ends.shown(str(ended.value["file"])))
 

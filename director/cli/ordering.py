@@ -223,4 +223,4 @@ def _said(order: Order, chosen: settings.Settings) -> dict[str, Json]:
 
 def _secrets(wish: Wish) -> Mapping[str, str]:
     """The secrets of a wish. Raises SetupError ``secret-missing``, ``secret-too-short``."""
-    return settings.read_secrets(wish.secrets, wish.save.parent) if wish.secrets else {}
+    return settings.read_secrets(wish.secrets, wish.place.parent) if wish.secrets else {}

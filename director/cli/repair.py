@@ -30,6 +30,18 @@ def repair(
         bool,
         typer.Option("--yes", "-y", help="Ask nobody: what would be asked for is held; `--apply` takes a guess, too."),
     ] = False,
+    runs: Annotated[
+        int,
+        typer.Option(
+            "--runs", metavar="N", min=1, max=10, help="How often the workflow must pass that a model has mended."
+        ),
+    ] = 2,
+    budget: flags.BudgetFlag = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="NAME", help="The model that looks further.", show_default=False),
+    ] = None,
+    no_model: Annotated[bool, typer.Option("--no-model", help="Ask no model, though one is set.")] = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
     headed: flags.HeadedFlag = None,
@@ -39,10 +51,14 @@ def repair(
     First the log, what the page showed, and one fresh look tell what it was: drift, a slow page, an overlay, signed out, changed data, an error of the site, a
     finding of the workflow. Only the first three have a mend in the file. The run itself is not touched: copies of it go on.
 
+    Where no mend is proved so, and a model is set, a build begins with the file and what is known of the failure; `runops build --resume` goes on with it.
+
     The patch goes to stdout, and is kept beside the run. Exit code 6: a mend is ready for review. 1: nothing in the file would mend it.
     """
     from director.cli import repairs  # a help needs none of it
     from runtime import settings
 
-    wish = repairs.Wish(file, run, effects, apply, yes)
-    repairs.carry_out(wish, settings.load(headed=headed), as_json=as_json, quiet=quiet)
+    wish = repairs.Wish(file, run, effects, apply, yes, runs, model, no_model)
+    chosen = settings.load(headed=headed)
+    of_build = settings.load(headed=headed, budget=budget, model_director=model)
+    repairs.carry_out(wish, chosen, of_build=of_build, as_json=as_json, quiet=quiet)

@@ -13,9 +13,10 @@ import typer
 
 from director import effects as deeds_of_builds
 from director import person
-from director.cli import interrupts, typing_in
+from director.cli import building, interrupts, mending_builds, typing_in
+from director.cli.build_ends import READY
 from director.repairing import deeds, kept, mending
-from nodes.errors import UsageError
+from nodes.errors import SetupError, UsageError
 from nodes.values import Json
 from runtime import briefs, events, evidence, history, runs, settings, store
 from runtime.cli import console, execution, signals
@@ -26,14 +27,16 @@ if TYPE_CHECKING:
     from director.workshop import Policy
 
 
-READY = 6
-"""The exit code where a mend is ready for review."""
-
 SAID = {
     "proved": "proved: a copy of the run went on from there to its end",
     "held": "proved up to a deed that was held",
     "guess": "not proved: nothing but its place tells that this is what was meant",
 }
+SAID_OF_BUILDS = {
+    "proved": "proved: the whole workflow passed, in fresh browsers",
+    "held": "proved up to a deed that was held, in fresh browsers",
+}
+"""The same of a mend that a model has built."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,6 +49,10 @@ class Wish:
     effects: Policy | None
     apply: bool
     yes: bool
+    runs: int = 2
+    """How often what a model makes must pass."""
+    model: str | None = None
+    no_model: bool = False
 
     @property
     def named(self) -> str:
@@ -53,8 +60,10 @@ class Wish:
         return f"{shlex.quote(str(self.file))} " if self.file is not None else ""
 
 
-def carry_out(wish: Wish, chosen: settings.Settings, *, as_json: bool, quiet: bool) -> None:
-    """Repair a run; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
+def carry_out(
+    wish: Wish, chosen: settings.Settings, *, of_build: settings.Settings, as_json: bool, quiet: bool
+) -> None:
+    """Repair a run, ``of_build`` being the settings of a build that mends it; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
     execution.hush()
     home = store.FileStore(chosen.home)
     run = runs.find(chosen, wish.run)
@@ -69,23 +78,72 @@ def carry_out(wish: Wish, chosen: settings.Settings, *, as_json: bool, quiet: bo
     if before is not None:
         _apply(wish, run, before, as_json=as_json)
     policy = _policy(wish, loaded, past)
+    order = mending_builds.Order(of_build, policy, wish.runs, wish.model, wish.no_model, wish.yes, quiet)
     outcome, code = _followed(wish, chosen, run, loaded, policy, quiet=quiet)
     if outcome is None:
         raise typer.Exit(code)
-    changes = kept.patches_of(outcome.proof.mends) if outcome.proof is not None else []
-    patch = kept.unified(changes, Path.cwd())
-    place: Path | None = None
-    if outcome.proof is not None:
-        place = kept.keep(home, run, outcome.proof, changes, patch)
-    code = READY if outcome.proof is not None else 1
-    console.say("\n".join(_told(wish, outcome, place, past)))
+    came, hindered = _built(wish, outcome, order, past, loaded, home, quiet=quiet)
+    mend = _mend_of(came) or _keep(home, outcome)
+    code = READY if mend is not None else 1
+    if came is not None and came.ended is None:
+        code = came.code
+        console.say(came.told())
+    console.say("\n".join(_told(wish, outcome, mend, came, hindered, past)))
     if as_json:
-        console.result(console.as_json(**_json(outcome, code, patch, place)))
-    elif patch:
-        console.result(patch.rstrip("\n"))
-    if wish.apply and (made := kept.known(home, run)) is not None and outcome.proof is not None:
+        console.result(console.as_json(**_json(outcome, code, mend, came)))
+    elif mend is not None and mend["patch"]:
+        console.result(str(mend["patch"]).rstrip("\n"))
+    made = kept.known(home, run) if wish.apply and mend is not None and code == READY else None
+    if made is not None:
         _apply(wish, run, made, as_json=False)
     raise typer.Exit(code)
+
+
+def _built(
+    wish: Wish,
+    outcome: mending.Outcome,
+    order: mending_builds.Order,
+    past: history.History,
+    loaded: workflow.Loaded,
+    home: store.FileStore,
+    *,
+    quiet: bool,
+) -> tuple[building.Came | None, str | None]:
+    """What a build came to that was to mend it; without that why none was begun, where one could be."""
+    if not order.asks(outcome, loaded):
+        return None, order.hindered(outcome, loaded)
+    if not quiet:
+        console.say(f"..  no mend is proved ({outcome.found.kind}): a model looks further")
+    try:
+        return order.carry_out(outcome, past, loaded, home), None
+    except (SetupError, UsageError) as error:
+        # What was found without a model is told all the same.
+        return None, f"no model could be asked: {error.message}. {error.mend or ''}".rstrip()
+
+
+def _mend_of(came: building.Came | None) -> dict[str, Json] | None:
+    """The mend that a build has left."""
+    done = came is not None and came.ended is not None and came.ended.done
+    return came.ended.value.get("mend") if came is not None and came.ended is not None and done else None
+
+
+def _keep(home: store.FileStore, outcome: mending.Outcome) -> dict[str, Json] | None:
+    """Keep the mend that candidates have come to beside the run; what is told of it."""
+    proof = outcome.proof
+    if proof is None:
+        return None
+    changes = kept.patches_of(proof.mends)
+    patch = kept.unified(changes, Path.cwd())
+    place = kept.keep(home, outcome.run, kept.Known(proof.verdict, changes, proof.done, proof.run), patch)
+    return {
+        "verdict": proof.verdict,
+        "steps": [{"path": each.path, "what": each.what, "file": str(each.file)} for each in proof.mends],
+        "run": proof.run,
+        "reached": proof.reached,
+        "done": list[Json](proof.done),
+        "patch": patch,
+        "kept": str(place),
+    }
 
 
 def _passed(run: str, *, as_json: bool, quiet: bool) -> None:
@@ -178,55 +236,64 @@ def _next(run: str, known: kept.Known) -> str:
     return f"look   runops show {known.proof}   (it did {deeds} on the site: resuming {run} would do that again)"
 
 
-def _told(wish: Wish, outcome: mending.Outcome, place: Path | None, past: history.History) -> list[str]:
+def _told(
+    wish: Wish,
+    outcome: mending.Outcome,
+    mend: dict[str, Json] | None,
+    came: building.Came | None,
+    hindered: str | None,
+    past: history.History,
+) -> list[str]:
     """What a person reads: of what the run failed, what speaks for it, the mend, and what to type next."""
-    failure, found, proof = outcome.case.failure, outcome.found, outcome.proof
+    failure, found = outcome.case.failure, outcome.found
     lines = [f"{console.paint(found.kind, console.BOLD, console.YELLOW)}  {one_line(failure.path)}"]
     rows: list[tuple[str, str]] = [("why", one_line(each)) for each in found.why]
     seen = evidence.of(past, failure.path) or {}
     rows += [("page", str(seen["url"]))] if seen.get("url") else []
     rows += [("kept", str(seen[name]["path"])) for name in ("screenshot",) if seen.get(name)]
     rows += [("tried", one_line(each)) for each in outcome.tried]
-    if proof is None:
+    rows += _of_model(came, hindered)
+    if mend is None:
         rows.append(("mend", found.mend))
         rows.append(("look", f"runops show {outcome.run} --at {shlex.quote(failure.path)}"))
         if found.kind in ("site error", "slow page", "signed out"):
             rows.append(("again", f"runops resume {outcome.run}"))
     else:
-        rows += [("mend", f"{one_line(each.path)}: {one_line(each.what)}") for each in proof.mends]
-        rows.append(("proof", _proved(proof)))
-        rows += [("done", f"{one_line(each)}, in the proof: it is done on the site") for each in proof.done]
-        rows.append(("patch", str(place)))
-        guess = " --yes" if proof.verdict == "guess" else ""
+        rows += [("mend", one_line(f"{each['path']}: {each['what']}")) for each in mend["steps"]]
+        rows.append(("proof", _proved(mend, built=_mend_of(came) is not None)))
+        rows += [("done", f"{one_line(str(each))}, in the proof: it is done on the site") for each in mend["done"]]
+        rows.append(("patch", str(mend["kept"])))
+        guess = " --yes" if mend["verdict"] == "guess" else ""
         rows.append(("apply", f"runops repair {wish.named}--run {outcome.run} --apply{guess}"))
-        if not proof.done:
+        if not mend["done"]:
             rows.append(("then", f"runops resume {outcome.run} --allow-changed"))
     wide = max(len(name) for name, _ in rows)
     return [*lines, *(f"  {name:<{wide}}  {harmless(text)}" for name, text in rows)]
 
 
-def _proved(proof: mending.Proof) -> str:
-    said = SAID[proof.verdict]
-    where = f": {briefs.ours(proof.reached)}" if proof.reached else ""
-    return f"{said}{where}  (run {proof.run})"
+def _of_model(came: building.Came | None, hindered: str | None) -> list[tuple[str, str]]:
+    """What a model had to do with it."""
+    if came is None:
+        return [("model", one_line(hindered))] if hindered is not None else []
+    rows: list[tuple[str, str]] = []
+    if came.ended is not None and not came.ended.done:
+        rows.append(("model", one_line(f"found no mend: {came.ended.value.get('summary') or came.ended.answer}")))
+    return [*rows, ("build", f"runops show {came.session}")]
 
 
-def _json(outcome: mending.Outcome, code: int, patch: str, place: Path | None) -> dict[str, Json]:
-    failure, found, proof = outcome.case.failure, outcome.found, outcome.proof
-    mend: dict[str, Json] | None = None
-    if proof is not None:
-        mend = {
-            "verdict": proof.verdict,
-            "steps": [{"path": each.path, "what": each.what, "file": str(each.file)} for each in proof.mends],
-            "run": proof.run,
-            "reached": proof.reached,
-            "done": list[Json](proof.done),
-            "patch": patch,
-            "kept": str(place),
-        }
+def _proved(mend: dict[str, Json], *, built: bool) -> str:
+    said = (SAID_OF_BUILDS if built else SAID)[str(mend["verdict"])]
+    where = f": {briefs.ours(str(mend['reached']))}" if mend["reached"] else ""
+    return f"{said}{where}  (run {mend['run']})"
+
+
+def _json(
+    outcome: mending.Outcome, code: int, mend: dict[str, Json] | None, came: building.Came | None
+) -> dict[str, Json]:
+    failure, found = outcome.case.failure, outcome.found
     return {
         "run": outcome.run,
-        "status": "mend-ready" if proof is not None else "not-mended",
+        "status": "mend-ready" if mend is not None else "not-mended",
         "exit": code,
         "path": failure.path,
         "code": failure.code,
@@ -236,4 +303,5 @@ def _json(outcome: mending.Outcome, code: int, patch: str, place: Path | None) -
         "mend": mend,
         "tried": list[Json](outcome.tried),
         "looked": outcome.looked,
+        "build": came.as_json() if came is not None else None,
     }

@@ -38,15 +38,15 @@ class Done:
 
 
 def as_saved(shop: Workshop) -> workflow.Loaded:
-    """The draft as a file at the place where it will be left: what is proved is what is saved.
+    """The draft as a file at the place where it will stand: what is proved is what is saved.
 
     Raises ModelError ``draft-missing``, WorkflowInvalid where it does not hold there: it may use files by other paths.
     """
     draft = shop.desk.draft
     if draft is None:
         raise ModelError("draft-missing", "there is no draft yet", mend="begin it with `create_nodes`")
-    save = shop.wish.save.absolute()
-    return workflow.parse(draft.text, str(save), callees.Project(artifacts.workspace(save.parent)))
+    place = shop.wish.place.absolute()
+    return workflow.parse(draft.text, str(place), callees.Project(artifacts.workspace(place.parent)))
 
 
 def prepared(shop: Workshop, loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> preparing.Prepared:

@@ -7,11 +7,15 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from director.repairing import mending, patches
+from director.repairing import patches
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime import durable, store
+
+if TYPE_CHECKING:
+    from director.repairing import mending
 
 VERSION = 1
 
@@ -32,16 +36,17 @@ def _named(file: Path, folder: Path) -> str:
     return file.name if name.startswith("..") else name
 
 
-def keep(kept: store.FileStore, run: str, proof: mending.Proof, changes: Sequence[patches.Patch], patch: str) -> Path:
+def keep(kept: store.FileStore, run: str, known: Known, patch: str) -> Path:
     """Keep a mend beside its run; the file of the patch. Raises LogError where the disk does not take it."""
     folder = kept.files(run)
     file = folder / f"{run}.patch"
+    files = [{"file": str(each.file.absolute()), "before": each.before, "after": each.after} for each in known.changes]
     told: dict[str, Json] = {
         "version": VERSION,
-        "verdict": proof.verdict,
-        "proof": proof.run,
-        "done": list[Json](proof.done),
-        "files": [{"file": str(each.file.absolute()), "before": each.before, "after": each.after} for each in changes],
+        "verdict": known.verdict,
+        "proof": known.proof,
+        "done": list[Json](known.done),
+        "files": list[Json](files),
     }
     try:
         durable.folder(folder.parent)
@@ -55,14 +60,14 @@ def keep(kept: store.FileStore, run: str, proof: mending.Proof, changes: Sequenc
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Known:
-    """A mend that was made before."""
+    """A mend as it is kept."""
 
     verdict: str
     changes: Sequence[patches.Patch]
     done: Sequence[str]
     """The deeds that its proof did on the site."""
     proof: str
-    """The copy of the run in which it was proved."""
+    """The copy of the run in which it was proved; of a mend that a model built the last run of the whole workflow."""
 
 
 def known(kept: store.FileStore, run: str) -> Known | None:

@@ -91,6 +91,8 @@ class Outcome:
     """What was tried in vain, each in a sentence."""
     looked: str | None = None
     """The copy that took the fresh look."""
+    works_now: bool = False
+    """Whether the fresh look found the step done, or ready: going on is all that it needs."""
 
 
 class Mending:
@@ -127,7 +129,8 @@ class Mending:
         proof: Proof | None = None
         if found.kind in kinds.MENDED and seen is not None:
             proof = await self._mended(case, loaded, found, seen, ())
-        return Outcome(run, case, found, proof, self._tried, copy)
+        works_now = seen is not None and seen.look.code is None
+        return Outcome(run, case, found, proof, self._tried, copy, works_now)
 
     async def _look(self, case: failures.Case, loaded: workflow.Loaded) -> tuple[looking.Seen | None, str | None]:
         """One fresh look at the page of the step; None where the run cannot go on with the file as it is now."""

@@ -1,0 +1,88 @@
+"""The Director's part in a repair: a build that mends what no candidate did, in the foreground."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from director import desk, opening, session_settings
+from director.cli import beginning, building, ordering
+from director.proving import mends
+from director.repairing import wishes
+from nodes.errors import SetupError, UsageError
+from runtime import history, log, secrets, settings, store, version
+from runtime.language import workflow
+from runtime.models import choosing
+
+if TYPE_CHECKING:
+    from director.repairing import mending
+    from director.workshop import Policy
+
+HOW = "a model can look further: set one (RUNOPS_MODEL; `runops doctor --model`), and repair again"
+"""What is told where a model could find a mend, and none is set."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for on the command line, and with what settings."""
+
+    chosen: settings.Settings
+    """With what models may cost."""
+    policy: Policy
+    runs: int = 2
+    model: str | None = None
+    """As it was typed."""
+    none: bool = False
+    """Whether no model is to be asked."""
+    yes: bool = False
+    quiet: bool = False
+
+    def hindered(self, outcome: mending.Outcome, loaded: workflow.Loaded) -> str | None:
+        """Why no model is asked though one could look further; None where one is, and where there is nothing to look for."""
+        if not wishes.is_open(outcome) or self.none:
+            return None
+        try:
+            choosing.model_for("director", self.chosen)
+        except SetupError:
+            return HOW
+        if self.chosen.model_calls != "live":
+            return f"no model is asked: `model_calls` is `{self.chosen.model_calls}`"
+        if loaded.texts():
+            return "no model is asked: the workflow uses other files, and a build mends one file alone"
+        return None
+
+    def asks(self, outcome: mending.Outcome, loaded: workflow.Loaded) -> bool:
+        """Whether a model is asked."""
+        return wishes.is_open(outcome) and not self.none and self.hindered(outcome, loaded) is None
+
+    def carry_out(
+        self, outcome: mending.Outcome, past: history.History, loaded: workflow.Loaded, kept: store.FileStore
+    ) -> building.Came:
+        """Have a build mend it, to its end. Raises SetupError and UsageError for what cannot begin; nothing is written then."""
+        chosen = ordering.chosen_for(self.chosen)
+        models = beginning.Models.of(chosen)
+        models.check(chosen.budget)
+        wish = wishes.of(outcome, past, loaded, kept, policy=self.policy, runs=self.runs)
+        known = settings.read_secrets(wish.secrets, wish.place.parent) if wish.secrets else {}
+        masker = secrets.Masker({**known, **models.masked()})
+        text = mends.text_of(wish.place)
+        if masker.text(text) != text:
+            raise UsageError(
+                "secret-refused",
+                f"a secret stands in {loaded.path} itself: it is told to no model",
+                mend="write `{{ secrets.NAME }}` in its place, or repair with `--no-model`",
+            )
+        header = log.SessionHeader(
+            purpose="build",
+            versions=version.versions(),
+            budget=str(chosen.budget) if chosen.budget is not None else None,
+            build=log.Build.model_validate(masker.json(wish.as_logged().model_dump(mode="json"))),
+        )
+        pen = opening.begin(kept, header, masker)
+        try:
+            given = session_settings.given(chosen, {"model_director": self.model})
+            session_settings.keep(desk.Desk(pen), given)
+        except BaseException:
+            pen.conversation.close()
+            raise
+        return building.follow(pen, chosen, models, kept, asks=not self.yes, quiet=self.quiet)
