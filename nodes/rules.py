@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import Field, model_validator
 
 from nodes.part import Part
@@ -79,3 +81,16 @@ class Rule(Part):
             return "a condition"
         line = f"{self.kind} {wanted}" if isinstance(wanted, Target | bool | int) else f'{self.kind} "{wanted}"'
         return f"{line} in {self.target}" if self.target else line
+
+
+def with_query(pattern: str) -> str | None:
+    """The glob that was meant, where one speaks of a query and has no ``?``, without which no query counts: ``**?**page=2*`` for ``**page=2*``. None for others."""
+    said = _QUERY.search(pattern)
+    if said is None or "?" in pattern or "#" in pattern:
+        return None
+    path = pattern[: said.start()].rstrip("*&")
+    return f"{path or '**'}?**{said[0].lstrip('&')}"
+
+
+_QUERY = re.compile(r"[\w.%\[\]-]+=[^/]*$|&[^/]*$")
+"""How what is meant as a query ends a glob: a name with its value behind an equals sign, or what an ampersand joins, in the last segment."""

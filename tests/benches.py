@@ -31,11 +31,17 @@ class FakeBench(bench.Bench):
         super().__init__(shop)
         self.site = site
         self.opened: list[FakeBrowser] = []
+        self.status: int | None = None
+        """With which error the site answered for the page that is shown."""
 
     @override
     async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
         self.opened.append(FakeBrowser(self.site))
         return self.opened[-1]
+
+    @override
+    def _status(self) -> int | None:
+        return self.status
 
 
 class Rig:

@@ -15,6 +15,7 @@ from director.bench import plans, selections, states, watching
 from director.bench.places import Places, written
 from director.bench.records import Judge, Lineage, Record
 from director.proving import drafts
+from nodes.base import Leaf
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.values import Json
 from runtime import clock, engine, events, excerpt, log, preparing, resolve, run, running
@@ -64,6 +65,8 @@ class Trip:
     """What was ready, where a deed was held."""
     stopped: watching.Seen | None
     """The node at which it ended, where that was not the end."""
+    confirmed: frozenset[str] = frozenset()
+    """The paths of the deeds of which the site was asked whether they were done."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -281,7 +284,16 @@ class Bench(workshop.Bench):
                 self._lineage = watch.lineage
         if (ended.error or {}).get("code") in GONE:
             await self.close()
-        return Trip(ids, start, watch.seen, ended, part.held, stopped)
+        return Trip(ids, start, watch.seen, ended, part.held, stopped, self._confirmed(watch, ended.run))
+
+    def _confirmed(self, watch: watching.Watching, run_id: str) -> frozenset[str]:
+        """The paths of the deeds that have a verdict; the log is only read where a node could have one."""
+        if not any(isinstance(each.place.node, Leaf) and each.place.node.confirm is not None for each in watch.seen):
+            return frozenset()
+        past = self._shop.runs.past(run_id)
+        return frozenset(
+            each.call.path for each in (past.all_attempts() if past is not None else ()) if each.verdict is not None
+        )
 
     @staticmethod
     async def _stopped(watch: watching.Watching, part: excerpt.Excerpt, ended: events.RunEnded) -> watching.Seen | None:
@@ -331,10 +343,10 @@ class Bench(workshop.Bench):
         return (await cast("pages.Page", page).look()).masked(self._shop.pen.masker.text)
 
     def told(self, text: str) -> None:
-        """A model is told this of the page as the last nodes left it."""
+        """The model of the build is told this of the page as the last nodes left it; where it is all of it, it is not shown it again."""
         page, seeing = self._browser.page if self._browser is not None else None, self._shop.eyes
         if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
-            seeing.shown(page, text)
+            seeing.told(page, text, log.SESSION_THREAD)
 
     # The browser.
 

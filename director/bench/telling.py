@@ -6,10 +6,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from director import variables
 from director.bench.benches import Report, Trip
 from director.bench.places import transparent
 from director.bench.watching import Seen
+from nodes.base import Leaf
+from nodes.iterate import Iterate
 from nodes.values import Json
 from runtime import briefs, history
 from runtime.agents import telling
@@ -19,6 +20,9 @@ LONGEST = 5_000
 
 A_PAGE, A_CHANGE, AN_ERROR = 3_000, 350, 900
 """Characters of a page at which a call has stopped, of what changed behind one node, of what is known of an error."""
+
+A_VALUE, A_PIECE = 600, 250
+"""Characters of a value that is told whole, and of an item of one that is longer."""
 
 MOST_COMPLAINTS = 5
 """Complaints of a page that are told of one node."""
@@ -34,27 +38,45 @@ def told(report: Report) -> str:
     lines = [_head(report)]
     lines += [f"note: {each}" for each in report.notes]
     shown = [(trip, seen) for trip in report.trips for seen in trip.seen]
-    for number, (trip, seen) in enumerate(shown):
-        lines += _node(trip, seen, last=number == len(shown) - 1)
+    ending = next((seen for _trip, seen in reversed(shown) if not seen.inner), None)
+    for trip, seen in shown:
+        lines += _node(trip, seen, last=seen is ending)
     lines += _end(report)
     return _fitted(lines)
 
 
 def _head(report: Report) -> str:
     """What was executed, how far it came, and on what page it began."""
-    done = [seen for trip in report.trips for seen in trip.seen if seen.over and not seen.redone]
+    done = [seen for trip in report.trips for seen in trip.seen if seen.over and not seen.redone and not seen.inner]
     last = report.trips[-1]
     how = {"passed": "all done", "failed": "stopped at the first failure", "paused": "stopped"}
     status = "held" if last.held is not None else last.ended.status
     said = "stopped before a deed that is held" if status == "held" else how.get(status, status)
     begun = report.trips[0].start
-    lines = [f"{said}: {len(done)} of {_number(report)} nodes ran (run {last.ended.run})"]
+    doubts = [_doubt(report, seen) for trip in report.trips for seen in trip.seen]
+    first = "\n".join([*filter(None, doubts), said])
+    lines = [f"{first}: {len(done)} of {_number(report)} nodes ran (run {last.ended.run})"]
     if begun.how:
         lines.append(f"began on {begun.how}")
     redone = [place.id for trip in report.trips for place, _key in trip.start.redo]
     if redone:
         lines.append(f"redone first, to come there: {', '.join(dict.fromkeys(redone))}")
     return "; ".join(lines)
+
+
+SENDS = frozenset({"click", "dblclick", "press", "upload", "dialog"})
+"""Deeds that hand something over to the site."""
+
+
+def _doubt(report: Report, seen: Seen) -> str:
+    """What is said first of all of a deed behind which the site shows an error: rules may hold there that were meant for success."""
+    sends = any(
+        getattr(leaf, "action", None) in SENDS and leaf.effect_class != "read"
+        for leaf in report.places.leaves(seen.place)
+    )
+    if seen.status is None or seen.redone or not sends or not (seen.ran or seen.error is not None):
+        return ""
+    return f"the site answered {seen.status} behind `{seen.place.id}`: look whether it was done"
 
 
 def _number(report: Report) -> int:
@@ -107,14 +129,47 @@ def _status(trip: Trip, seen: Seen) -> str:
         return f"{status}{where} ({error.get('code') or error.get('reason') or trip.ended.status}{said})"
     if not seen.ran:
         return "no value: its error was passed over" if seen.tolerated else "skipped: its `when` is false"
-    return "ok"
+    node = seen.place.node
+    if not isinstance(node, Leaf):
+        return "ok"
+    held = [", verify held"] if node.verify else []
+    if node.confirm is not None:
+        held.append(", confirm says that it was done" if seen.path in trip.confirmed else ", confirm was not needed")
+    return f"ok{''.join(held)}"
 
 
 def _values(seen: Seen) -> Iterator[str]:
     if seen.ran and seen.hidden:
         yield f"{seen.place.id} = [holds a secret: not shown]"
     elif seen.ran and not (seen.value is None or seen.value == seen.url_after or transparent(seen.place.node)):
-        yield from variables.told({seen.place.id: seen.value})
+        yield _value(seen)
+
+
+def _value(seen: Seen) -> str:
+    """What a node yields: whole, or how it begins (of a loop how it ends, too) and where the whole is."""
+    name, value = seen.place.id, seen.value
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) <= A_VALUE:
+        return f"{name} = {text}{' (empty)' if value == [] else ''}"
+    if isinstance(value, list):
+        items: list[Json] = value
+        begins = _short(items[0], A_PIECE)
+        ends = [_short(items[-1], A_PIECE)] if isinstance(seen.place.node, Iterate) and len(items) > 1 else []
+        more = ["…"] if len(items) > 1 + len(ends) else []
+        text = f"[{', '.join([begins, *more, *ends])}] ({len(items)})"
+    elif isinstance(value, dict):
+        fields: dict[str, Json] = value
+        wide = max(20, A_VALUE // len(fields) - 20)
+        text = _short(
+            ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {_short(each, wide)}" for key, each in fields.items()),
+            A_VALUE,
+        )
+        text = f"{{{text}}} ({len(fields)} keys)"
+    else:
+        text = f"{_short(value, A_VALUE)} ({len(str(value)):,} characters)"
+    # Of the turns of a loop no value is kept by the id of the node.
+    where = "" if seen.place.loops else f"; whole: get_workflow_variables key={name}"
+    return f"{name} = {text}{where}"
 
 
 def _error(trip: Trip, seen: Seen) -> Iterator[str]:

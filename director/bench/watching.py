@@ -14,6 +14,8 @@ from director.bench.places import FACTS, Place, Places, digest, transparent, wri
 from director.bench.records import BROKEN, Done, Judge, Lineage, Record
 from nodes.base import Leaf, Node
 from nodes.errors import AuthorError, SiteError
+from nodes.group import Group
+from nodes.route import Route
 from nodes.values import Json
 from runtime import engine, frames
 from runtime.browser import port
@@ -63,6 +65,8 @@ class Seen:
     """With which it ended."""
     at: str | None = None
     """The step in it that failed, where it is not itself."""
+    inner: bool = False
+    """Whether it stands in a way that was taken, and was not asked for by itself: its page is that of the whole."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +144,9 @@ class Watching(engine.Watch):
             return
         self._hands.keep(record)
         if self._inside(place):
+            if self._taken(place):
+                seen.inner = True
+                self.seen.append(seen)
             return
         if self._places.is_unit(place, self._around_pieces(place)):
             self.lineage = (*self.lineage, seen.done)
@@ -192,6 +199,11 @@ class Watching(engine.Watch):
         """Whether it stands in a container that is run as a whole, and is more than a name for its nodes."""
         running = {each.place.id for each in self._open}
         return any(each.id in running and not transparent(each) for each in place.around)
+
+    def _taken(self, place: Place) -> bool:
+        """Whether all that is being run around it are ways that were taken, and groups."""
+        running = {each.place.id for each in self._open}
+        return all(isinstance(each, Route | Group) for each in place.around if each.id in running)
 
     def _alone(self, place: Place) -> bool:
         """Whether none of the loops around it is being run as a whole."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -10,7 +11,8 @@ from typing import Any, Literal
 from director.draft import Draft
 from director.workshop import Wish
 from nodes.base import Container, Leaf, Node
-from nodes.rules import Rule
+from nodes.iterate import Iterate
+from nodes.rules import Rule, with_query
 from nodes.targets import Target
 from nodes.template import OPENING
 from nodes.values import Json
@@ -23,6 +25,9 @@ SHORTEST = 3
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 _POSITION = re.compile(r":nth-|:(?:first|last)-(?:child|of-type)|\bnth=|\[\s*(?:\d+\s*\]|last\(\)|position\(\))")
 """What makes a css or xpath selector count elements."""
+
+CLICKS = frozenset({"click", "dblclick"})
+"""Deeds of which it is seldom known what they do."""
 
 _CLOSED = frozenset(
     {
@@ -60,8 +65,9 @@ class Hint:
 
 
 def hints(draft: Draft, wish: Wish, secrets: Mapping[str, str] | None = None) -> list[Hint]:
-    """All of them: ``literals``, ``effects``, ``positions``, ``descriptions``."""
-    return [*literals(draft, wish, secrets), *effects(draft), *positions(draft), *descriptions(draft)]
+    """All of them: ``literals``, ``effects``, ``addresses``, ``positions``, ``descriptions``."""
+    found = [effects(draft), addresses(draft), positions(draft), descriptions(draft)]
+    return [*literals(draft, wish, secrets), *itertools.chain.from_iterable(found)]
 
 
 def literals(draft: Draft, wish: Wish, secrets: Mapping[str, str] | None = None) -> list[Hint]:
@@ -169,16 +175,11 @@ def effects(draft: Draft) -> list[Hint]:
     for node, around in draft.loaded.index.values():
         if not isinstance(node, Leaf) or node.effect_class != "effect" or _in_confirm(node, around):
             continue
-        if not node.postconditions:
-            found.append(
-                Hint(
-                    "hint",
-                    "effect-without-verify",
-                    node.id,
-                    "nothing says that the deed succeeded",
-                    "add `verify` rules",
-                )
-            )
+        if not node.postconditions and not _read_next(node, around):
+            mend = "add `verify` rules"
+            if getattr(node, "action", None) in CLICKS:
+                mend += ", or `effect: read` where it only opens a page"
+            found.append(Hint("hint", "effect-without-verify", node.id, "nothing says that the deed succeeded", mend))
         if node.confirm is None and node.after_crash is None:
             found.append(
                 Hint(
@@ -192,8 +193,35 @@ def effects(draft: Draft) -> list[Hint]:
     return found
 
 
+def _read_next(node: Leaf, around: Sequence[Node]) -> bool:
+    """Whether a click stands in a loop in which the next node reads the page: in the same turn, or, behind its last node, in the next one."""
+    if getattr(node, "action", None) not in CLICKS or not around or not isinstance(around[-1], Iterate):
+        return False
+    block = next(each for _field, each in around[-1].blocks() if any(one is node for one in each))
+    number = next(number for number, each in enumerate(block) if each is node)
+    after = block[(number + 1) % len(block)]
+    return isinstance(after, Leaf) and after.touches_page and after.effect_class == "read"
+
+
 def _in_confirm(node: Node, around: Sequence[Node]) -> bool:
     return any(isinstance(each, Leaf) for each in around)
+
+
+def addresses(draft: Draft) -> list[Hint]:
+    """Rules of an address that speak of a query which does not count."""
+    return [
+        Hint(
+            "hint",
+            "query-not-counted",
+            node.id,
+            f"`{rule.url}` has no `?`, and without one the query of an address does not count",
+            f"write `{meant}`",
+        )
+        for node in draft.loaded.nodes()
+        if isinstance(node, Leaf)
+        for rule in [*node.verify, *(getattr(node, "rules", None) or ()), *(getattr(node, "success", None) or ())]
+        if rule.url is not None and (meant := with_query(rule.url)) is not None
+    ]
 
 
 def positions(draft: Draft) -> list[Hint]:

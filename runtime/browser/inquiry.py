@@ -11,7 +11,7 @@ from playwright.async_api import Error, Page
 
 from nodes.errors import OriginRefused, Phase, RunOpsError, SiteError
 from nodes.pages import FieldSource
-from nodes.rules import Rule
+from nodes.rules import Rule, with_query
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser import failures, frames, locators, nearest, origins, rules
@@ -307,6 +307,8 @@ class Inquiry:
 
 def _url_mend(pattern: str, url: str) -> str:
     """What to do about a rule of an address that does not hold: which parts of an address count is seldom known."""
+    if (meant := with_query(pattern)) is not None:
+        return f"without `?` in the glob the query does not count: write `{meant}`"
     parts = [name for mark, name in (("?", "query"), ("#", "fragment")) if mark in url and mark not in pattern]
     if parts:
         marks = {"query": "?", "fragment": "#"}

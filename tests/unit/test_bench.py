@@ -193,6 +193,76 @@ async def test_what_has_just_run_is_not_stale(tmp_path: Path) -> None:
     assert rig.bench.marks()["seen"] == "stale"
 
 
+async def test_a_value_is_told_whole_up_to_600_characters(tmp_path: Path) -> None:
+    """Of a longer one its first item or each field, of a loop its last turn too, and with which tool the whole is read; inside a loop none has it by name."""
+    rig = Rig(
+        tmp_path,
+        """
+  - {id: short, type: transform, expr: "{{ [{'no': 1, 'say': 'x' * 200}, {'no': 2, 'say': 'the end'}] }}"}
+  - {id: long, type: transform, expr: "{{ [{'no': 'first', 'say': 'x' * 500}, {'no': 'middle'}, {'no': 'last', 'say': 'y' * 500}] }}"}
+  - {id: wide, type: transform, expr: "{{ {'one': 'x' * 500, 'two': 'y' * 500} }}"}
+  - id: each
+    type: iterate
+    over: "{{ long }}"
+    as: item
+    nodes: [{id: same, type: transform, expr: "{{ item }}"}]
+  - {id: nil, type: transform, expr: "{{ [] }}"}
+""",
+    )
+    await rig.execute("all")
+    lines = {line.partition(" = ")[0]: line for line in rig.told.splitlines() if " = " in line}
+    assert '"the end"}]' in lines["short"]
+    assert lines["long"].startswith('long = [{"no": "first"')
+    assert "last" not in lines["long"]
+    assert lines["long"].endswith("(3); whole: get_workflow_variables key=long")
+    assert ("first" in lines["each"], "middle" in lines["each"], '"last"' in lines["each"]) == (True, False, True)
+    assert all(name in lines["wide"] for name in ('"one"', '"two"', "key=wide"))
+    assert lines["nil"] == "nil = [] (empty)"
+    await rig.execute("same", item="1")
+    assert "get_workflow_variables" not in rig.told
+
+
+async def test_a_way_that_was_taken_is_told_node_by_node(tmp_path: Path) -> None:
+    """Its nodes are listed behind it with their values, and count as no nodes that were asked for."""
+    rig = Rig(tmp_path, CONTAINERS, FakeSite())
+    assert await rig.execute("set,way") == {"set": "ok", "way": "ok", "left": "ok"}
+    assert "2 of 2 nodes ran" in rig.told
+    assert 'left = "Lnorth"' in rig.told
+
+
+async def test_what_was_checked_of_a_deed_is_said(tmp_path: Path) -> None:
+    """That its rules held, and that nobody had to ask the site."""
+    rig = Rig(
+        tmp_path,
+        """
+  - {id: bare, type: browser_action, action: click, target: {text: one}}
+  - id: pay
+    type: browser_action
+    action: click
+    target: {text: pay}
+    verify: [{expr: "{{ 1 == 1 }}"}]
+    confirm: {nodes: [{id: look, type: browser_query, query: text, target: {text: status}}], done: "{{ look == 'paid' }}"}
+""",
+        site(),
+    )
+    await rig.execute("all")
+    assert "1 bare  ok\n" in rig.told
+    assert "pay  ok, verify held, confirm was not needed" in rig.told
+
+
+async def test_an_error_behind_a_deed_is_said_first(tmp_path: Path) -> None:
+    """Where the page behind a deed is an error of the site, whatever its rules say; a page that is only opened, or read, is no deed."""
+    rig = Rig(tmp_path, SIGN_IN + READS, site())
+    rig.bench.status = 400
+    await rig.execute("open,seen", begin="fresh")
+    assert "look whether it was done" not in rig.told
+    await rig.execute("submit", begin="live")
+    assert rig.told.startswith("the site answered 400 behind `submit`: look whether it was done\nall done: 1 of 1")
+    rig.bench.status = None
+    await rig.execute("submit", begin="live")
+    assert rig.told.startswith("all done: 1 of 1")
+
+
 async def test_a_browser_that_is_gone_is_let_go_of(tmp_path: Path) -> None:
     """What comes next finds a new one, in the state that was kept."""
     rig = Rig(tmp_path, SIGN_IN, site())
@@ -374,7 +444,16 @@ async def test_containers_errors_that_are_passed_over_and_variables_are_as_in_a_
 
     rig.site.page = Bare
     done = await rig.execute("all")
-    assert done == {"set": "ok", "may": "no", "way": "ok", "care": "ok", "turns": "ok", "never": "skipped", "end": "ok"}
+    assert done == {
+        "set": "ok",
+        "may": "no",
+        "way": "ok",
+        "left": "ok",
+        "care": "ok",
+        "turns": "ok",
+        "never": "skipped",
+        "end": "ok",
+    }
     expected = ["target-not-found", "left", "target-not-found", [1, 2], "north", "none"]
     assert rig.bench.values()["end"] == expected
     assert await rig.execute("end") == {"end": "ok"}

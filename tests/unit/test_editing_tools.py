@@ -9,8 +9,9 @@ import pytest
 
 from director.editing import examples, heads, lint, reference, tools
 from director.workshop import Wish, Workshop
-from nodes import registry
+from nodes import registry, rules
 from nodes.errors import ModelError
+from runtime.browser import locators
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.models import tokens
@@ -269,3 +270,54 @@ async def test_what_could_be_better_is_found_and_never_by_guess_an_error(tmp_pat
         ("whole", "literal-input"),
     ]
     assert [each.code for each in found if each.level == "error"] == ["literal-secret"]
+
+
+PAGED = """\
+version: 1
+nodes:
+  - {id: opens, type: browser_action, action: click, target: {text: Next}, verify: [{url: "**_next=*"}]}
+  - {id: asked, type: browser_query, query: assert, rules: [{url: "**/orders?page=*"}, {url: "**/a=b/c"}, {text: "a=b&c"}]}
+  - id: pages
+    type: iterate
+    until: "{{ rows | length == 0 }}"
+    max: 3
+    nodes:
+      - {id: rows, type: browser_query, query: table, target: {role: table}}
+      - {id: next, type: browser_action, action: click, target: {text: Next}}
+      - {id: seen, type: browser_query, query: exists, target: {text: x}}
+      - {id: more, type: browser_action, action: click, target: {text: More}}
+  - {id: pay, type: browser_action, action: click, target: {text: Pay}}
+  - {id: press, type: browser_action, action: press, key: Enter, effect: effect}
+"""
+
+
+async def test_a_query_that_does_not_count_and_clicks_that_only_open(tmp_path: Path) -> None:
+    """A glob with a query and no `?` is told with the one that was meant; a click may only open a page, and one in a loop that is read next needs no rule."""
+    shop = workshops.opened(tmp_path, text=PAGED)
+    assert shop.desk.draft is not None
+    found = {(each.node, each.code): each.mend for each in lint.hints(shop.desk.draft, shop.wish)}
+    queries = {node: mend for (node, code), mend in found.items() if code == "query-not-counted"}
+    assert queries == {"opens": "write `**?**_next=*`"}
+    verifies = {node: mend for (node, code), mend in found.items() if code == "effect-without-verify"}
+    assert set(verifies) == {"pay", "press"}
+    assert "`effect: read` where it only opens a page" in verifies["pay"]
+    assert "`effect: read`" not in verifies["press"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant", "url"),
+    [
+        ("**_next=*", "**?**_next=*", "http://a.test/list?_size=2&_next=7"),
+        ("**/list*page=2", "**/list?**page=2", "http://a.test/list?page=2"),
+        ("**/list&page=2*", "**/list?**page=2*", "http://a.test/list?x=1&page=2&y=3"),
+        ("**/list?page=2", None, ""),
+        ("**/list", None, ""),
+        ("**/a=b/list", None, ""),
+    ],
+)
+def test_the_glob_that_was_meant_holds(pattern: str, meant: str | None, url: str) -> None:
+    """It holds of the address with its query, of which what was written does not."""
+    assert rules.with_query(pattern) == meant
+    if meant is not None:
+        assert locators.address_matches(meant, url)
+        assert not locators.address_matches(pattern, url)
