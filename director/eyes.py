@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import re
 import weakref
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, cast
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from runtime.browser import port
     from runtime.browser.tabs import Tabs
 
+WHOLE = 5_000
+"""Characters of a look."""
+
 LOOK_SECONDS = 10.0
 """How long a look may take."""
 
@@ -38,6 +42,8 @@ BENCH = "bench"
 
 SCOUT = "scout"
 """The same of the scout, whose tabs are meant by their names alone, too."""
+
+_FOLDED = re.compile(r"^(… .*): (?:look\(|inspect_tab\b|find\().*$")
 
 _STATUS = "() => performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0"
 
@@ -200,6 +206,15 @@ class Eyes(workshop.Eyes):
             seen.whole.add(whole_to)
         seen.shown |= {ref: _known(seen.view, ref) for ref in telling.refs_in(told) if seen.view.has(ref)}
 
+    def told(self, page: Tab, text: str, thread: str) -> None:
+        """The same of a text in which more is said; where everything stands in it that a look would show, its thread was shown all of the page."""
+        seen = self._seen.get(page)
+        if seen is None:
+            return
+        lines = set(map(_line, text.split("\n")))
+        every = map(_line, telling.fenced(seen.view.render(WHOLE)).split("\n"))
+        self.shown(page, text, thread if all(each in lines for each in every) else None)
+
     def knows(self, page: Tab, thread: str) -> bool:
         """Whether the model of this thread was shown all of the document of the last look."""
         seen = self._seen.get(page)
@@ -215,7 +230,7 @@ class Eyes(workshop.Eyes):
         self._bound(page, LOOK_SECONDS)
         seen = await page.look()
         here, mask = origins.origin(page.url) or "", self.masking()
-        return seen.masked(lambda text: mask(telling.from_here(text, here)))
+        return seen.masked(mask, lambda address: mask(telling.from_here(address, here)))
 
     def _of_bench(self, page: Tab) -> bool:
         return self._bench is not None and page in cast("Tabs", self._bench.tabs).all()
@@ -286,6 +301,11 @@ class Eyes(workshop.Eyes):
     async def close(self) -> None:
         """End the browser of scouting."""
         await self.scout.close()
+
+
+def _line(written: str) -> str:
+    """A line of a page, without how what is folded in it is shown."""
+    return _FOLDED.sub(r"\1", written.strip())
 
 
 def _known(view: Observation, ref: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from runtime.observing import captions, changes, tree
+from runtime.observing import captions, changes, frame, tree
 from runtime.observing.finding import Element, Finder
 from runtime.observing.folding import Fold
 from runtime.observing.lines import items, quoted
@@ -49,14 +49,22 @@ class Observation:
         page.children.append(tree.copied(self._refs[ref], str, page))
         return Observation(self.url, self.title, page)
 
-    def masked(self, mask: Callable[[str], str]) -> Observation:
-        """The observation with every text in it changed by ``mask``: names, values, texts, addresses."""
-        return Observation(mask(self.url), mask(self.title), tree.copied(self._root, mask))
+    def masked(self, mask: Callable[[str], str], address: Callable[[str], str] | None = None) -> Observation:
+        """The observation with every text in it changed by ``mask``: names, values, texts; its own address and those of links by ``address``, where one is given."""
+        root = tree.copied(self._root, mask, address=address)
+        return Observation((address or mask)(self.url), mask(self.title), root)
 
-    def render(self, budget: int = DEFAULT_BUDGET) -> str:
-        """The page in at most ``budget`` characters."""
-        head = _head(self.title, self.url)
-        return f"{head}\n{shown}" if (shown := self._fold.shown(_fit(budget) - len(head) - 1)) else head
+    def render(self, budget: int = DEFAULT_BUDGET, before: Observation | None = None) -> str:
+        """The page in at most ``budget`` characters.
+
+        Parts around what it is about (banner, navigation, side bars) that are as on the page ``before`` are one line each.
+        """
+        head, fold = _head(self.title, self.url), self._fold
+        if before is not None:
+            top = items(self._root)
+            frame.fold(top, frame.known(items(before._root)))
+            fold = Fold(top)
+        return f"{head}\n{shown}" if (shown := fold.shown(_fit(budget) - len(head) - 1)) else head
 
     def subtree(self, ref: str, budget: int = DEFAULT_BUDGET) -> str:
         """An element and what is in it, in at most ``budget`` characters. Raises KeyError where the observation has no such ref."""

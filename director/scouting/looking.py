@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from director.workshop import Where, Workshop
     from runtime.observation import Observation
 
-WHOLE = 5_000
-"""Characters of a look."""
+WHOLE = eyes_module.WHOLE
 
 ANSWER = "answer it with `debug_action` dialog (accept or dismiss)"
 
@@ -140,6 +139,7 @@ class Looking:
         if page.dialog is not None:
             asks = f"the page shows a dialog: {ANSWER} before anything else. It says:"
             return asks, self._eyes.mask(page.dialog), False
+        knew = self._eyes.knows(page, self._thread)
         try:
             view = await self._eyes.look_at(page)
         except SiteError as error:
@@ -150,9 +150,10 @@ class Looking:
             return f"the page cannot be looked at now ({error.code})", "", False
         if earlier is None:
             return "", view.render(WHOLE), True
-        # In another document every ref is another one, also where it looks the same.
-        theirs = telling.page_now(view, earlier, WHOLE, whole=not view.continues(earlier))
-        return "", theirs, theirs == view.render(WHOLE)
+        # In another document every ref is another one, also where it looks the same; the frame of the site is found by its own.
+        before = earlier if knew else None
+        theirs = telling.page_now(view, earlier, WHOLE, whole=not view.continues(earlier), before=before)
+        return "", theirs, theirs == view.render(WHOLE, before)
 
 
 def _head(view: Observation) -> str:

@@ -168,7 +168,7 @@ class Acting:
         page.calm()
         seen = await page.look()
         here = origins.origin(page.url) or ""
-        view = seen.masked(lambda text: self._masker.text(telling.from_here(text, here)))
+        view = seen.masked(self._masker.text, lambda address: self._masker.text(telling.from_here(address, here)))
         self._seen = (page, view)
         return view
 

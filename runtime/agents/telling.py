@@ -67,10 +67,12 @@ def counted(number: int, of: int) -> str:
     return f"turn {number} of {of}" + (", the last one" if left == 0 else "")
 
 
-def page_now(view: Observation, earlier: Observation, most: int, *, whole: bool = False) -> str:
+def page_now(
+    view: Observation, earlier: Observation, most: int, *, whole: bool = False, before: Observation | None = None
+) -> str:
     """The page after a deed: what changed on it; all of it, in ``most`` characters, where it is another document, whose refs a model must see to go on.
 
-    What changed stands before the rest where the document is another one at the same address.
+    What changed stands before the rest where the document is another one at the same address. What is around the page as ``before`` is not told again.
     """
     changed = view.since(earlier, CHANGED)
     if not whole and (changed == UNCHANGED or view.continues(earlier)):
@@ -78,8 +80,8 @@ def page_now(view: Observation, earlier: Observation, most: int, *, whole: bool 
     # More changes than fit: then it is another page, whatever its address.
     another = view.url != earlier.url or changed.rpartition("\n")[2].startswith("… ")
     if whole or another or changed == UNCHANGED:
-        return view.render(most)
-    return f"{changed}\n{view.render(most - len(changed) - 1)}"
+        return view.render(most, before)
+    return f"{changed}\n{view.render(most - len(changed) - 1, before)}"
 
 
 def refused_words(error: OriginRefused) -> str:

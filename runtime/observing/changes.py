@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from runtime.observing.folding import bounded
-from runtime.observing.lines import NAME_MOST, TEXT_MOST, chosen, labels, line_of, quoted, row_text
+from runtime.observing.lines import NAME_MOST, TEXT_MOST, chosen, is_noise, labels, line_of, quoted, row_text
 from runtime.observing.tree import FIELDS, ROWS, URGENT, Node, inner
 
 _ROW_MOST = 60
@@ -115,7 +115,12 @@ def _line(node: Node) -> str:
     if node.acting or node.role == "heading" or (node.role == "definition" and node.caption):
         return line_of(node)
     said = node.text or ("" if node.children else node.name)
-    if not said or node.role == "option" or any(each.acting and said in each.name for each in node.above()):
+    if (
+        not said
+        or is_noise(said)
+        or node.role == "option"
+        or any(each.acting and said in each.name for each in node.above())
+    ):
         return ""
     return quoted(said, TEXT_MOST)
 

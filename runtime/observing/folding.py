@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from runtime.observing.frame import ASIDE
 from runtime.observing.lines import Item, is_region
 from runtime.observing.tree import URGENT
 
@@ -16,7 +17,6 @@ Counts = Counter[str]
 
 _ALERT, _DIALOG, _REGION, _HEADING, _ACTING, _TEXT, _RUN = range(7)
 _SHOWN_KINDS = 4
-_ASIDE = frozenset({"banner", "navigation", "contentinfo", "complementary"})
 _PLURALS = {"combobox": "comboboxes", "listbox": "listboxes", "checkbox": "checkboxes", "textbox": "textboxes",
     "searchbox": "searchboxes", "switch": "switches", "clickable": "clickables", "search": "searches"}  # fmt: skip
 
@@ -119,7 +119,7 @@ class Fold:
         for item in self._all[1:]:
             assert item.parent is not None
             runs[id(item)] = item.run or runs.get(id(item.parent), 0)
-            aside[id(item)] = 1 if item.node.role in _ASIDE else aside[id(item.parent)]
+            aside[id(item)] = 1 if item.node.role in ASIDE else aside[id(item.parent)]
             dialog[id(item)] = dialog[id(item.parent)] or item.node.role in ("dialog", "alertdialog")
             group = _group(item, in_dialog=dialog[id(item.parent)])
             # The middle of a run comes last, except for what is urgent, and one run behind the other.

@@ -13,7 +13,7 @@ NAME_MOST = 100
 """Characters of a name, a value or an address that a line shows."""
 TEXT_MOST = 300
 """Characters of a text or a row that a line shows."""
-OPTIONS_MOST = 7
+OPTIONS_MOST = 12
 """Options of a select that its line shows, the chosen one aside; of more, the first three and the last."""
 ADDRESS_MOST = 60
 """Characters of an address that a line shows."""
@@ -29,6 +29,7 @@ _PLAIN = frozenset({
 })  # fmt: skip
 _REGIONS = LANDMARKS | URGENT | {"table", "grid", "treegrid", "iframe", "tablist", "menu", "menubar", "listbox", "tree", "radiogroup", "group", "feed"}  # fmt: skip
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_PUNCTUATION = re.compile(r"[\s!-/:-@\[-`{-~\xa1\xa7\xab\xb7\xbb\xbf\u2010-\u2015\u2018-\u201f\u2022\u2026\u2039\u203a]+")
 _REPEATED = ("link", "button", "checkbox", "radio", "option", "menuitem", "tab", "treeitem", "clickable")
 
 
@@ -151,7 +152,7 @@ def _children(node: Node) -> list[Item]:
     alike = _alike(node.children)
     for child in node.children:
         made += _items(child, alike.get(id(child), ""))
-    return _merged(_without_labels(made))
+    return [each for each in _merged(_without_labels(made)) if not (_is_text(each) and is_noise(json.loads(each.line)))]
 
 
 def _items(node: Node, alike: str) -> list[Item]:
@@ -264,6 +265,11 @@ def _merged(made: list[Item]) -> list[Item]:
                 continue
         merged.append(item)
     return merged
+
+
+def is_noise(text: str) -> bool:
+    """Whether a text that stands alone says nothing: it is nothing but punctuation."""
+    return _PUNCTUATION.fullmatch(text) is not None
 
 
 def _is_text(item: Item) -> bool:

@@ -237,8 +237,11 @@ def _adopt(root: Node, fact: Fact, refs: Mapping[str, Node]) -> None:
     above.children.append(Node(fact.role, name, ref=fact.own, acting=True, error=folded(fact.error), parent=above))
 
 
-def copied(node: Node, change: Callable[[str], str], parent: Node | None = None) -> Node:
-    """The tree with every text in it changed."""
+def copied(
+    node: Node, change: Callable[[str], str], parent: Node | None = None, address: Callable[[str], str] | None = None
+) -> Node:
+    """The tree with every text in it changed; ``address`` changes where links lead, where that is to be changed otherwise."""
+    led = address or change
 
     def one(old: Node, above: Node | None) -> Node:
         return dataclasses.replace(
@@ -247,7 +250,7 @@ def copied(node: Node, change: Callable[[str], str], parent: Node | None = None)
             text=change(old.text) if old.text else "",
             error=change(old.error) if old.error else "",
             placeholder=change(old.placeholder) if old.placeholder else "",
-            address=change(old.address) if old.address else "",
+            address=led(old.address) if old.address else "",
             caption=change(old.caption) if old.caption else "",
             children=[],
             parent=above,

@@ -202,6 +202,73 @@ def test_a_long_select_shows_what_is_chosen() -> None:
     assert seen.element("e1").value == "C70"
 
 
+def test_a_select_of_a_dozen_shows_all_that_it_offers() -> None:
+    """Twelve options are told one by one; of thirteen the first three and the last."""
+    twelve, thirteen = (
+        page('- combobox "Size" [ref=e1]:', *(f'  - option "S{each}"' for each in range(number))).render()
+        for number in (12, 13)
+    )
+    assert all(f'"S{each}"' in twelve for each in range(12))
+    assert "… 9 more" in thirteen
+
+
+@pytest.mark.parametrize("noise", ["! ! ! !", "|", "—", "• •"])
+def test_punctuation_alone_is_not_told(noise: str) -> None:
+    """A text that stands alone and is nothing but punctuation is no line and no change; between words it stays."""
+    seen = page(
+        f'- main [ref=e1]:\n  - paragraph [ref=e2]: {json.dumps(noise)}\n  - button "Pay" [ref=e3]\n  - generic [ref=e4]:',
+        f'    - text: "5"\n    - text: {json.dumps(noise)}\n    - text: "9"',
+    )
+    assert lines_of(seen.render()) == ["main", 'button "Pay" [ref=e3]', json.dumps(f"5 {noise} 9", ensure_ascii=False)]
+    assert page("- main [ref=e1]").since(seen).count(noise) == 0
+
+
+FRAME = """- navigation "Main" [ref={}1]:
+  - link "Orders" [ref={}2]:
+    - /url: /orders
+  - link "Customers of the shop" [ref={}3]:
+    - /url: /customers
+- main [ref={}4]:
+  - button "{}" [ref={}5]
+- contentinfo [ref={}6]:
+  - text: {}"""
+
+
+def test_the_frame_of_a_site_is_told_once() -> None:
+    """Navigation as on the page before is one line with its ref; what changed in it, or is short, is told; without a page before everything is."""
+    first = Observation.read(FRAME.format("e", "e", "e", "e", "Pay", "e", "e", "Made at noon"), "http://shop.test/a")
+    other = Observation.read(FRAME.format("f", "f", "f", "f", "Send", "f", "f", "Made at noon"), "http://shop.test/b")
+    assert lines_of(other.render(before=first)) == [
+        'navigation "Main" [ref=f1]: as before',
+        "main",
+        'button "Send" [ref=f5]',
+        "contentinfo",
+        '"Made at noon"',
+    ]
+    assert 'link "Orders" [ref=f2]' in other.render()
+    changed = FRAME.replace("Customers", "Users").format("g", "g", "g", "g", "Send", "g", "g", "Made at noon")
+    assert "as before" not in Observation.read(changed).render(before=first)
+    alarmed = FRAME.replace("- contentinfo", "  - alert [ref=g9]: Closed\n- contentinfo").replace(
+        "- main", "  - alert: Closed\n- main"
+    )
+    twice = [Observation.read(alarmed.format(x, x, x, x, "Pay", x, x, "Made at noon")) for x in ("a", "b")]
+    assert "as before" not in twice[1].render(before=twice[0])
+
+
+def test_a_value_is_shown_as_it_is_though_addresses_are_cut() -> None:
+    """What a field holds and what a text says stays as it stands; where links lead, and where the page is, is changed."""
+    seen = page(
+        '- textbox "Address" [ref=e1]: http://shop.test/ada/',
+        '- link "Edit" [ref=e2]:\n  - /url: http://shop.test/1',
+        '- link "Edit" [ref=e3]:\n  - /url: http://shop.test/2',
+    ).masked(str, lambda address: address.removeprefix("http://shop.test"))
+    assert lines_of(seen.render()) == [
+        'textbox "Address" [ref=e1] = "http://shop.test/ada/"',
+        'link "Edit" [ref=e2] to "/1"',
+        'link "Edit" [ref=e3] to "/2"',
+    ]
+
+
 def test_what_is_urgent_gives_way_last() -> None:
     """With hardly any room there are still the alert, the dialog and the field with its error."""
     texts = [f'  - paragraph [ref=t{number}]: "Some words {number}"' for number in range(100)]
