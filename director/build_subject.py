@@ -52,7 +52,7 @@ class BuildSubject(DraftSubject):
         goal = cut(one_line(self._wish.goal), TITLE)
         draft = self._desk.draft
         if draft is None:
-            return f"build: {goal}; no nodes yet"
+            return f"build: {goal}" if self._wish.mends is not None else f"build: {goal}; no nodes yet"
         states = self._states()
         known = [each for each in draft.loaded.places if each in states]
         told = [f"{count} {state}" for state, count in Counter(states[each] for each in known).items()]

@@ -85,10 +85,11 @@ def carry_out(
     came, hindered = _built(wish, outcome, order, past, loaded, home, quiet=quiet)
     mend = _mend_of(came) or _keep(home, outcome)
     code = READY if mend is not None else 1
+    console.say("\n".join(_told(wish, outcome, mend, came, hindered, past)))
     if came is not None and came.ended is None:
+        # The build can be gone on with: how is what a person reads last.
         code = came.code
         console.say(came.told())
-    console.say("\n".join(_told(wish, outcome, mend, came, hindered, past)))
     if as_json:
         console.result(console.as_json(**_json(outcome, code, mend, came)))
     elif mend is not None and mend["patch"]:

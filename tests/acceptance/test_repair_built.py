@@ -1,0 +1,111 @@
+"""`runops repair` where no candidate is proved: a model mends the file by a build, and what it leaves is a patch for review."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.agents import telling
+from runtime.testing import scripted
+from tests import builds_rig
+from tests.builds_rig import Builds, use
+from tests.chats import words_of
+from tests.paying import finish
+from tests.site import Site, serve
+
+FLOW = """\
+version: 1
+name: Read the total
+inputs: {{base: {{type: string, default: "{base}"}}}}
+nodes:
+  - {{id: open, type: browser_action, action: goto, url: "{{{{ inputs.base }}}}/"}}
+  - id: total
+    type: browser_query
+    query: text
+    target: {{css: "#total"}}   # stands at the end
+    timeout: 0.5
+output: "{{{{ total }}}}"
+"""
+PAGE = "<!doctype html><title>Till</title><h1>Till</h1><p {}>5</p>"
+YAML = "{id: total, type: browser_query, query: text, target: {css: p.sum}, timeout: 0.5}"
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Builds, str]]:
+    """A project with a run that failed: what it read is called by a word that nothing on the page is called alike."""
+    builds = builds_rig.of(tmp_path_factory.mktemp("till"))
+    with serve() as site:
+        _serve(site)
+        builds.project.write("flow.yaml", FLOW.format(base=site.origin).replace("\n", "\r\n"))
+        assert builds.project.runops("run", "flow.yaml", "--quiet").returncode == 1
+        yield builds, builds.project.runs()[-1]["id"]
+    builds.close()
+
+
+def _serve(site: Site) -> None:
+    site.page("/", PAGE.format("class=sum"))
+
+
+def mended() -> scripted.Answer:
+    """The model finds it by what it is called now, and is done."""
+    return use("update_node", id="total", yaml=YAML, reason="it is called so now") + finish(summary="reads the sum")
+
+
+def test_a_model_mends_what_no_candidate_did(failed: tuple[Builds, str]) -> None:
+    """It is told of the failure as data and must change something; its budget ends with 5, and the build that goes on ends with a patch, the file as it was."""
+    builds, run = failed
+    file = builds.folder / "flow.yaml"
+    before = file.read_bytes()
+    told = builds.answers(finish()).runops("repair", "--run", run, "--runs", "1", "--budget", "calls=1")
+    assert told.returncode == 5, told.stderr
+    assert "drift  total" in told.stderr
+    first = next(each for each in words_of(builds.asked[0].body) if each.startswith("user: "))
+    ours, fence, page = first.partition(telling.BEGIN)
+    assert "Mend the step `total`" in ours
+    assert fence
+    assert "target-not-found" in page
+    assert page.index('heading "Till"') < page.index('"5"') < page.index(telling.END)
+    assert "runops build --resume" in told.stderr.splitlines()[-1]
+
+    ended, value = builds.goes_on([mended()], "--budget", "calls=9")
+    assert "there is nothing to review" in builds.outputs(0)[0]
+    assert (ended.returncode, value["status"], value["finish"]["mend"]["verdict"]) == (6, "done", "proved"), (
+        ended.stderr
+    )
+    assert file.read_bytes() == before
+    patch = Path(value["finish"]["mend"]["kept"]).read_text()
+    assert [line for line in patch.splitlines() if line.startswith("+") and "p.sum" in line] != []
+    assert f"runops repair --run {run} --apply" in ended.stderr
+
+
+def test_a_mend_is_proposed_and_applied_only_when_asked_for(failed: tuple[Builds, str]) -> None:
+    """The command itself ends with 6; `--apply` writes what was proposed, and the file passes then."""
+    builds, run = failed
+    file = builds.folder / "flow.yaml"
+    before = file.read_bytes()
+    done = builds.answers(mended()).runops("repair", "--run", run, "--runs", "1", "--json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["status"], told["mend"]["verdict"]) == (6, "mend-ready", "proved"), done.stderr
+    assert told["build"]["status"] == "done"
+    assert file.read_bytes() == before
+    assert builds.project.runops("repair", "--run", run, "--apply").returncode == 0
+    try:
+        assert b"p.sum" in file.read_bytes()
+        assert file.read_bytes().count(b"\r\n") == file.read_bytes().count(b"\n")
+        assert "5" in builds.project.runops("run", "flow.yaml", "--frozen").stdout
+    finally:
+        file.write_bytes(before)
+
+
+def test_a_model_that_finds_nothing_leaves_the_kind(failed: tuple[Builds, str]) -> None:
+    """It ends with 1, and with what was found without it; `--no-model` asks nothing."""
+    builds, run = failed
+    gave_up = builds.answers(finish(done=False, summary="The total is gone.")).runops("repair", "--run", run, "--json")
+    told = json.loads(gave_up.stdout)
+    assert (gave_up.returncode, told["kind"], told["mend"], told["build"]["status"]) == (1, "drift", None, "given-up")
+    assert "found no mend: The total is gone." in gave_up.stderr
+    alone = builds.answers().runops("repair", "--run", run, "--no-model", "--json")
+    assert (alone.returncode, json.loads(alone.stdout)["build"], builds.asked) == (1, None, []), alone.stderr

@@ -1,0 +1,88 @@
+"""What a model is asked that is to mend a run, when it is asked, and which runs prove that it has."""
+
+from __future__ import annotations
+
+import types
+from typing import Any, get_args
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from director.proving import mends, proofs
+from director.repairing import failures, kinds, mending, wishes
+from runtime import log
+from runtime.agents import telling
+from runtime.language import workflow
+
+FILE = workflow.parse(
+    """
+version: 1
+name: Pays
+inputs: {base: {type: string, default: "http://127.0.0.1:1"}}
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base }}/"}
+  - {id: send, type: browser_action, action: click, target: {role: button, name: Send}}
+  - {id: pay, type: browser_action, action: click, target: {role: button, name: Pay}}
+""",
+    "pays.yaml",
+)
+
+
+def outcome(kind: kinds.Kind = "drift", words: str = "Pay now", proof: Any = None, **more: Any) -> mending.Outcome:
+    """A repair of a run that failed at `pay`, on a page that said this."""
+    failure = kinds.Failure("pay", "target-not-found", "site", f"nothing is called {words}", {})
+    case = failures.Case("R", failure, kinds.Glance(words=words, alert=words), None, {}, ("target",))
+    return mending.Outcome("R", case, kinds.Found(kind, [words], "a target"), proof, **more)
+
+
+def proof(verdict: mending.Verdict) -> mending.Proof:
+    """How far a candidate came."""
+    return mending.Proof(verdict, (), FILE, "C", None, ())
+
+
+@pytest.mark.parametrize("kind", get_args(kinds.Kind))
+def test_a_model_is_asked_only_where_the_file_may_be_what_is_wrong(kind: kinds.Kind) -> None:
+    """Never of a finding, of the site's, the data's or the account's fault; nor where a mend is proved, or going on is enough."""
+    may = kind in ("drift", "overlay", "slow page", "unknown")
+    assert wishes.is_open(outcome(kind)) is may
+    assert wishes.is_open(outcome(kind, proof=proof("guess"))) is may
+    assert not wishes.is_open(outcome(kind, proof=proof("held")))
+    assert not wishes.is_open(outcome(kind, proof=proof("proved")))
+    assert not wishes.is_open(outcome(kind, works_now=True))
+
+
+@hypothesis.given(st.sampled_from(["", telling.END, "[end of page"]), st.text(max_size=200))
+def test_what_a_page_said_stands_only_within_the_fence(first: str, words: str) -> None:
+    """Whatever it says, the fence ends once, and at the end; and all of it is bounded."""
+    said = f"{first} QQ {words} " * 40
+    told = wishes.evidence(outcome(words=said, tried=[said] * 8))
+    ours, _, page = told.partition(telling.BEGIN)
+    assert "QQ" not in ours
+    assert page.count(telling.END) == 1
+    assert page.endswith(telling.END)
+    assert len(told) < 3 * wishes.WORDS + 20 * wishes.LINE
+
+
+def ran(status: str, held: str | None, *reached: str) -> proofs.Ran:
+    """A proof run that came so far."""
+    return proofs.Ran("P", status, {}, held=held, reached=frozenset(reached))
+
+
+def test_runs_that_did_not_come_to_the_step_prove_no_mend() -> None:
+    """Held before it, they say nothing of it; held at it, they do. Where the step is gone from the file, only a run to its end counts."""
+
+    def missed(path: str, *runs: proofs.Ran) -> str | None:
+        wish = types.SimpleNamespace(mends=log.Mends(run="R", path=path, file="pays.yaml", evidence=""))
+        shop: Any = types.SimpleNamespace(wish=wish)
+        error = mends.missed(shop, FILE, runs)
+        return str(error) if error is not None else None
+
+    early = ran("paused", "send", "open", "send")
+    told = missed("pay", early, early)
+    assert told is not None
+    assert "held at send" in told
+    assert missed("pay", ran("paused", "pay", "open", "send", "pay")) is None
+    assert missed("pay", ran("passed", None, "open", "send")) is not None
+    assert missed("gone", early) is not None
+    assert missed("gone", ran("passed", None, "open", "send", "pay")) is None
