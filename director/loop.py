@@ -12,7 +12,7 @@ import dataclasses
 from director import talking, workshop
 from director.proving import finishing, mends
 from director.tools import FINISH
-from nodes.errors import ModelError
+from nodes.errors import ModelError, UsageError
 from nodes.values import Json
 from runtime import log
 from runtime.models import threads
@@ -63,12 +63,19 @@ class Build:
         except ModelError as error:
             if error.code in NOWHERE:
                 # What there is of it is worth a file, for whoever goes on by hand.
-                left = finishing.leave_partial(self._shop, error.message)
-                error.evidence = {**error.evidence, **({"draft": left["file"]} if left["file"] else {})}
+                error.evidence = {**error.evidence, **self._left(error.message)}
             raise
         value = self._talk.ended.value
         left: dict[str, Json] = value if isinstance(value, dict) else {}
         return Ended(bool(left.get("done", True)), left, answer)
+
+    def _left(self, why: str) -> dict[str, Json]:
+        """Where the draft was left, if there is one, or why it could not be: that must not stand in the place of why the build ended."""
+        try:
+            left = finishing.leave_partial(self._shop, why)
+        except UsageError as error:
+            return {"draft": error.message}
+        return {"draft": left["file"]} if left["file"] else {}
 
     async def _begun(self, word: str | None) -> str:
         if self._talk.untouched:

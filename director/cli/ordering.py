@@ -12,6 +12,7 @@ from director import desk, effects, opening, person, session_settings
 from director import draft as drafts
 from director.cli import beginning
 from director.editing import heads
+from director.proving import leaving
 from director.workshop import Policy, Wish
 from nodes.errors import UsageError
 from nodes.values import Json
@@ -90,18 +91,13 @@ class Order:
             raise UsageError("usage", "`--answer` says nothing", mend="give it a text")
 
     def wish(self) -> Wish:
-        """What a new build is to reach. Raises UsageError ``usage``, ``bad-input``, ``file-exists``, ``effects-not-local``."""
+        """What a new build is to reach. Raises UsageError ``usage``, ``bad-input``, ``file-exists``, ``file-not-written``, ``effects-not-local``."""
         assert self.goal is not None
         goal = self.goal.strip()
         save = (self.save if self.save is not None else _named(goal)).absolute()
         if save.suffix not in beginning.SUFFIXES:
             raise UsageError("usage", f"{save} is no name of a workflow", mend="end it with .yaml")
-        if save.exists() and not self.force:
-            raise UsageError(
-                "file-exists",
-                f"{save} is there already",
-                mend="name another file with --save, or write over it: --force",
-            )
+        _refuse_place(save, force=self.force)
         policy = self.effects or ("hold" if self.yes or os.environ.get("CI") else "ask")
         if policy == "allow":
             effects.refuse_allow([self.url] if self.url is not None else [])
@@ -117,6 +113,21 @@ def _named(goal: str) -> Path:
     name = str(filters.slug(goal))[:SLUG].strip("-_") or "workflow"
     folder = Path(FOLDER)
     return (folder if folder.is_dir() else Path()) / f"{name}.yaml"
+
+
+def _refuse_place(save: Path, *, force: bool) -> None:
+    """Raise UsageError ``file-exists``, ``file-not-written`` where no workflow can be left: that is better known before anything is paid."""
+    if os.path.lexists(save) and not force:
+        raise UsageError(
+            "file-exists",
+            f"{save} is there already",
+            mend="name another file with --save, or write over it: --force",
+        )
+    reason = leaving.obstacle(save)
+    if reason is not None:
+        raise UsageError(
+            "file-not-written", f"{save} could not be written: {reason}", mend="name another file with --save"
+        )
 
 
 def _refuse_head(wish: Wish) -> None:
@@ -139,7 +150,8 @@ def _checked(url: str | None) -> str | None:
         return None
     try:
         parts = urllib.parse.urlsplit(url)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        written = url.isprintable() and " " not in url
+        fits = written and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         named = parts.username is not None or parts.password is not None
     except ValueError:
         fits = named = False

@@ -66,6 +66,23 @@ def partial_name(file: Path, session: str) -> Path:
     return file if may_write(file, session) else free_name(file.with_name(f"{file.stem}.partial{file.suffix}"), session)
 
 
+def obstacle(file: Path) -> str | None:
+    """Why no workflow could be left there, as far as can be seen without writing one."""
+    folder = next(each for each in file.parents if os.path.lexists(each))
+    if os.path.isdir(file):  # noqa: PTH112 - a path raises where a name is too long
+        return "it is a folder"
+    if not folder.is_dir():
+        return f"{folder} is no folder"
+    try:
+        str(file).encode()
+    except UnicodeError:
+        return "its name is no UTF-8"
+    names = (*file.parts[len(folder.parts) :], notes_of(file).name)
+    if max(len(os.fsencode(each)) for each in names) > os.pathconf(folder, "PC_NAME_MAX"):
+        return "its name is too long"
+    return None if os.access(folder, os.W_OK | os.X_OK) else f"nothing may be written in {folder}"
+
+
 def write(file: Path, text: str) -> None:
     """Put the text there, whole or not at all, for everybody to read who may read files here. Raises UsageError ``file-not-written``."""
     try:

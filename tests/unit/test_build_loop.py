@@ -9,6 +9,7 @@ import pytest
 from typing_extensions import override
 
 from director import deeds, loop, person
+from director.proving import leaving
 from director.tools import CHANGED, Kit
 from director.workshop import Workshop
 from nodes.errors import Paused, UsageError
@@ -202,6 +203,24 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Life:
 
 
 CUT = in_turn([asks(PLAN), asks(ASKS), asks(LOOKS), said("x"), said("x")])
+
+
+def test_a_draft_that_cannot_be_left_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Why the build ended is what is told, and beside it why there is no file."""
+
+    def full(_file: Path, _data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    node = "- {id: a, type: transform, expr: '{{ 1 }}'}"
+    begins = ("create_nodes", {"yaml": node, "after": None, "dry_run": None, "reason": "r"})
+    one = Life(tmp_path, in_turn([asks(begins), said("Fine."), said("Well.")]))
+    monkeypatch.setattr(leaving.durable, "write", full)
+    one.live()
+    assert one.code == "build-stopped"
+    assert one.error is not None
+    assert "No space left" in str(one.error.evidence["draft"])
+
+
 SHARES = 40
 
 

@@ -68,12 +68,43 @@ def test_nothing_is_done_unasked_on_a_site_that_is_not_here(url: str | None) -> 
 
 
 @pytest.mark.parametrize(
-    "url", ["shop.test", "ftp://shop.test", "http://", "http://a:b@shop.test", "javascript:1", "http://x:0"]
+    "url",
+    [
+        "shop.test",
+        "ftp://shop.test",
+        "http://",
+        "http://a:b@shop.test",
+        "javascript:1",
+        "http://x:0",
+        "http://a b/",
+        "http://a\nb/",
+        "http://x/\udcff",
+    ],
 )
 def test_an_address_is_one_of_a_site(url: str) -> None:
     """Whole, and without a password in it."""
     with pytest.raises(UsageError, match=r"--url|no address"):
         ordering.Order(goal="x", url=url).wish()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["folder.yaml", "plain/x.yaml", f"{'x' * 250}.yaml", f"{'x' * 247}.yaml", f"{'x' * 300}/x.yaml", "\udcff.yaml"],
+)
+def test_a_place_where_nothing_can_be_left_is_refused_before_anything_is_paid(name: str, tmp_path: Path) -> None:
+    """A folder, what stands in a file, a name that is too long for the workflow or for its notes; what `--force` cannot change either."""
+    (tmp_path / "folder.yaml").mkdir()
+    (tmp_path / "plain").touch()
+    with pytest.raises(UsageError, match="could not be written"):
+        ordering.Order(goal="x", save=Path(name), force=True).wish()
+    assert ordering.Order(goal="x", save=Path("new/folder/x.yaml")).wish().save == tmp_path / "new/folder/x.yaml"
+
+
+def test_a_link_to_nothing_is_there_already(tmp_path: Path) -> None:
+    """It is not written over unless that was said."""
+    (tmp_path / "x.yaml").symlink_to("nowhere.yaml")
+    with pytest.raises(UsageError, match="already"):
+        ordering.Order(goal="x", save=Path("x.yaml")).wish()
 
 
 @pytest.mark.parametrize(
