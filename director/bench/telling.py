@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from director.bench.benches import Report, Trip
 from director.bench.places import transparent
 from director.bench.watching import Seen
+from director.proving import telling as whole_runs
 from nodes.base import Leaf
 from nodes.iterate import Iterate
 from nodes.values import Json
@@ -184,10 +185,9 @@ def _error(trip: Trip, seen: Seen) -> Iterator[str]:
         return
     error: Mapping[str, Json] = seen.error or trip.ended.question or {}
     yield f"error: {_short(error.get('message'), 400)}"
-    evidence: Json = error.get("evidence") or {}
     left = AN_ERROR
-    for name, value in evidence.items() if isinstance(evidence, dict) else ():
-        line = f"{name}: {_short(value, 400)}"
+    for name, text in whole_runs.evidence_of(error):
+        line = f"{name}: {_short(text, 400)}"
         if name not in ("screenshot", "observation", "signs") and len(line) <= left:
             left -= len(line)
             yield line
@@ -195,7 +195,11 @@ def _error(trip: Trip, seen: Seen) -> Iterator[str]:
 
 def _page(seen: Seen, *, stopped: bool, last: bool) -> Iterator[str]:
     """Addresses, what changed, and what the page complains of."""
-    if seen.url_before is not None and seen.url_after is not None and seen.url_after != seen.url_before:
+    by_address = stopped and whole_runs.by_address(seen.error or {})
+    if by_address:
+        # The error says where it is.
+        pass
+    elif seen.url_before is not None and seen.url_after is not None and seen.url_after != seen.url_before:
         yield f"url: {seen.url_before} -> {seen.url_after}"
     elif seen.url_after is not None and (stopped or last):
         yield f"url: {seen.url_after}"
@@ -206,12 +210,12 @@ def _page(seen: Seen, *, stopped: bool, last: bool) -> Iterator[str]:
     if seen.after is None:
         return
     if seen.before is None:
-        yield seen.after.render(A_PAGE if stopped or last else A_CHANGE)
+        yield seen.after.render(whole_runs.A_GLANCE if by_address else A_PAGE if stopped or last else A_CHANGE)
         return
     changed = seen.after.since(seen.before, 2 * A_CHANGE if stopped or last else A_CHANGE)
     elsewhere = seen.after.url.partition("#")[0] != seen.before.url.partition("#")[0]
     if (stopped or last) and elsewhere and not seen.after.continues(seen.before):
-        yield seen.after.render(A_PAGE)
+        yield seen.after.render(whole_runs.A_GLANCE if by_address else A_PAGE)
     elif changed != telling.UNCHANGED:
         yield changed
     elif stopped or last:

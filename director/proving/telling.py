@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from director import effects, run_pieces
@@ -18,6 +18,8 @@ from runtime.language import workflow
 OUTPUT, EVIDENCE, STEPS, PAGE = 1_000, 1_200, 800, 2_000
 """Characters of an output, of what was seen of an error, of the steps of one fate, and of the page where it failed."""
 
+A_GLANCE = 500
+"""Characters of a page where only its address was not the one that was meant."""
 
 SIGNS_IN = "It seems to do nothing but sign in. If that is so, give it `effect: idempotent`: signing in twice does no harm, and it is done then."
 """What is told of a held deed that need not be one."""
@@ -77,10 +79,8 @@ def steps(past: history.History, loaded: workflow.Loaded) -> Iterator[str]:
 def failure(error: dict[str, Json]) -> str:
     """Why a run did not pass: our own words, and what may be a page's in a fence."""
     mend, theirs = run_pieces.mend_of(error)
-    more = error.get("evidence")
     seen = [str(error.get("message") or ""), theirs]
-    if isinstance(more, dict):
-        seen += [f"{name}: {_cut(_plain(each), EVIDENCE // 3)}" for name, each in more.items() if each]
+    seen += [f"{name}: {_cut(text, EVIDENCE // 3)}" for name, text in evidence_of(error) if text]
     code = error.get("code") or error.get("reason")
     lines = [
         f"why: {code} ({error.get('phase', 'before')} the deed)",
@@ -91,15 +91,33 @@ def failure(error: dict[str, Json]) -> str:
     return "\n".join([*lines, f"mend: {mend}"] if mend else lines)
 
 
+def evidence_of(error: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    """What is known of an error beside its message, by name: nothing that the message says already."""
+    message, known = str(error.get("message") or ""), error.get("evidence")
+    fields: dict[str, Json] = known if isinstance(known, dict) else {}
+    for name, value in fields.items():
+        text = _plain(value)
+        if not (isinstance(value, str) and value.strip() and value in message):
+            yield name, text
+
+
+def by_address(error: Mapping[str, Json]) -> bool:
+    """Whether a rule of an address did not hold: the deed itself did what it does, and the page behind it is of less account."""
+    known: dict[str, Json] = error.get("evidence") or {}
+    return str(known.get("rule") or "").startswith("url ")
+
+
 def _page_then(done: drafts.Done) -> Iterator[str]:
     """What the page showed where it failed, as far as it was kept."""
     kept = evidence.of(done.past, done.ran.path) if done.past is not None else None
     if kept is None:
         return
-    seen = [f"{name}: {kept[name]}" for name in ("url", "title", "dialog") if kept.get(name)]
+    address = by_address(done.ran.error or {})
+    names = ("title", "dialog") if address else ("url", "title", "dialog")
+    seen = [f"{name}: {kept[name]}" for name in names if kept.get(name)]
     named: dict[str, Json] = kept.get("observation") or {}
     with contextlib.suppress(OSError, UnicodeError, KeyError):
-        seen.append(_cut(Path(named["path"]).read_text(encoding="utf-8"), PAGE))
+        seen.append(_cut(Path(named["path"]).read_text(encoding="utf-8"), A_GLANCE if address else PAGE))
     if seen:
         yield "the page, as it was then:"
         yield telling.fenced("\n".join(seen))

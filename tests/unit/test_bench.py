@@ -263,6 +263,31 @@ async def test_an_error_behind_a_deed_is_said_first(tmp_path: Path) -> None:
     assert rig.told.startswith("all done: 1 of 1")
 
 
+async def test_an_address_that_was_not_meant_is_told_once(tmp_path: Path) -> None:
+    """What the error says is not said again beside it, and of the page only how it begins: the deed did what it does."""
+    here, lines = (
+        "http://127.0.0.1:8765/list?page=2",
+        [f'- button "Number {each} of many" [ref=e{each}]' for each in range(80)],
+    )
+    rig = Rig(tmp_path, SIGN_IN, FakeSite(texts={"": "\n".join(lines)}))
+
+    async def elsewhere(_target: str, page: FakePage) -> None:
+        page.address = here
+        evidence = {"rule": 'url "**page=2"', "wanted": "**page=2", "seen": here, "page": here, "waited": 2.0}
+        raise SiteError(
+            "rule-failed", f'url "**page=2" does not hold; seen: {here!r}', phase="after", evidence=evidence
+        )
+
+    rig.site.before_click = elsewhere
+    assert (await rig.execute("sign_in"))["submit"] == "failed"
+    told = rig.told.partition("submit  failed")[2]
+    # Once in the error, and once in the head of the page itself.
+    assert told.count(here) == 2
+    assert told.count("**page=2") == 1
+    assert "waited: 2.0" in told
+    assert len(told) < 1_200
+
+
 async def test_a_browser_that_is_gone_is_let_go_of(tmp_path: Path) -> None:
     """What comes next finds a new one, in the state that was kept."""
     rig = Rig(tmp_path, SIGN_IN, site())
@@ -289,6 +314,26 @@ async def test_a_held_deed_ends_it_and_is_no_failure(tmp_path: Path) -> None:
     assert await rig.execute("submit") == {"submit": "held"}
     assert "on the page as it stood" in rig.told
     assert not [each for each in rig.shop.pen.history.deeds.values() if each.result and each.result.error]
+
+
+@pytest.mark.parametrize(
+    ("said", "node"),
+    [
+        ("javascript:pay('http://127.0.0.1:8765')", 'action: goto, url: "{{ said }}"'),
+        ("Ann\\n", 'action: type, target: {text: user}, value: "{{ said }}"'),
+    ],
+)
+async def test_what_becomes_a_deed_once_it_is_filled_in_is_held(tmp_path: Path, said: str, node: str) -> None:
+    """A script that an address turns out to be, and a line break that a text turns out to hold, are held, and with harmless values they are not."""
+    text = f"""
+  - {{id: said, type: transform, expr: "{said}"}}
+  - {{id: does, type: browser_action, {node}}}
+"""
+    rig = Rig(tmp_path, text, site(), policy="hold")
+    assert await rig.execute("all") == {"said": "ok", "does": "held"}
+    assert rig.bench.opened[0].page.filled == {}
+    rig.edit(said, "http://127.0.0.1:8765/")
+    assert await rig.execute("all") == {"said": "ok", "does": "ok"}
 
 
 async def test_isolated_begins_each_node_from_its_own_state(tmp_path: Path) -> None:

@@ -201,6 +201,23 @@ async def test_a_run_that_fails_ends_the_proof(tmp_path: Path, browsers: Browser
     assert "already" not in outcome.error["message"]
 
 
+async def test_of_an_error_nothing_is_said_twice(tmp_path: Path, browsers: Browsers) -> None:
+    """What stands in its message is not told again beside it; what does not is."""
+    here = f"{SITE}/list?page=2"
+
+    def elsewhere(_number: int) -> None:
+        raise SiteError(
+            "rule-failed", f'url "**page=2" does not hold; seen: {here!r}', phase="after",
+            evidence={"rule": 'url "**page=2"', "wanted": "**page=2", "seen": here, "page": here, "waited": 2.0},
+        )  # fmt: skip
+
+    clicks(browsers, elsewhere)
+    shop = opened(tmp_path)
+    outcome = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    assert outcome.told.partition("the page, as")[0].count(here) == 1
+    assert "waited: 2.0" in outcome.told
+
+
 async def test_what_is_held_is_said(tmp_path: Path, browsers: Browsers) -> None:
     """Where deeds are held the draft is accepted as far as it came in every run: no deed was done, and headline, file and notes say so."""
     shop = opened(tmp_path, policy="hold")
