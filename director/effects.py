@@ -22,6 +22,7 @@ from nodes.context import Context
 from nodes.errors import Paused, RunOpsError, UsageError
 from nodes.group import Group
 from nodes.iterate import Iterate
+from nodes.template import OPENING
 from nodes.values import Json
 from runtime import briefs, engine, journal, log, sessions
 from runtime.display.text import harmless
@@ -54,6 +55,14 @@ FIELDS = frozenset({"fill", "type", "check", "uncheck", "select"})
 AROUND = frozenset({"over", "while_", "until", "max", "limit"})
 """Fields of a loop that say for what the nodes in it are done."""
 
+HARMLESS = frozenset({"http:", "https:", "about:"})
+"""What addresses may begin with whose documents are made by the site, or are blank."""
+
+_INVISIBLE = re.compile(r"[\x00-\x20]")
+"""What browsers leave out of an address before they look at its scheme."""
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
+_BREAKS = frozenset("\r\n")
 _KEYS = re.compile(r"\[[^\]]*\]")
 _NAMES = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _SCOUTING = re.compile(r"(?:^|/)\d+_debug_\w+$")
@@ -106,9 +115,33 @@ def core(leaf: Leaf) -> Json:
     return leaf.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=set(left_out), warnings=False)
 
 
+def _is_filled(said: Json, written: Json) -> bool:
+    """Whether these are the fields of a deed as it was asked for, or the same with its references filled in."""
+    if isinstance(written, str) and OPENING in written:
+        return True
+    if isinstance(said, dict) and isinstance(written, dict):
+        one: dict[str, Json] = said
+        other: dict[str, Json] = written
+        return all(_is_filled(one.get(name), other.get(name)) for name in one.keys() | other.keys())
+    if isinstance(said, list) and isinstance(written, list) and len(said) == len(written):
+        return all(map(_is_filled, said, written))
+    return said == written
+
+
 def changes(leaf: Leaf) -> bool:
-    """Whether the leaf does a deed of class *effect*; a script in the place of an address is one, whatever it is said to be."""
-    return leaf.effect_class == "effect" or str(getattr(leaf, "url", "")).strip().lower().startswith("javascript:")
+    """Whether the leaf does a deed of class *effect*.
+
+    An address that is none of a site is one, whatever it is said to be: it may be a script, or a page of one's own that sends a form to the site. And so is
+    a line break among the letters that are typed, which is the key Enter, unless the file says otherwise.
+    """
+    if leaf.effect_class == "effect":
+        return True
+    url = _INVISIBLE.sub("", str(getattr(leaf, "url", None) or "")).lower()
+    scheme = _SCHEME.match(url)
+    if scheme is not None and scheme[0] not in HARMLESS:
+        return True
+    typed = str(getattr(leaf, "value", "")) if getattr(leaf, "action", None) == "type" else ""
+    return leaf.effect is None and not _BREAKS.isdisjoint(typed)
 
 
 def only_signs_in(loaded: workflow.Loaded, path: str) -> bool:
@@ -193,7 +226,7 @@ class Grants:
             where = key_of(loaded, path)
             deed = known.get(where)
             if deed is not None:
-                return where not in granted or core(leaf) != core(deed.leaf)
+                return where not in granted or not _is_filled(core(leaf), core(deed.leaf))
             # What an agent does by itself stands below its own path.
             return not any(known[each].is_agent for each in _above(loaded, path) if each in granted)
 

@@ -106,7 +106,8 @@ class Step(surroundings.Surroundings):
 
     async def act(self) -> None:
         """Write the call; for class *effect* wait until it is on the disk."""
-        if self._engine.holds(self._node, self._path):
+        # Filled in, a step may do what its words do not show: load an address that is a script, type a line break.
+        if self._engine.holds(self._node, self._path) or self._engine.holds(self._resolve(), self._path):
             self._resolve()
             url = self._page.url if self._page is not None else None
             raise Held(self._path, self._node, self._args, self._matched, url)

@@ -29,7 +29,7 @@ BrowserFactory = Callable[[], Awaitable[port.Browser]]
 """Opens the run's browser; called at most once, and only where a step needs it."""
 
 Holds = Callable[[Leaf, str], bool]
-"""Whether the deed of a step, by its node and its path, is not to be done."""
+"""Whether the deed of a step, by its node and its path, is not to be done. It is asked with the node as the file has it, then with its references filled in."""
 
 
 def nothing(_node: Leaf, _path: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from director import effects, saving
 from director.proving import proofs
+from nodes.base import Leaf
 from nodes.values import Json
 from runtime import briefs, log, sessions
 from runtime.display import costs
@@ -197,9 +198,12 @@ def _grants(shop: Workshop) -> Iterator[str]:
         yield f"- {_code(str(each.get('path')))}: {_line(str(each.get('what')))}: {_line(str(each.get('answer') or 'not answered'))}"
     draft = shop.desk.draft
     for node in draft.loaded.nodes() if draft is not None else ():
-        said, usual = getattr(node, "effect", None), node.effect_default
-        if said is not None and said != usual and usual == "effect":
-            yield f"- {_code(node.id)} counts as no deed: the draft says that it is {said}"
+        if not isinstance(node, Leaf) or effects.changes(node):
+            continue
+        if effects.changes(node.model_copy(update={"effect": None})):
+            yield f"- {_code(node.id)} counts as no deed: the draft says that it is {node.effect}"
+        elif getattr(node, "action", None) == "download" and getattr(node, "target", None) is not None:
+            yield f"- {_code(node.id)} counts as no deed: its click is to give a file, and nothing else"
 
 
 def _cost(shop: Workshop) -> Iterator[str]:

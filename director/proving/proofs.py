@@ -115,7 +115,7 @@ def _of(attempts: Sequence[history.Attempt]) -> Outcome:
     last = attempts[-1]
     result = last.result
     if result is not None and result.status in ("ok", "recovered") and last.verdict != "skipped":
-        return "done" if last.acted else "idle"
+        return "idle" if last.call.node == history.AGENT and not last.acted else "done"
     if last.verdict == "done":
         return "done"
     return "passed by" if result is not None and (result.tolerated or result.status == "skipped") else "failed"

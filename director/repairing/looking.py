@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from playwright.async_api import Error
 
+from director import effects
 from director.repairing import candidates, kinds
 from nodes.base import Leaf
 from nodes.errors import RunOpsError
@@ -134,8 +135,8 @@ class Looker:
         """Every deed that changes the site is held; and whatever comes behind the step."""
         if path == self.path:
             self._reached = True
-            return leaf.effect_class == "effect"
-        return self._reached or leaf.effect_class == "effect"
+            return effects.changes(leaf)
+        return self._reached or effects.changes(leaf)
 
     async def ended(self, at: engine.ExecutionEngine, error: RunOpsError) -> None:
         """Look at the page on which the copy ended."""

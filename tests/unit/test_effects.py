@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,8 @@ from nodes.base import Leaf
 from nodes.errors import Paused, UsageError
 from runtime import engine
 from runtime.language import callees
-from tests import workshops
+from tests import benches, workshops
+from tests.fakes import FakeSite
 
 pytestmark = pytest.mark.anyio
 
@@ -244,13 +246,62 @@ async def test_a_policy_asks_nobody(tmp_path: Path, policy: workshop.Policy, sit
     assert (found(leaf(shop, "pay"), "each[1]/pay"), asked) == (held, [])
 
 
-async def test_a_script_in_an_address_is_a_deed(tmp_path: Path) -> None:
-    """A script in the place of an address may do anything: it is held like a click, though opening an address is not."""
-    shop, _asked = asking(
-        tmp_path, policy="hold", text=TEXT.replace('url: "{{ inputs.base_url }}/orders"', "url: 'JavaScript:pay()'")
+@pytest.mark.parametrize(
+    ("address", "deed"),
+    [
+        ("JavaScript:pay()", True),
+        ("java\tscript:fetch('http://127.0.0.1:8765/pay')", True),
+        ("data:text/html,<form method=post action=http://127.0.0.1:8765/pay></form><script>document.forms[0].submit()</script>", True),
+        ("HTTP://127.0.0.1:8765/orders", False),
+        ("about:blank", False),
+    ],
+)  # fmt: skip
+async def test_a_script_in_an_address_is_a_deed(tmp_path: Path, address: str, deed: bool) -> None:
+    """What is no address of a site may be a script, and do anything: it is held like a click, though opening an address is not; also filled in."""
+    for written in (address, "{{ inputs.who }}"):
+        text = TEXT.replace('url: "{{ inputs.base_url }}/orders"', f"url: {json.dumps(written)}")
+        shop, _asked = asking(tmp_path / written[:2], policy="hold", text=text)
+        held, node = await holds(shop), leaf(shop, "open")
+        assert held(node.model_copy(update={"url": address}), "open") is deed
+
+
+async def test_a_line_break_that_is_typed_is_a_key(tmp_path: Path) -> None:
+    """Typed, a line break is the key Enter, which may send a form: asked for, and done with its references filled in; where the file says that it is none, nobody is asked."""
+    typing = 'type: browser_action, action: type, target: {label: Find}, value: "{{ inputs.who }}\\n"'
+    shop, asked = asking(
+        tmp_path, "yes", "no", "no", text=TEXT.replace("type: browser_action, action: press, key: Enter", typing)
     )
-    held = await holds(shop)
-    assert held(leaf(shop, "open"), "open")
+    shop.effects = effects.Grants(shop)
+    wanted = leaf(shop, "note")
+    held = await shop.effects.demand([(wanted, "note")], place="1_run_draft")
+    assert not held(wanted, "note")
+    assert not held(wanted.model_copy(update={"value": "Ann\n"}), "note")
+    assert held(wanted.model_copy(update={"value": "Ann\n", "delay": 5}), "note")
+    assert len(asked) == 1
+    edited(shop, "action: type,", "action: type, effect: idempotent,")
+    free = await shop.effects.demand([(leaf(shop, "note"), "note")], place="2_run_draft")
+    assert not free(leaf(shop, "note"), "note")
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "node"),
+    [
+        ("javascript:pay('http://127.0.0.1:8765')", 'action: goto, url: "{{ said }}"'),
+        ("Ann\\n", 'action: type, target: {text: user}, value: "{{ said }}"'),
+    ],
+)
+async def test_what_becomes_a_deed_once_it_is_filled_in_is_held(tmp_path: Path, said: str, node: str) -> None:
+    """A script that an address turns out to be, and a line break that a text turns out to hold, are held, and with harmless values they are not."""
+    text = f"""
+  - {{id: said, type: transform, expr: "{said}"}}
+  - {{id: does, type: browser_action, {node}}}
+"""
+    rig = benches.Rig(tmp_path, text, FakeSite(), policy="hold")
+    assert await rig.execute("all") == {"said": "ok", "does": "held"}
+    assert rig.bench.opened[0].page.filled == {}
+    rig.edit(said, "http://127.0.0.1:8765/")
+    assert await rig.execute("all") == {"said": "ok", "does": "ok"}
 
 
 async def test_a_secret_is_in_no_question(tmp_path: Path) -> None:
