@@ -67,12 +67,12 @@ FIND = tool(
 SCREENSHOT = tool("screenshot", "Keeps a picture of a page as a file.", {"tab": _PAGE, "ref": _REF, "reason": _REASON})
 NAVIGATE = tool(
     "debug_navigate",
-    "Loads an address in the scout's browser, which is no part of the workflow.",
+    "Loads an address in the scout's browser, which is no part of the workflow, and shows the page.",
     {"tab": _TAB, "url": _TEXT, "reason": _REASON},
 )
 ACTION = tool(
     "debug_action",
-    "Does one thing on a scout page; a click or key may be held.",
+    "Does one thing on a scout page, and shows what changed; a click or key may be held.",
     {
         "tab": _TAB,
         "action": {

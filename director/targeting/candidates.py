@@ -12,6 +12,7 @@ from nodes.values import Json
 from runtime.agents.targets import Way
 from runtime.browser.markup import Facts
 from runtime.language import writing
+from runtime.observing.lines import quoted
 
 Mark = Literal["one", "none", "several", "another", "untried"]
 """What a way finds: the one element that is meant; nothing; several; another one. Or it was not tried."""
@@ -71,10 +72,13 @@ def _counts(target: Target) -> bool:
 
 
 def ranked(found: Sequence[Candidate]) -> list[Candidate]:
-    """The best first; of those that find the element by the same thing only the best."""
+    """The best first; of those that find the element by the same thing, or are written the same, only the best."""
     best: dict[str, Candidate] = {}
+    written: list[dict[str, Json]] = []
     for each in sorted(found, key=lambda one: -one.score):
-        best.setdefault(each.way.why, each)
+        if each.way.why not in best and each.fields not in written:
+            best[each.way.why] = each
+            written.append(each.fields)
     return list(best.values())
 
 
@@ -92,6 +96,8 @@ class Proof:
     """Why no rows were added; empty where some were."""
     rows: int = 0
     """How many were added."""
+    around: Sequence[str] | None = None
+    """What stands around the element, where the anchor that was asked for finds nothing there."""
 
     def marks(self, each: Candidate) -> str:
         """What was proved of a candidate, in words."""
@@ -138,14 +144,18 @@ def kind(role: str, facts: Facts) -> tuple[str, str]:
     return role or facts.tag, "read: `query: text`; all of its kind: `query: extract`"
 
 
-def told(proof: Proof, most: int = MOST) -> tuple[list[str], list[str]]:
-    """A proof in words: ours, and behind them what holds texts of the page; at most about ``most`` characters, the best always whole."""
+def told(proof: Proof, fields: Sequence[str] = (), most: int = MOST) -> tuple[list[str], list[str]]:
+    """A proof in words: ours, and behind them what holds texts of the page, with lines of ``fields``; at most about ``most`` characters, the best and these always whole."""
     best, *others = proof.found
     ours = [f"score {best.score}: found by {best.way.why}; {proof.marks(best)}"]
     if proof.unloaded:
         ours.append(f"not reloaded: {proof.unloaded}")
     if proof.ungrown:
         ours.append(f"no rows added: {proof.ungrown}")
+    if proof.around is not None:
+        ours.append(
+            "the `anchor` that was given does not find it alone, so this is without it; one of the texts around it may"
+        )
     if best.placed:
         ours.append(
             "only its place tells it from its like, and that changes: give an `anchor`, or have the page changed"
@@ -156,12 +166,14 @@ def told(proof: Proof, most: int = MOST) -> tuple[list[str], list[str]]:
         ours.append(
             "found by what it says now: good for a check, not for reading what may change; a cell is read with its `query: table`"
         )
-    theirs = [writing.text({"target": best.fields}).rstrip()]
+    theirs = [writing.text({"target": best.fields}).rstrip(), *fields]
     theirs += _while_room(_rest(proof, others), most - sum(len(each) + 1 for each in [*ours, *theirs]))
     return ours, theirs
 
 
 def _rest(proof: Proof, others: Sequence[Candidate]) -> Iterator[str]:
+    if proof.around is not None:
+        yield f"# around it stands: {', '.join(quoted(each, 60) for each in proof.around) or 'nothing'}"
     for each in [one for one in others if one.score >= WORTH_TELLING][:OTHERS]:
         line = writing.text({"target": each.fields}).strip().removeprefix("target: ")
         if "\n" not in line:

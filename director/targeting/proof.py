@@ -16,9 +16,8 @@ from playwright.async_api import ElementHandle, Error
 
 from director.targeting import growth
 from director.targeting.candidates import Candidate, Mark, Proof, ranked
-from nodes.errors import ModelError, SiteError
+from nodes.errors import SiteError
 from nodes.targets import Target
-from nodes.values import Json
 from runtime.agents import targets
 from runtime.browser import locators, origins
 from runtime.browser.page import Tab
@@ -43,13 +42,15 @@ PAUSE = 0.05
 async def of(
     tab: Tab, pointed: Pointed, role: str, name: str, usable: Callable[[str], bool], anchor: str | None
 ) -> Proof:
-    """What can be proved of ways to find the element, by ``anchor`` only where one is given. No text that is not ``usable`` stands in them.
+    """What can be proved of ways to find the element, by ``anchor`` only where that finds it alone. No text that is not ``usable`` stands in them.
 
-    Raises SiteError ``no-target`` where nothing finds it; ModelError ``no-anchor`` where no part of the page around it says ``anchor``.
+    Raises SiteError ``no-target`` where nothing finds it.
     """
     found, refused = await _now(pointed, role, name, usable, anchor)
+    around: Sequence[str] | None = None
     if not found and anchor is not None:
-        raise _no_anchor(pointed, anchor)
+        around = _said_around(pointed)
+        found, refused = await _now(pointed, role, name, usable, None)
     if not found:
         found = await _placed(pointed, role, name, usable)
     if not found:
@@ -60,7 +61,7 @@ async def of(
         )
     who = await pointed.identity()
     again = await _again(tab, found, who)
-    return dataclasses.replace(again, found=ranked(again.found), refused=refused)
+    return dataclasses.replace(again, found=ranked(again.found), refused=refused, around=around)
 
 
 async def _now(
@@ -96,17 +97,14 @@ async def _placed(pointed: Pointed, role: str, name: str, usable: Callable[[str]
     return []
 
 
-def _no_anchor(pointed: Pointed, anchor: str) -> ModelError:
+def _said_around(pointed: Pointed) -> list[str]:
+    """The texts around the element that may be anchors."""
     facts = pointed.facts
     said = [text for row in facts.rows for text in row.texts]
+    said += [each.text for each in facts.beside]
     said += [area.name for area in facts.areas] + [area.heading.text for area in facts.areas if area.heading]
     said += [text for area in facts.areas for text in area.texts]
-    return ModelError(
-        "no-anchor",
-        f'nothing around the element says "{anchor[:80]}" and finds it alone',
-        mend="take a text that stands there as `anchor`, whole words in the same case, or null",
-        evidence={"around": list[Json](dict.fromkeys(filter(None, said)))[:8]},
-    )
+    return list(dict.fromkeys(filter(None, said)))[:8]
 
 
 async def _again(tab: Tab, found: Sequence[Candidate], who: str) -> Proof:

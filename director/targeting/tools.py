@@ -8,14 +8,14 @@ from typing import cast
 from typing_extensions import override
 
 from director import eyes
-from director.targeting import candidates, proof
+from director.targeting import candidates, fields, proof
 from director.tools import CHANGED, Kit
 from director.workshop import Workshop
-from nodes.errors import ModelError
 from nodes.values import Json
 from runtime import log, turn
 from runtime.agents import refusals, telling
 from runtime.models.exchange import Tool
+from runtime.observing.tree import ACTING
 
 NAME = "propose_target"
 
@@ -36,7 +36,7 @@ class Propose(Kit):
     def tool(self) -> Tool:
         text: dict[str, Json] = {"type": "string"}
         perhaps: dict[str, Json] = {"type": ["string", "null"]}
-        fields: dict[str, Json] = {
+        given: dict[str, Json] = {
             "tab": {**perhaps, "description": "As in inspect_tab."},
             "ref": text,
             "anchor": {**perhaps, "description": "Text of the row, card or part by which it is to be found."},
@@ -44,11 +44,15 @@ class Propose(Kit):
         }
         schema: dict[str, Json] = {
             "type": "object",
-            "properties": fields,
-            "required": list[Json](fields),
+            "properties": given,
+            "required": list[Json](given),
             "additionalProperties": False,
         }
-        return Tool(NAME, "Targets for an element, each proved: one now, after reload, with more rows.", schema)
+        return Tool(
+            NAME,
+            "Targets for an element, each proved: one now, after reload, with more rows; of a row, card, table or text there with `fields` for extract.",
+            schema,
+        )
 
     @property
     @override
@@ -62,7 +66,7 @@ class Propose(Kit):
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        """The best target as YAML, others behind it, with what was proved of each."""
+        """The best target as YAML, the fields of its row where it is read, others behind it, with what was proved of each."""
         masker, sight = self._shop.pen.masker, cast("eyes.Eyes", self._shop.eyes)
         where, name = sight.place(cast("str | None", arguments["tab"]))
         anchor = cast("str | None", arguments["anchor"]) or None
@@ -72,14 +76,12 @@ class Propose(Kit):
 
         async with sight.pointed(where, name, str(arguments["ref"])) as (pointed, element):
             page = sight.page(where, name)
-            try:
-                proved = await proof.of(page, pointed, element.role, element.name, usable, anchor)
-            except ModelError as error:
-                said = ", ".join(f'"{each}"' for each in error.evidence["around"]) or "nothing"
-                told = f"{error.message} ({error.code}). {error.mend}. Around it stands:\n{telling.fenced(said)}"
-                return turn.Outcome(masker.text(told), error=masker.json(error.as_json()))
+            holds = None
+            if element.role not in ACTING:
+                holds = fields.read(await pointed.asked(fields.FIELDS), usable)
+            proved = await proof.of(page, pointed, element.role, element.name, usable, anchor)
         what, fits = candidates.kind(element.role, pointed.facts)
-        ours, theirs = candidates.told(proved)
+        ours, theirs = candidates.told(proved, fields.told(holds) if holds is not None else ())
         told = "\n".join([f"{what}; fits: {fits}", *ours, telling.fenced("\n".join(theirs))])
         told = masker.text(told)
         return turn.Outcome(told, told)

@@ -50,6 +50,20 @@ ADDRESS = re.compile(r"[/?.][\w/?.=&%+~,:@-]{1,80}")
 LONGEST = 80
 """Characters of a text by which an element is found."""
 
+_COUNTED = re.compile(
+    r"(no|none|nothing|empty|[\W\d_]*\d+[\W\d_]*)\b( .*)?"
+    r"|.*\b(ago|today|yesterday|tomorrow)\b.*"
+    r"|.*\b\d+ (of|items?|entries|results?|rows?|more|left|new|comments?|views?|(second|minute|hour|day|week|month)s?)\b.*",
+    re.IGNORECASE,
+)
+"""What counts something or tells a time: `No items in collection`, `3 items`, `Page 2 of 9`."""
+
+_CODE = re.compile(r"(?=(?:\D*\d){3})[\w-]+")
+"""A number that tells things apart, as `1001` and `INV-204`: with three digits at least, since one with fewer may count something."""
+
+POOR_ANCHOR = 0.6
+"""What is left of the worth of a way by a text that counts something, and changes."""
+
 
 class Pointed(Protocol):
     """An element of the page as it is now."""
@@ -146,7 +160,9 @@ def _written(facts: Facts, role: str, name: str) -> Iterator[Way]:
         yield Way({"css": f'{facts.tag}[name="{facts.name}"]'}, 64, "the name under which it is sent")
     if (role in FIELDS and not (name or facts.labels)) or role in READ:
         for caption in facts.beside:
-            yield Way({"css": caption.css}, 60, "the text beside it")
+            yield Way({"css": caption.css}, 56, "the text beside it")
+    for css in facts.data:
+        yield Way({"css": css}, 69, "its data attribute")
     if ADDRESS.fullmatch(facts.link):
         yield Way({"css": f'a[href="{facts.link}"]'}, 55, "where it leads")
     for css in facts.classes:
@@ -167,8 +183,11 @@ def anchored(
 ) -> Iterator[Way]:
     """The ways ``alone``, each within a part of the page that holds the element, nearest parts first.
 
-    That is a row or a card, told from the others by what it says, or something with a name or a heading. ``anchor`` is the text by which it is to be found.
+    That is a row or a card, told from the others by what it says, or something with a name or a heading. ``anchor`` is the text by which it is to be found:
+    then also what is called so itself, or stands beside that text or behind that term.
     """
+    if anchor is not None:
+        yield from _called(alone, facts, anchor)
     for around, worth, why in _around(facts, anchor):
         if not all(map(usable, _texts(around))):
             continue
@@ -180,15 +199,30 @@ def anchored(
             yield Way({**inside, "within": outside}, alone_worth * worth // 100, f"{way.why} in {why}")
 
 
+def _called(alone: Sequence[Way], facts: Facts, anchor: str) -> Iterator[Way]:
+    """The ways by what the element itself is called, or by its caption, where that is ``anchor``."""
+    meant = _plain(anchor)
+    captions = {each.css for each in facts.beside if _plain(each.text) == meant}
+    for way in alone:
+        said = [way.fields.get(each) for each in ("name", "label", "text", "placeholder", "title", "alt")]
+        if way.fields.get("css") in captions or any(each is not None and _plain(each) == meant for each in said):
+            yield way
+
+
+def _plain(text: str) -> str:
+    """A text as one says it: without the colon or the star behind a caption."""
+    return " ".join(text.split()).strip(" :*").casefold()
+
+
 def _around(facts: Facts, anchor: str | None) -> Iterator[tuple[dict[str, Any], int, str]]:
     """The parts of the page around the element as targets, with what being within them leaves of a way's worth, in percent."""
     for row in facts.rows:
         for text in _telling(row.texts) if anchor is None else [anchor]:
-            yield {"role": row.role, "has_text": text}, 96 if _is_number(text) else 90, f"the {row.role} that says so"
+            yield {"role": row.role, "has_text": text}, _holding(text, 96, 90), f"the {row.role} that says so"
     for area in facts.areas:
         for css in area.css if area.texts else ():
             for text in _telling(area.texts) if anchor is None else [anchor]:
-                yield {"css": css, "has_text": text}, 88 if _is_number(text) else 82, "the card that says so"
+                yield {"css": css, "has_text": text}, _holding(text, 88, 82), "the card that says so"
         named = {"role": area.role, **({"name": area.name} if area.name else {})}
         if area.role and anchor in (None, area.name):
             yield named, 93, f"the {area.role} of that name"
@@ -201,13 +235,15 @@ def _around(facts: Facts, anchor: str | None) -> Iterator[tuple[dict[str, Any], 
 
 
 def _telling(said: Sequence[str]) -> list[str]:
-    """The texts of a row, those with a number in them first: numbers tell rows apart for longer than words do."""
-    texts = said[:MOST_ROW_TEXTS]
-    return [*filter(_is_number, texts), *(each for each in texts if not _is_number(each))]
+    """The texts of a row, those by which it is best known first: numbers tell rows apart for longer than words do, and what counts changes."""
+    return sorted(said[:MOST_ROW_TEXTS], key=lambda text: -_holding(text, 2, 1))
 
 
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"[\w-]*\d[\w-]*", text) is not None
+def _holding(text: str, code: int, words: int) -> int:
+    """How well a text tells which row is meant tomorrow: ``code`` for a number of its own, ``words`` for words, less for what counts."""
+    if _CODE.fullmatch(text):
+        return code
+    return words if not _COUNTED.fullmatch(text) else int(words * POOR_ANCHOR)
 
 
 def forms(way: dict[str, Any]) -> Iterator[Target]:

@@ -15,6 +15,8 @@ MOST = 20
 LONGEST = 200
 """Characters of one."""
 
+_RESOURCE = "Failed to load resource: the server responded"
+
 CLIENT_ERROR = 400
 """The first status that says that a document is none."""
 
@@ -27,6 +29,10 @@ class Complaints:
         self._context = context
         self._heard: dict[str, int] = {}
         self._statuses: dict[Page, int] = {}
+        self._documents: dict[str, str] = {}
+        """What there is to say of documents that were answered with an error, by their addresses."""
+        self._resources: dict[str, str] = {}
+        """What the browser says of whatever was answered with an error, by its address."""
         self._listeners: dict[Any, Callable[[Any], None]] = {
             "console": self._said,
             "weberror": lambda error: self._note(f"script error: {error.error}"),
@@ -41,8 +47,16 @@ class Complaints:
             self._context.remove_listener(event, listener)
 
     def take(self) -> list[str]:
-        """What was complained of since this was last asked, each once, with how often."""
+        """What was complained of since this was last asked, each once, with how often; nothing of a document that is shown: ``status`` tells that."""
         heard, self._heard = self._heard, {}
+        documents, self._documents = self._documents, {}
+        resources, self._resources = self._resources, {}
+        shown = {_whole(page.url) for page in self._statuses if not page.is_closed() and self.status(page) is not None}
+        # What the browser itself says of a document tells nothing more.
+        told = [said for url, said in resources.items() if url not in documents]
+        told += [said for url, said in documents.items() if url not in shown]
+        for said in told:
+            heard[said] = heard.get(said, 0) + 1
         return [f"{said} ({number} times)" if number > 1 else said for said, number in heard.items()]
 
     def status(self, page: Page) -> int | None:
@@ -58,7 +72,12 @@ class Complaints:
     def _said(self, message: ConsoleMessage) -> None:
         # Every browser asks for it unasked.
         if message.type == "error" and not message.location.get("url", "").endswith("/favicon.ico"):
-            self._note(f"console: {message.text}")
+            said = f"console: {message.text}"
+            url = _whole(str(message.location.get("url", "")))
+            if not message.text.startswith(_RESOURCE):
+                self._note(said)
+            elif len(self._resources) < MOST:
+                self._resources[url] = failures.short(f"{said} {origins.without_query(url)}", LONGEST)
 
     def _answered(self, response: Response) -> None:
         request = response.request
@@ -74,4 +93,11 @@ class Complaints:
             self._statuses[frame.page] = response.status
         if response.status >= CLIENT_ERROR:
             where = origins.without_query(request.url)
-            self._note(f"{request.method} {where} was answered with {response.status} {response.status_text}".rstrip())
+            said = f"{request.method} {where} was answered with {response.status} {response.status_text}".rstrip()
+            if len(self._documents) < MOST:
+                self._documents[_whole(request.url)] = failures.short(said, LONGEST)
+
+
+def _whole(url: str) -> str:
+    """The address of a document, wherever in it one is."""
+    return url.partition("#")[0]

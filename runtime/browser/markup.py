@@ -8,6 +8,18 @@ from typing import Any
 
 from runtime.browser import matching
 
+NAMING = r"""
+  // A class that a person wrote: one that a program makes holds digits, or capitals in odd places.
+  const plain = (name) => /^[a-z][a-z_-]{1,40}$/.test(name) && !/^(active|selected|hover|focus|open|closed|odd|even|first|last|is-|has-|js-)/.test(name);
+  const classes = (node) => Array.from(node.classList).filter(plain);
+  // An attribute that a person wrote to say what an element is: not one of a framework, none that says how it stands just now, and no number.
+  const NOISE = /^data-(v-|react|ng-|svelte|ember|radix|headlessui|turbo|hx-|bs-|reach|styled|emotion|testid$|id$|uid$|key$|index$|state|status$|active$|open$|selected$|checked$|value$|count$|text$|title$|label$|toggle$|target$|original|loaded|href$|url$|src$|date|time)/;
+  const data = (node) => Array.from(node.attributes)
+    .filter(({name, value}) => /^data-[a-z][a-z-]*$/.test(name) && !NOISE.test(name) && /^[A-Za-z][A-Za-z_.:-]{1,40}$/.test(value) && !/^(true|false|null|none|on|off|yes|no)$/i.test(value))
+    .map(({name, value}) => `${node.localName}[${name}="${value}"]`);
+"""
+"""JavaScript: how a person has marked an element, by its classes and by attributes."""
+
 FACTS = (
     "(element) => {"
     + matching.SEEN
@@ -18,9 +30,9 @@ FACTS = (
   const box = element instanceof HTMLInputElement && ['checkbox', 'radio'].includes(element.type);
   const aria = element.getAttribute('aria-checked');
   const up = (node) => node.parentElement || (node.getRootNode() instanceof ShadowRoot ? node.getRootNode().host : null);
-  // A class that a person wrote: one that a program makes holds digits, or capitals in odd places.
-  const plain = (name) => /^[a-z][a-z_-]{1,40}$/.test(name) && !/^(active|selected|hover|focus|open|closed|odd|even|first|last|is-|has-|js-)/.test(name);
-  const classes = (node) => Array.from(node.classList).filter(plain);
+"""
+    + NAMING
+    + r"""
   const named = (node) => {
     const tag = node.localName;
     return [...classes(node).map((each) => `${tag}.${CSS.escape(each)}`)];
@@ -130,6 +142,7 @@ FACTS = (
     text: short(seen(element)),
     checked: box ? element.checked : aria === null ? null : aria === 'true',
     classes: named(element),
+    data: data(element),
     link: element.localName === 'a' ? attribute('href') : '',
     rows, areas, beside,
   };
@@ -215,6 +228,8 @@ class Facts:
     """Of what can be checked."""
     classes: tuple[str, ...] = ()
     """Selectors of it by the classes that a person gave it."""
+    data: tuple[str, ...] = ()
+    """Selectors of it by the ``data-`` attributes that a person gave it to say what it is."""
     link: str = ""
     """Where a link leads, as it is written."""
     rows: tuple[Row, ...] = ()
@@ -241,6 +256,7 @@ def facts(told: dict[str, Any], frames: Sequence[str] = ()) -> Facts:
         text=told["text"],
         checked=told["checked"],
         classes=tuple(told["classes"]),
+        data=tuple(told["data"]),
         link=told["link"],
         rows=tuple(Row(each["role"], tuple(each["texts"])) for each in told["rows"]),
         areas=tuple(_area(each) for each in told["areas"]),

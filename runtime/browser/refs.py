@@ -59,6 +59,10 @@ class Pointed:
         """Who it is, told by what it and its row say: the same in another document that shows the same."""
         return str(await self._handle.evaluate(_IDENTITY))
 
+    async def asked(self, script: str) -> Any:
+        """What JavaScript, a function of the element, tells of it."""
+        return await self._handle.evaluate(script)
+
     async def said(self) -> str:
         """What the element says, white space folded; of a field what it holds, of a password nothing."""
         return str(await self._handle.evaluate(_SAID))

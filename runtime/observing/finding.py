@@ -15,6 +15,9 @@ ROW_MOST = 120
 _REGIONS = LANDMARKS | URGENT | {"table", "grid", "group", "radiogroup", "tablist", "menu"}
 
 
+_HOLDING = frozenset({"table", "grid", "treegrid", "list", "listitem", "article", "row", "figure"})
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Element:
     """What an observation knows of an element."""
@@ -42,7 +45,8 @@ class Finder:
     """Finds in one tree."""
 
     def __init__(self, root: Node) -> None:
-        self._nodes = [each for each in root.walk() if _found_at_all(each)]
+        self._every = list(root.walk())
+        self._nodes = [each for each in self._every if _found_at_all(each)]
         self._rows: dict[int, str] = {}
         self._cards: dict[int, bool] = {}
 
@@ -59,7 +63,9 @@ class Finder:
 
     def matches(self, role: str | None, name: str | None, row: str | None, text: str | None) -> list[Node]:
         """The elements that match: by name and row as closely as any does."""
-        found = [each for each in self._nodes if role is None or each.role == role]
+        # What only holds others is found by its role alone: its text is that of what stands in it.
+        nodes = self._nodes if role not in _HOLDING else [each for each in self._every if each.ref is not None]
+        found = [each for each in nodes if role is None or each.role == role]
         if name is not None:
             found = _closest(found, name, _called if plain(name) else name_of)
         if row is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from director import bench, draft, eyes, workshop
+from director.scouting import tools as scouting
 from nodes.values import Json
 from tests import shop_flows, shop_process, site, workshops
 
@@ -61,6 +62,9 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(
     assert f"url: {shop.url}/login -> {shop.url}/orders" in told
     assert shop.password not in told
     assert 'heading "Orders"' in told
+    # All of the page was told, and is not told once more.
+    seen = {"tab": "bench", "instruction": None, "ref": None, "reason": "to see"}
+    assert "nothing changed" in (await workshops.call(build, "inspect_tab", scouting.kits(build), **seen)).told
     # What was told of the page may be pointed at.
     [ref] = re.findall(r'link "Paid" \[ref=(\w+)\]', told)
     async with eyes_of(build).pointed("bench", None, ref) as (_pointed, element):
@@ -95,7 +99,7 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(
 
 
 async def test_what_pages_complain_of_is_told(tmp_path: Path) -> None:
-    """Errors of scripts and of the console, and a document that the site answered with an error, with the node that met them and no other."""
+    """Errors of scripts and of the console, with the node that met them and no other; a document that the site answered with an error by its status alone, once a node."""
     with site.serve() as served:
         served.page(
             "/",
@@ -117,6 +121,7 @@ nodes:
             await build.close()
     assert "page complains: console: lost" in told[0]
     assert "none is not defined" in told[1]
-    assert "/broken was answered with 500" in told[1]
+    assert "/broken was answered" not in told[1]
+    assert "Failed to load" not in told[1]
     assert told[1].count("the page that is shown is an error of the site: 500") == 2
     assert "lost" not in told[1]

@@ -11,13 +11,15 @@ import yaml
 from director import eyes as sight
 from director.targeting import tools
 from director.workshop import Workshop
+from nodes.browser_query.rows import FieldOf
 from nodes.rules import Rule
+from nodes.targets import Target
 from nodes.values import Json
 from tests import site, workshops
 
 ORDERS = """<!doctype html><title>Orders</title><h1>Orders</h1>
 <form action=/sent method=post><button>Send</button></form><button>Pay all</button>
-<table><thead><tr><th>Number<th>Customer<th>State<th></tr></thead><tbody>
+<table class=orders><thead><tr><th>Number<th>Customer<th>State<th></tr></thead><tbody>
 <tr><td class=no>1001<td>Ada Okafor<td>open<td><button>Pay</button> <a href=/orders/1001>Open</a></tr>
 <tr><td class=no>1002<td>Ben Stern<td>open<td><button>Pay</button> <a href=/orders/1002>Open</a></tr>
 </tbody></table>
@@ -33,6 +35,8 @@ ORDERS = """<!doctype html><title>Orders</title><h1>Orders</h1>
 <div class=post><a href=/tea title="Read Tea">Read</a></div><div class=post><a href=/cup title="Read Cup">Read</a></div>
 <div class=log><a href=/day>More</a></div><div class=log><a href=/week>More</a></div>
 <h2 style="text-transform: uppercase">Notes</h2><p><a href=/n>Edit</a></p><h2>Tags</h2><p><a href=/m>Edit</a></p>
+<article class=box><p>Home</p> <div data-name=size data-v-1=x>No items in it</div> <a data-name=edit href=/b/1><svg width=9 height=9></svg></a></article>
+<article class=box><p>Work</p> <div data-name=size data-v-1=y>3 items in it</div> <a data-name=edit href=/b/2><svg width=9 height=9></svg></a></article>
 <div id=grid><i onclick="1">x</i><i onclick="1">x</i></div>"""
 ALONE = """<!doctype html><title>One</title><table><tbody>
 <tr><td>1001<td>Ada Okafor<td><button>Pay</button></tr></tbody></table>"""
@@ -107,9 +111,27 @@ BEST = {
     ".row + .row input": "{label: Day}",
     ".post + .post a": "{title: Read Cup}",
     "h2 + p a[href='/n']": '{role: link, name: Edit, within: {css: "h2:text-is(\\"Notes\\") + p"}}',
+    "article + article div": '{css: "div[data-name=\\"size\\"]", within: {role: article, has_text: Work}}',
     ".log + .log a": '{css: "a[href=\\"/week\\"]"}',
     ".card:nth-of-type(2) button": "{role: button, name: Add, within: {css: div.card, has_text: Coffee}}",
 }  # fmt: skip
+
+
+TABLE = [
+    {"number": "1001", "customer": "Ada Okafor", "state": "open", "a": "Open", "a_link": "/orders/1001"},
+    {"number": "1002", "customer": "Ben Stern", "state": "open", "a": "Open", "a_link": "/orders/1002"},
+]
+EXTRACTED = {
+    "table": TABLE,
+    "tbody": TABLE,
+    ".no": TABLE,
+    "article": [
+        {"p": "Home", "size": "No items in it", "edit_link": "/b/1"},
+        {"p": "Work", "size": "3 items in it", "edit_link": "/b/2"},
+    ],
+    ".card": [{"p": "Tea", "p_2": "3.20"}, {"p": "Coffee", "p_2": "7.80"}],
+}
+"""What the fields of rows read, by where they are."""
 
 
 async def test_the_best_target_is_what_a_person_would_say(shop: Workshop, served: site.Site) -> None:
@@ -122,7 +144,9 @@ async def test_the_best_target_is_what_a_person_would_say(shop: Workshop, served
         best[css] = line.removeprefix("target: ")
         marks = said.split("\n")[1]
         assert "one now, one after reload" in marks, said
-        assert ("one with" in marks) == any(each in css for each in (" tr", "card", "li", "row", "post", "log")), said
+        assert ("one with" in marks) == any(
+            each in css for each in (" tr", "card", "li", "row", "post", "log", "article")
+        ), said
         assert len(said) <= 1_700
     assert best == BEST
 
@@ -138,15 +162,18 @@ async def test_a_name_that_more_rows_share_is_no_good_target_though_there_is_one
 
 
 async def test_the_row_is_told_by_the_text_that_was_asked_for(shop: Workshop, served: site.Site) -> None:
-    """An anchor stands in every target; one that nothing around the element says is refused with what is said there."""
+    """An anchor stands in every target; where it finds nothing the target is proposed without it, and told with what is said around it; a term is one."""
     await show(shop, f"{served.origin}/", "Orders")
     ref = await ref_of(shop, "tbody tr:nth-child(2) button")
     _said, target = await told(shop, ref, "Ben Stern")
     assert target == {"role": "button", "name": "Pay", "within": {"role": "row", "has_text": "Ben Stern"}}
     said, target = await told(shop, ref, "1001")
-    assert not target
-    assert "no-anchor" in said
-    assert '[page]\n"1002", "Ben Stern"' in said
+    assert target == {"role": "button", "name": "Pay", "within": {"role": "row", "has_text": "1002"}}
+    assert "the `anchor` that was given does not find it alone" in said
+    assert '# around it stands: "1002", "Ben Stern"' in said
+    said, target = await told(shop, await ref_of(shop, "dd"), "Decision")
+    assert target == {"css": 'dt:text-is("Decision") + dd'}
+    assert "does not find it" not in said
 
 
 async def test_a_place_is_proposed_only_where_nothing_else_is_there_and_that_is_said(
@@ -192,3 +219,20 @@ async def test_what_must_be_opened_first_is_told(shop: Workshop, served: site.Si
     assert target == {"role": "button", "name": "Deep", "within": {"role": "listitem", "has_text": "One"}}
     assert "{role: button, name: Deep} (one now, SEVERAL with 2 more rows above)" in said
     assert "not reloaded: the element is not there at once: something must be done first to see it" in said
+
+
+async def test_what_is_read_is_told_with_the_fields_of_its_row(shop: Workshop, served: site.Site) -> None:
+    """For a table, a row and a card: CSS that `extract` takes as it is, and that finds all such rows, each with what it reads now."""
+    eyes = await show(shop, f"{served.origin}/", "Orders")
+    page = eyes.page("scout")
+    for css, rows in (("table", 2), ("tbody tr:nth-child(2)", 2), (".no", 2), ("article + article", 2), (".card p", 2)):
+        said, _target = await told(shop, await ref_of(shop, css))
+        inside = said.partition("[page]\n")[2].partition("\n[end of page]")[0]
+        fields = yaml.safe_load(inside)["fields"]
+        line = next(each for each in inside.split("\n") if each.startswith(f"# all {rows} of its kind: target: "))
+        target = Target.model_validate(yaml.safe_load(line.partition("target: ")[2]))
+        ways = [{"css": each} if isinstance(each, str) else each for each in fields.values()]
+        read = await page.rows(target, [FieldOf.model_validate(each) for each in ways], 1)
+        assert [dict(zip(fields, each, strict=True)) for each in read] == EXTRACTED[css.split()[0].partition(":")[0]], (
+            said
+        )

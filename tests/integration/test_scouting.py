@@ -20,7 +20,8 @@ from tests import site, talks, workshops
 
 SECRET = "correct-horse-battery"
 
-PAGE = """<!doctype html><title>Stock</title><h1>Stock</h1>
+PAGE = """<!doctype html><title>Stock</title><nav aria-label=Main><a href=/stock>Stock of the shop</a> <a href=/other>Other things</a> <a href=/broken>Broken</a></nav>
+<h1>Stock</h1>
 <label>Search <input name=q></label><label>Password <input type=password id=p></label>
 <label>Size <select><option>S<option>M<option>L</select></label><label><input type=checkbox> Gift</label>
 <button onclick="said.textContent='Sold: ' + document.querySelector('[name=q]').value">Sell</button>
@@ -187,12 +188,21 @@ async def test_tabs_open_and_close_by_name(shop: workshop.Workshop, served: site
 
 async def test_a_page_is_shown_once_and_then_what_changed(shop: workshop.Workshop, served: site.Site) -> None:
     """The second look tells the change alone, the one behind it all; another query is another page; an instruction picks what it is about."""
-    await fresh(shop)
+    await call(shop, "debug_navigate", url="/other")
+    first_told = await fresh(shop)
     first = await call(shop, "inspect_tab")
     assert "nothing changed" in first.told
     assert 'button "Sell"' not in first.told
     assert 'button "Sell"' in (await call(shop, "inspect_tab")).told
-    assert 'button "Sell"' in (await call(shop, "debug_navigate", url="/stock?page=2")).told
+    second = (await call(shop, "debug_navigate", url="/stock?page=2")).told
+    assert 'button "Sell"' in second
+    # The frame of the site is told once; what is in it is found by its ref.
+    assert 'link "Other things"' in first_told
+    assert 'link "Other things"' not in second
+    frame = await call(shop, "inspect_tab", ref=ref(second, 'navigation "Main"'))
+    other = await act(shop, "click", ref(frame.told, 'link "Other things"'))
+    assert "Hello" in other.told
+    await call(shop, "debug_navigate", url="/stock?page=2")
     assert 'button "Sell"' in (await call(shop, "find", role="button", name="Sell")).told
     named = await call(shop, "inspect_tab", instruction="the size")
     assert 'combobox "Size"' in named.told
@@ -201,6 +211,7 @@ async def test_a_page_is_shown_once_and_then_what_changed(shop: workshop.Worksho
 async def test_an_error_page_is_no_empty_page(shop: workshop.Workshop, served: site.Site) -> None:
     """The status of its document is told; an origin that is not allowed is not loaded at all."""
     broken = await call(shop, "debug_navigate", url="/broken")
+    assert broken.told.count("500") == 1, broken.told
     assert "HTTP status 500" in broken.told
     with site.serve() as other:
         elsewhere = await call(shop, "debug_navigate", url=f"{other.origin}/")

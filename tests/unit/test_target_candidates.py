@@ -55,6 +55,8 @@ def test_what_failed_a_proof_is_never_better_than_what_held(candidate: Candidate
 def test_a_proposal_is_bounded_and_its_best_is_whole(several: list[Candidate], unloaded: bool, rows: int) -> None:
     """Whatever stands on the page: about 1,500 characters, the best target as YAML that is read back as the same, and the others are comments."""
     proof = Proof(candidates.ranked(several), [(several[0].target, 3)], "no address" if unloaded else "", rows=rows)
+    written = [each.fields for each in proof.found]
+    assert all(each not in written[:place] for place, each in enumerate(written))
     ours, theirs = candidates.told(proof)
     text = "\n".join(theirs)
     assert len("\n".join([*ours, text])) <= candidates.MOST or len(theirs) == 1

@@ -1,0 +1,193 @@
+"""What a row, a card or a table holds, as ``fields`` of ``extract``: each was found exactly once in the row it was read off."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nodes.values import Json
+from runtime.browser import markup, matching
+from runtime.language import writing
+from runtime.observing.lines import quoted
+
+MOST = 900
+"""Characters of what is told of fields."""
+
+SAID = 30
+"""Characters of what a field says now."""
+
+FIELDS = (
+    "(element) => {"
+    + matching.SEEN
+    + markup.NAMING
+    + r"""
+  const short = (text) => folded(text || '').slice(0, 60);
+  const role = (node) => node.getAttribute('role') || '';
+  const isRow = (node) => ['tr', 'li', 'article'].includes(node.localName) || ['row', 'listitem', 'article', 'option'].includes(role(node));
+  const shown = (node) => node.checkVisibility({visibilityProperty: true}) || getComputedStyle(node).display === 'contents';
+  const kin = (node) => Array.from(node.parentElement ? node.parentElement.children : []).filter((each) =>
+    each.localName === node.localName && shown(each) && (isRow(node) || classes(node).some((one) => each.classList.contains(one)) || role(each) !== '' && role(each) === role(node)));
+  const isCard = (node) => !['td', 'th', 'dt', 'dd', 'body', 'option'].includes(node.localName) && node.children.length > 0 && kin(node).length > 1;
+  // The row that is meant: the element, the first one in it, or the one around it.
+  let row = isRow(element) ? element : null;
+  if (!row && (element.localName === 'table' || ['table', 'grid', 'treegrid', 'list', 'feed'].includes(role(element)) || ['ul', 'ol', 'tbody'].includes(element.localName)))
+    row = Array.from(element.querySelectorAll('tr, li, article, [role=row], [role=listitem], [role=article]')).find((each) => shown(each) && !(each.localName === 'tr' && !each.querySelector('td')) && !each.querySelector('[role=columnheader]')) || null;
+  else if (!row && isCard(element)) row = element;
+  else if (!row)
+    for (let around = element.parentElement; around && around.localName !== 'body' && !row; around = around.parentElement)
+      if (isRow(around) || isCard(around)) row = around;
+  if (!row || !row.parentElement) return null;
+  const cells = (node) => Array.from(node.children).filter((each) => ['td', 'th'].includes(each.localName) || ['cell', 'gridcell', 'rowheader'].includes(role(each)));
+  const tabular = cells(row).length > 1;
+  const alike = kin(row).filter((each) => !tabular || cells(each).length === cells(row).length && (cells(row).some((one) => one.localName === 'td') === cells(each).some((one) => one.localName === 'td')));
+  const only = (css, found, among) => { try { const all = among.querySelectorAll(css); return all.length === 1 && all[0] === found; } catch { return false; } };
+  const marks = (node) => {
+    const own = [...data(node), ...['itemprop'].filter((name) => node.getAttribute(name)).map((name) => `[${name}=${JSON.stringify(node.getAttribute(name))}]`)];
+    return [...own, ...classes(node).map((each) => `${node.localName}.${CSS.escape(each)}`)];
+  };
+  const path = (node) => {
+    const parts = [];
+    for (let each = node; each !== row; each = each.parentElement) {
+      const like = Array.from(each.parentElement.children).filter((one) => one.localName === each.localName);
+      parts.unshift(like.length > 1 ? `${each.localName}:nth-of-type(${like.indexOf(each) + 1})` : each.localName);
+    }
+    return `:scope > ${parts.join(' > ')}`;
+  };
+  const ways = (node) => {
+    const tag = node.localName, above = node.parentElement;
+    const cell = tabular && above === row ? [`${tag}:nth-child(${Array.from(row.children).indexOf(node) + 1})`] : [];
+    const within = above && above !== row ? [...marks(above), ...cells(row).includes(above) ? ways(above).slice(0, 1) : [], above.localName].map((each) => `${each} > ${tag}`) : [];
+    return [...marks(node), ...cell, tag, ...within, path(node)];
+  };
+  const fields = [], taken = new Set();
+  const note = (node, name, said, attribute) => {
+    if (fields.length >= 12 || !said) return;
+    let best = null;
+    for (const css of ways(node)) {
+      if (!only(css, node, row)) continue;
+      const counts = alike.map((each) => each.querySelectorAll(css).length);
+      const found = counts.filter((each) => each === 1).length, several = counts.some((each) => each > 1);
+      if (!best || (best.several && !several) || (best.several === several && found > best.found)) best = {css, found, several};
+    }
+    if (best && !taken.has(best.css + attribute)) { taken.add(best.css + attribute); fields.push({...best, name, said: short(said), attribute}); }
+  };
+  const table = row.closest('table, [role=table], [role=grid], [role=treegrid]');
+  const head = tabular && table ? Array.from(table.querySelectorAll('tr, [role=row]')).find((each) => each !== row && each.querySelector('th, [role=columnheader]') && each.children.length === row.children.length) : null;
+  const named = (node) => {
+    for (let each = node; each && each !== row.parentElement; each = each.parentElement) {
+      const over = tabular && each.parentElement === row && head ? short(seen(head.children[Array.from(row.children).indexOf(each)])) : '';
+      if (/[\p{L}\p{N}]/u.test(over)) return over;
+      const mark = Array.from(each.attributes).find(({name, value}) => data(each).includes(`${each.localName}[${name}="${value}"]`)) || each.getAttributeNode('itemprop');
+      if (each !== row && mark) return mark.value;
+      if (each === node && classes(each)[0]) return classes(each)[0];
+    }
+    return node.localName;
+  };
+  const own = (node) => Array.from(node.childNodes).filter((child) => child.nodeType === 3).map((child) => child.data).join(' ').trim();
+  const walk = (node) => {
+    if (!shown(node) || ['script', 'style', 'template', 'svg', 'button'].includes(node.localName) || role(node) === 'button') return;
+    const field = ['input', 'select', 'textarea'].includes(node.localName);
+    const cell = tabular && node.parentElement === row;
+    if (node !== row) {
+      if (field) { if (!['hidden', 'password', 'submit', 'button', 'reset', 'image'].includes(node.type)) note(node, node.name || named(node), ['checkbox', 'radio'].includes(node.type) ? String(node.checked) : node.value || '-', null); return; }
+      // What only holds what one presses says nothing; a cell says what the link in it says.
+      const pressed = cell && !own(node) && node.querySelector('button, [role=button], input');
+      const same = !cell && tabular && node.localName === 'a' && folded(seen(node)) === folded(seen(cells(row).find((each) => each.contains(node)) || row));
+      if ((cell && !pressed) || (!cell && own(node) && !same)) note(node, named(node), seen(node).trim(), null);
+      if (node.localName === 'a' && node.getAttribute('href')) note(node, `${named(node)}_link`, node.getAttribute('href'), 'href');
+      if (node.localName === 'img' && node.getAttribute('alt')) note(node, `${named(node)}_alt`, node.getAttribute('alt'), 'alt');
+      if (!cell && own(node) && !node.querySelector('a[href]')) return;
+    }
+    for (const child of node.children) if (!cell || child.localName === 'a' || child.children.length || marks(child).length) walk(child);
+  };
+  walk(row);
+  // What finds all of these rows and nothing else.
+  const same = (css) => { try { const all = Array.from(document.querySelectorAll(css)).filter(shown); return all.length === alike.length && all.every((each) => alike.includes(each)); } catch { return false; } };
+  const parent = row.parentElement, above = [];
+  for (let each = parent; each && each.localName !== 'body' && above.length < 8; each = each.parentElement) {
+    if (/^[A-Za-z][A-Za-z_-]{1,40}$/.test(each.id)) above.push(`#${each.id}`);
+    above.push(...marks(each));
+  }
+  const tags = [...marks(row), row.localName === 'tr' && parent.localName === 'tbody' ? 'tbody tr' : row.localName];
+  const every = [...tags, ...above.flatMap((each) => tags.map((tag) => `${each} ${tag}`)), `${parent.localName} > ${row.localName}`];
+  return {rows: alike.length, every: every.find(same) || '', fields};
+}"""
+)
+"""JavaScript: the fields of the row that an element is, has or stands in; and what finds all such rows."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Field:
+    """One field."""
+
+    name: str
+    css: str
+    attribute: str | None
+    said: str
+    """What it says in that row."""
+    found: int
+    """In how many rows it is there exactly once."""
+    several: bool
+    """Whether a row has more than one."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of rows that are alike."""
+
+    rows: int
+    """How many such rows there are."""
+    every: str
+    """CSS that finds all of them, and nothing else; empty where none was found."""
+    fields: Sequence[Field]
+
+
+def read(told: dict[str, Any] | None, usable: Callable[[str], bool]) -> Fields | None:
+    """What ``FIELDS`` told; None where there is no row. No text that is not ``usable`` stands in it."""
+    if told is None:
+        return None
+    every: list[dict[str, Any]] = told["fields"]
+    found = [Field(**each) for each in every]
+    found = [dataclasses.replace(each, name=_named(each.name)) for each in found]
+    fields = [each for each in found if usable(each.css) and usable(each.name)]
+    way = str(told["every"])
+    return Fields(int(told["rows"]), way if usable(way) else "", _apart(fields)) if fields else None
+
+
+def told(found: Fields, most: int = MOST) -> list[str]:
+    """They as YAML lines, at most ``most`` characters: ``fields`` as a node has them, each with what it says in the row that was looked at."""
+    lines = [f"# all {found.rows} of its kind: target: {_flow({'css': found.every})}"] if found.every else []
+    lines.append("fields:")
+    for each in found.fields:
+        way: dict[str, Json] = {"css": each.css}
+        if each.attribute is not None:
+            way["attribute"] = each.attribute
+        if each.found < found.rows:
+            way["optional"] = True
+        there = "" if each.found == found.rows else f", in {each.found} of {found.rows}"
+        there += ", SEVERAL in some" if each.several else ""
+        line = f"  {_flow(each.name)}: {_flow(each.css if len(way) == 1 else way)} # {quoted(each.said, SAID)}{there}"
+        if sum(len(one) + 1 for one in lines) + len(line) <= most:
+            lines.append(line)
+    return lines if len(lines) > 1 and lines[-1] != "fields:" else []
+
+
+def _flow(value: Json) -> str:
+    return writing.inline(writing.literal(value))
+
+
+def _named(said: str) -> str:
+    """A name as a map has it."""
+    return re.sub(r"\W+", "_", said.casefold()).strip("_")[:40] or "field"
+
+
+def _apart(fields: Sequence[Field]) -> list[Field]:
+    """The fields, no two of one name."""
+    taken: dict[str, int] = {}
+    made: list[Field] = []
+    for each in fields:
+        taken[each.name] = number = taken.get(each.name, 0) + 1
+        made.append(each if number == 1 else dataclasses.replace(each, name=f"{each.name}_{number}"))
+    return made
