@@ -169,6 +169,11 @@ class _Tools(children.Outfit):
     def side_by_side(self) -> Collection[str]:
         return (NAME,) if self._more is not None else ()
 
+    @property
+    @override
+    def reads(self) -> Collection[str]:
+        return self._every.reads
+
     @override
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         if asked.name != NAME or self._more is None:

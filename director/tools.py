@@ -54,6 +54,11 @@ class Kit(Protocol):
         """Whether several calls of it that follow each other are done at the same time."""
         ...
 
+    @property
+    def reads(self) -> bool:
+        """Whether it changes nothing: then it is done behind a call of the same answer that failed, too, and stops nothing where it fails."""
+        return self.modes == READ
+
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """Do it. What the model did wrong is an outcome, or a RunOpsError that is told to it; the ``value`` is what is told after a crash."""
         ...
@@ -114,6 +119,11 @@ class Box(turn.Tools):
     @override
     def side_by_side(self) -> Collection[str]:
         return frozenset(name for name, each in self._kits.items() if each.side_by_side)
+
+    @property
+    @override
+    def reads(self) -> Collection[str]:
+        return frozenset(name for name, each in self._kits.items() if each.reads)
 
     @override
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:

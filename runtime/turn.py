@@ -21,6 +21,9 @@ from runtime.models.exchange import Answer, Request, Tool, ToolCall, Usage, is_m
 _HAVE_A_TURN = (log.User, threads.Exchange, log.ModelError)
 """What is said that gives the next word to somebody."""
 
+_FAILED = "failed"
+"""Why no more deeds of an answer are done behind one that failed."""
+
 INTERRUPTED = (
     "This was interrupted: it may have happened, and it is not done again. Look first, then go on from what you find."
 )
@@ -93,6 +96,11 @@ class Tools(Protocol):
     @property
     def side_by_side(self) -> Collection[str]:
         """Names of the tools of which several calls that follow each other in an answer are done at the same time: none waits for another, or fails with it."""
+        ...
+
+    @property
+    def reads(self) -> Collection[str]:
+        """Names of the tools that change nothing: they are done behind a call that failed, too, and where they fail themselves they stop nothing behind them."""
         ...
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: Place) -> Outcome:
@@ -303,7 +311,8 @@ class Turns:
             elif (told := self._told_of(asked, state)) is not None:
                 one = self._tell(asked, told, place, state)
             else:
-                refusal = refusals.over(why) if why else self._refusal(asked, hidden)
+                stopped = why and (why != _FAILED or asked.name not in self._tools.reads)
+                refusal = refusals.over(why) if stopped else self._refusal(asked, hidden)
                 one = self._tell(asked, await self._do(asked, place, state, refusal), place, state)
             done.append(one)
             if not why and self._failures.too_many(one.asked, one.error):
@@ -311,7 +320,7 @@ class Turns:
             if asked.name in self._tools.side_by_side:
                 pass
             elif one.error is not None:
-                why = why or "failed"
+                why = why or ("" if asked.name in self._tools.reads else _FAILED)
             elif asked.name in self._tools.final:
                 why = why or "ended the work"
         return tuple(done), given_up

@@ -104,6 +104,11 @@ class Acting:
         """Nothing: there is one page."""
         return ()
 
+    @property
+    def reads(self) -> Collection[str]:
+        """Nothing: what an agent looks at is where its next deed is done."""
+        return ()
+
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """Do it, and say what the model is told. The arguments fit the tool's schema."""
         if (why := refusals.refusal(arguments, self._masker)) is not None:

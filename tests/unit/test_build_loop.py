@@ -51,12 +51,12 @@ def test_a_model_that_talks_is_told_once_to_go_on(tmp_path: Path) -> None:
 
 
 def test_calls_that_cannot_be_are_told_and_the_build_goes_on(tmp_path: Path) -> None:
-    """Arguments that are no JSON, that do not fit, a tool that is not there: each has its answer, and what stands behind it is not done."""
+    """Arguments that are no JSON, that do not fit, a tool that is not there: each has its answer, and no deed behind it is done; a reader is answered all the same."""
     odd = Answer("", Usage(10, 0, 5, 0), "m", calls=(ToolCall("a", "update_plan", "{"), ToolCall("b", *_empty("find"))))
     unknown = asks(("press_any_key", {}), PLAN)
     one = Life(tmp_path, in_turn([odd, unknown, asks(PLAN), said("x"), said("x")])).live()
     codes = [told.rpartition("(")[2].partition(")")[0] for told in one.told[:4]]
-    assert codes == ["tool-arguments", "tool-not-done", "tool-unknown", "tool-not-done"]
+    assert codes == ["tool-arguments", "tool-arguments", "tool-unknown", "tool-not-done"]
     assert one.told[4].startswith("kept as version 1")
 
 

@@ -361,6 +361,8 @@ async def test_other_tools_stand_beside_them(tmp_path: Path) -> None:
     box = tools.Toolbox(desk, subjects.of_draft(desk), pen, heard, [slow])
     assert [each.name for each in box.offered] == [*NAMES, "slow"]
     assert box.side_by_side == {"slow"}
+    readers = {each for each in NAMES if each.startswith("get_") or each == "read_state"}
+    assert box.reads == {*readers, "slow"}
     asked, place = ToolCall("a", "slow", "{}"), turn.Place(1, "1_slow", log.SESSION_THREAD)
     assert (await box.take(asked, {}, place)).told == "1_slow"
     slow.error = ModelError("broken", "it broke", mend="do without")

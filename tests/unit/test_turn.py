@@ -53,6 +53,7 @@ class Kit:
     )
     final = frozenset({"finish"})
     side_by_side = frozenset[str]()
+    reads = frozenset({"look"})
 
     def __init__(self, pen: journal.Journal, deeds: list[str]) -> None:
         self.pen, self.deeds = pen, deeds
@@ -61,6 +62,8 @@ class Kit:
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """Do it, as a step of the engine would."""
         self.taken.append((asked.name, arguments))
+        if asked.name == "look" and arguments.get("ref") == "gone":
+            return turn.Outcome("it is gone", error=ModelError("gone", "it is gone").as_json())
         if asked.name != "click":
             return turn.Outcome(seen(asked.name, place.number), {"n": place.number})
         call = log.Call(
@@ -80,7 +83,7 @@ class Kit:
         """What is said of a deed that its result tells of."""
         assert result is not None
         if asked.name != "click":
-            return seen(asked.name, result.value["n"])
+            return "it is gone" if result.error else seen(asked.name, result.value["n"])
         return "it is broken" if result.error else f"{asked.name}: {result.status}"
 
 
@@ -330,6 +333,20 @@ def test_calls_behind_the_end_are_not_done() -> None:
     told = [each.text for each in life.entries if isinstance(each, log.Told)]
     assert "not done: an earlier call of the same answer ended the work" in str(told[2])
     assert len(life.requests) == 1
+
+
+def test_what_only_looks_stops_nothing_and_is_not_stopped() -> None:
+    """A look that fails leaves the rest of the answer to be done; behind a deed that failed the looks are done, and no deed."""
+    looks = calls(calling("look", ref="gone"), calling("click", ref="e1"))
+    fails = calls(calling("click", ref="broken"), calling("look", ref=None), calling("click", ref="e2"))
+    ends = calls(calling("finish", done=True), calling("look", ref=None))
+    life = lived(looks, fails, ends)
+    assert life.deeds == ["e1"]
+    told = [str(each.text) for each in life.entries if isinstance(each, log.Told)]
+    assert told[:3] == ["it is gone", "click: ok", "it is broken"]
+    assert told[3].startswith("look, call 4")
+    assert "not done: an earlier call of the same answer failed" in told[4]
+    assert "not done: an earlier call of the same answer ended the work" in told[6]
 
 
 def test_calls_behind_one_that_failed_are_not_done() -> None:
