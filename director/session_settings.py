@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from director import desk
+from director import desk, workshop
 from nodes.values import Json
 from runtime import journal, log, sessions, settings
 
 FLAGS = {"model_director": "--model", "chat_knowledge": "--knowledge", "delegate_clean_context": "--delegate-clean"}
 """The flags that say them, by their names."""
+
+OF_BUILDS = {"build_effects": "--effects", "build_runs": "--runs"}
+"""Those that a build keeps in the place of what its wish says."""
 
 
 def given(chosen: settings.Settings, flags: Mapping[str, object]) -> dict[str, Json]:
@@ -24,7 +28,7 @@ def keep(own: desk.Desk, said: Mapping[str, Json]) -> None:
     """Keep what flags ``said``, where it is something else than what is kept."""
     for name, value in said.items():
         if own.value("setting", name) != value:
-            flag = f"{FLAGS[name]} {value}"
+            flag = f"{({**FLAGS, **OF_BUILDS})[name]} {value}"
             if isinstance(value, bool):
                 flag = FLAGS[name] if value else "--delegate-inherit"
             own.keep(log.Version(of="setting", name=name, number=0, reason=flag, by="person"), value)
@@ -41,3 +45,9 @@ def of_session(
             value = texts.value_of(found)
             kept[name] = Path(value) if isinstance(value, str) and name == "chat_knowledge" else value
     return chosen.model_copy(update=kept)
+
+
+def wished(wish: workshop.Wish, own: desk.Desk) -> workshop.Wish:
+    """The wish of a build, with what was said of its deeds and its proof since it began."""
+    policy, runs = own.value("setting", "build_effects"), own.value("setting", "build_runs")
+    return dataclasses.replace(wish, policy=policy or wish.policy, runs=runs or wish.runs)

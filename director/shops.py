@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from director import build_subject, kits, person, starting, workshop
+from director import build_subject, kits, person, session_settings, starting, workshop
 from director import desk as desks
 from director.listening import Listener
 from nodes.values import Json
@@ -24,7 +24,7 @@ def of_session(
     header = pen.history.header
     assert header is not None
     assert header.build is not None, "a build says in its first line what it is to reach"
-    wish = workshop.Wish.of(header.build)
+    wish = session_settings.wished(workshop.Wish.of(header.build), desk)
 
     def known() -> Mapping[str, str]:
         draft = desk.draft

@@ -77,8 +77,6 @@ class Order:
             "--force": self.force,
             "-i": self.inputs,
             "--secret": self.secrets,
-            "--effects": self.effects,
-            "--runs": self.runs,
         }
         said = [name for name, value in flags.items() if value]
         if said:
@@ -207,7 +205,10 @@ def open_build(
         session, past = found(order.resume, chosen, kept)
         assert past.header is not None
         assert past.header.build is not None
-        masker = secrets.Masker({**_secrets(Wish.of(past.header.build)), **models.masked()})
+        build = past.header.build
+        if order.effects == "allow":
+            effects.refuse_allow([build.url] if build.url is not None else [])
+        masker = secrets.Masker({**_secrets(Wish.of(build)), **models.masked()})
         pen = opening.reopen(kept, session, masker, take_over=order.take_over, budget=budget)
     else:
         wish = order.wish()
@@ -220,7 +221,11 @@ def open_build(
         )
         pen = opening.begin(kept, header, masker)
     try:
-        session_settings.keep(desk.Desk(pen), _said(order, chosen))
+        own = desk.Desk(pen)
+        session_settings.keep(own, _said(order, chosen))
+        if order.resume is not None:
+            said: dict[str, Json] = {"build_effects": order.effects, "build_runs": order.runs}
+            session_settings.keep(own, {name: value for name, value in said.items() if value is not None})
         if order.answer is not None:
             person.answer(pen, order.answer)
     except BaseException:

@@ -9,10 +9,11 @@ import hypothesis
 import pytest
 from hypothesis import strategies as draw
 
-from director.cli import ordering
+from director import desk, session_settings
+from director.cli import beginning, ordering
 from director.workshop import Wish
 from nodes.errors import UsageError
-from runtime import limits, log, settings
+from runtime import limits, log, settings, store
 
 NAMES = draw.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)
 VALUES = draw.one_of(draw.text(), draw.integers(), draw.booleans(), draw.none(), draw.lists(draw.text(), max_size=3))
@@ -138,3 +139,28 @@ def test_what_is_set_counts_before_what_a_build_has_by_itself(monkeypatch: pytes
     monkeypatch.setenv("RUNOPS_WINDOW_RECENT_OUTPUTS", "0")
     said = ordering.chosen_for(settings.load())
     assert (said.model_timeout, said.window_recent_outputs) == (60.0, 0)
+
+
+def test_deeds_and_runs_may_be_others_when_a_build_goes_on(tmp_path: Path) -> None:
+    """What is said then holds from then on, whoever goes on with it; deeds without a question stay with sites on this machine."""
+    chosen = settings.load(home=tmp_path / ".runops", model_director="m", model_base_url="http://127.0.0.1:9")
+    kept, models = store.FileStore(chosen.home), beginning.Models.of(chosen)
+
+    def wish(**given: Any) -> Wish:
+        pen = ordering.open_build(ordering.Order(**given), chosen, models, kept)
+        build = pen.history.header.build if pen.history.header is not None else None
+        assert build is not None
+        found = session_settings.wished(Wish.of(build), desk.Desk(pen))
+        pen.conversation.close()
+        return found
+
+    first = wish(goal="x", url="https://shop.test", save=tmp_path / "x.yaml")
+    ordering.Order(resume="last", effects="hold", runs=3).check()
+    assert (first.runs, wish(resume="last", effects="hold", runs=3).runs) == (2, 3)
+    again = wish(resume="last")
+    assert (again.policy, again.runs, again.goal) == ("hold", 3, "x")
+    with pytest.raises(UsageError, match="on this machine only"):
+        wish(resume="last", effects="allow")
+    assert wish(resume="last").policy == "hold"
+    with pytest.raises(UsageError, match="--url"):
+        ordering.Order(resume="last", url="http://127.0.0.1:1").check()
