@@ -316,26 +316,6 @@ async def test_a_held_deed_ends_it_and_is_no_failure(tmp_path: Path) -> None:
     assert not [each for each in rig.shop.pen.history.deeds.values() if each.result and each.result.error]
 
 
-@pytest.mark.parametrize(
-    ("said", "node"),
-    [
-        ("javascript:pay('http://127.0.0.1:8765')", 'action: goto, url: "{{ said }}"'),
-        ("Ann\\n", 'action: type, target: {text: user}, value: "{{ said }}"'),
-    ],
-)
-async def test_what_becomes_a_deed_once_it_is_filled_in_is_held(tmp_path: Path, said: str, node: str) -> None:
-    """A script that an address turns out to be, and a line break that a text turns out to hold, are held, and with harmless values they are not."""
-    text = f"""
-  - {{id: said, type: transform, expr: "{said}"}}
-  - {{id: does, type: browser_action, {node}}}
-"""
-    rig = Rig(tmp_path, text, site(), policy="hold")
-    assert await rig.execute("all") == {"said": "ok", "does": "held"}
-    assert rig.bench.opened[0].page.filled == {}
-    rig.edit(said, "http://127.0.0.1:8765/")
-    assert await rig.execute("all") == {"said": "ok", "does": "ok"}
-
-
 async def test_isolated_begins_each_node_from_its_own_state(tmp_path: Path) -> None:
     """Each has a run of its own, and the second one finds the page before it, not the page behind the first."""
     rig = Rig(
