@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import hashlib
 import os
 import shlex
 from pathlib import Path
@@ -85,7 +86,7 @@ def carry_out(
     came, hindered = _built(wish, outcome, order, past, loaded, home, quiet=quiet)
     mend = _mend_of(came) or _keep(home, outcome)
     code = READY if mend is not None else 1
-    console.say("\n".join(_told(wish, outcome, mend, came, hindered, past)))
+    console.say("\n".join(_told(wish, outcome, mend, came, hindered, past, changed=_changed(loaded, past))))
     if came is not None and came.ended is None:
         # The build can be gone on with: how is what a person reads last.
         code = came.code
@@ -167,6 +168,12 @@ def _refuse_other_file(loaded: workflow.Loaded, past: history.History, run: str)
         )
 
 
+def _changed(loaded: workflow.Loaded, past: history.History) -> bool:
+    """Whether the file says something else than the one that the run has."""
+    assert past.header is not None
+    return past.header.text.sha256 != hashlib.sha256(loaded.text.encode()).hexdigest()
+
+
 def _policy(wish: Wish, loaded: workflow.Loaded, past: history.History) -> Policy:
     """What becomes of the deeds of a proof. Raises UsageError ``effects-not-local``."""
     if wish.effects == "allow":
@@ -244,21 +251,28 @@ def _told(
     came: building.Came | None,
     hindered: str | None,
     past: history.History,
+    *,
+    changed: bool,
 ) -> list[str]:
     """What a person reads: of what the run failed, what speaks for it, the mend, and what to type next."""
     failure, found = outcome.case.failure, outcome.found
     lines = [f"{console.paint(found.kind, console.BOLD, console.YELLOW)}  {one_line(failure.path)}"]
     rows: list[tuple[str, str]] = [("why", one_line(each)) for each in found.why]
+    rows += [("file", "it has changed since the run began, and was looked at as it is now")] if changed else []
     seen = evidence.of(past, failure.path) or {}
     rows += [("page", str(seen["url"]))] if seen.get("url") else []
-    rows += [("kept", str(seen[name]["path"])) for name in ("screenshot",) if seen.get(name)]
+    rows += [
+        ("kept", str(seen[name]["path"]))
+        for name in ("screenshot",)
+        if seen.get(name) and Path(seen[name]["path"]).is_file()
+    ]
     rows += [("tried", one_line(each)) for each in outcome.tried]
     rows += _of_model(came, hindered)
     if mend is None:
         rows.append(("mend", found.mend))
         rows.append(("look", f"runops show {outcome.run} --at {shlex.quote(failure.path)}"))
         if found.kind in ("site error", "slow page", "signed out"):
-            rows.append(("again", f"runops resume {outcome.run}"))
+            rows.append(("again", f"runops resume {outcome.run}{' --allow-changed' if changed else ''}"))
     else:
         rows += [("mend", one_line(f"{each['path']}: {each['what']}")) for each in mend["steps"]]
         rows.append(("proof", _proved(mend, built=_mend_of(came) is not None)))

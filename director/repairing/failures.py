@@ -96,10 +96,10 @@ def read(run: str, past: history.History, kept: store.Store, loaded: workflow.Lo
     """The failure with which the run ended. Raises UsageError ``not-failed`` where it did not fail."""
     ending = past.ending
     if ending is None or ending.status != "failed":
-        state = ending.status if ending is not None else "died"
+        state = f"is {ending.status}" if ending is not None else "died"
         raise UsageError(
             "not-failed",
-            f"run {run} has not failed: it is {state}",
+            f"run {run} has not failed: it {state}",
             mend=f"go on with `runops resume {run}`",
         )
     error: dict[str, Json] = ending.data.get("error") or {}

@@ -83,11 +83,12 @@ def known(kept: store.FileStore, run: str) -> Known | None:
 
 
 def apply(changes: Sequence[patches.Patch]) -> None:
-    """Write all changes, or none. Raises UsageError ``file-changed``, ``file-not-written``."""
+    """Write all changes, or none; those that stand in their files already are left alone. Raises UsageError ``file-changed``, ``file-not-written``."""
     try:
-        for each in changes:
+        left = [each for each in changes if not each.stands]
+        for each in left:
             each.check()
-        for each in changes:
+        for each in left:
             each.apply()
     except OSError as error:
         raise UsageError(

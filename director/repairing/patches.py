@@ -42,6 +42,11 @@ class Patch:
         lines = difflib.unified_diff(_lines(self.before), _lines(self.after), f"a/{said}", f"b/{said}")
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
+    @property
+    def stands(self) -> bool:
+        """Whether the file says it already. Raises OSError."""
+        return self.file.read_bytes() == self.after.encode()
+
     def check(self) -> None:
         """Raise UsageError ``file-changed`` where the file says something else by now. Raises OSError."""
         if self.file.read_bytes().decode() != self.before:

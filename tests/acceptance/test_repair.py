@@ -74,6 +74,11 @@ def test_a_mend_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path
     applied = project.runops("repair", "flow.yaml", "--apply")
     assert applied.returncode == 0, applied.stderr
     assert file.read_bytes() == text.replace(b"name: Book payment", b"name: Book the payment")
+    twice = project.runops("repair", "flow.yaml", "--apply")
+    assert twice.returncode == 0, twice.stderr
+    looked = project.runops("repair", "flow.yaml", "--yes", "--no-model")
+    assert "it has changed since the run began" in looked.stderr
+    assert f"runops resume {run} --allow-changed" in looked.stderr
     went_on = project.runops("resume", "last", "--allow-changed", "--json")
     assert (went_on.returncode, json.loads(went_on.stdout)["run"]) == (0, run)
     assert [each.body for each in till.arrived("/done")] == ["amount=5"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from director.repairing import patches
+from director.repairing import kept, patches
 from nodes.errors import UsageError
 from nodes.targets import Target
 from runtime.language import workflow
@@ -107,6 +107,9 @@ def test_a_patch_is_applied_by_us_as_by_git(tmp_path: Path, mark: str, newline: 
     assert file.read_bytes() == (git / "w.yaml").read_bytes()
     assert file.read_bytes().decode().startswith(f"{mark}version")
     assert file.stat().st_mode & 0o777 == 0o640
+    kept.apply([patch])
+    assert file.read_bytes() == (git / "w.yaml").read_bytes(), "what stands there already is applied"
+    file.write_bytes(file.read_bytes() + b"# mine")
     with pytest.raises(UsageError) as refused:
-        patch.check()
+        kept.apply([patch])
     assert refused.value.code == "file-changed"
