@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from director import build_subject, kits, loop, person, shops, talking, tools
 from director.cli import beginning, build_ends, build_screen, conversation, interrupts, ordering, typing_in
-from nodes.errors import RunOpsError
+from nodes.errors import RunOpsError, SetupError
 from nodes.values import Json
 from runtime import journal, sessions, settings, store
 from runtime.cli import console, execution, signals
@@ -98,7 +98,13 @@ def carry_out(order: ordering.Order, chosen: settings.Settings, *, as_json: bool
     pen = ordering.open_build(order, chosen, models, kept)
     word = order.goal if order.resume is not None else None
     came = follow(pen, chosen, models, kept, word=word, asks=not order.yes, quiet=quiet)
-    _tell(came, as_json=as_json, quiet=quiet)
+    try:
+        _tell(came, as_json=as_json, quiet=quiet)
+    except SetupError as error:
+        # The same command would begin, and pay, another build.
+        error.mend = "make room; the build stands as it was told"
+        console.say(console.failure(error, f"runops build --resume {came.session}{' --json' if as_json else ''}"))
+        raise typer.Exit(error.exit) from None
     raise typer.Exit(came.code)
 
 

@@ -60,6 +60,16 @@ def test_a_wrong_command_line_ends_with_2(arguments: tuple[str, ...], code: str,
     assert not list(builds.folder.rglob("*.jsonl"))
 
 
+def test_a_result_that_cannot_be_written_begins_no_other_build(builds: Builds) -> None:
+    """Where stdout stands on a full disk, what is to be typed next is about the build that there is."""
+    project = builds.answers(use("finish", done=False, summary="It cannot be.", unproved=None, reason="r"))
+    done = project.shell('runops build "Look at the shop" --json > /dev/full')
+    assert done.returncode == 3, done.stderr
+    assert "error[output-not-written]" in done.stderr
+    session = session_of(done)
+    assert f"next: runops build --resume {session} --json" in done.stderr
+
+
 def test_a_budget_that_is_used_up_ends_with_5_and_a_larger_one_goes_on(builds: Builds) -> None:
     """Nothing is asked beyond it; the command that goes on is named, and goes on with what was said."""
     done = builds.build([plan(), text("One."), text("Two.")], "--budget", "calls=1")
