@@ -315,8 +315,9 @@ class Turns:
                 refusal = refusals.over(why) if stopped else self._refusal(asked, hidden)
                 one = self._tell(asked, await self._do(asked, place, state, refusal), place, state)
             done.append(one)
-            if not why and self._failures.too_many(one.asked, one.error):
-                given_up = one
+            # Each is counted, as whoever takes the log up counts it: what was not done counts for nothing.
+            if self._failures.too_many(one.asked, one.error):
+                given_up = given_up or one
             if asked.name in self._tools.side_by_side:
                 pass
             elif one.error is not None:
