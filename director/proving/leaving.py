@@ -19,6 +19,7 @@ NOTES = ".build.md"
 """How the page of notes ends that stands beside a workflow ``x.yaml``: ``x.build.md``."""
 
 _HEAD = re.compile(r"\ufeff?# Built by `runops build`, session (\S+), sum ([0-9a-f]{16})\r?\n")
+_PROVED = re.compile(rf"{_HEAD.pattern}# proved: ")
 _NOTES_HEAD = re.compile(r"<!-- Built by `runops build`, session (\S+), sum ([0-9a-f]{16}) -->\n")
 
 
@@ -62,8 +63,9 @@ def free_name(file: Path, session: str) -> Path:
 
 
 def partial_name(file: Path, session: str) -> Path:
-    """Where a draft is left that is not done: in its place, or, where something else stands there, as ``x.partial.yaml``."""
-    return file if may_write(file, session) else free_name(file.with_name(f"{file.stem}.partial{file.suffix}"), session)
+    """Where a draft is left that is not done: in its place, or, where something else or a proved one stands there, as ``x.partial.yaml``."""
+    own = may_write(file, session) and not (file.exists() and _PROVED.match(file.read_bytes().decode()))
+    return file if own else free_name(file.with_name(f"{file.stem}.partial{file.suffix}"), session)
 
 
 def obstacle(file: Path) -> str | None:

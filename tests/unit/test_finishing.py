@@ -468,6 +468,16 @@ def test_a_link_to_nowhere_is_somebodys(tmp_path: Path) -> None:
     assert leaving.partial_name(file, "S1") == tmp_path / "x.partial.yaml"
 
 
+def test_a_draft_that_is_not_done_takes_no_place_of_a_proved_one(tmp_path: Path) -> None:
+    """A further word to a build that was done may come to nothing: what it had proved stays."""
+    file = tmp_path / "x.yaml"
+    leaving.write(file, leaving.workflow("S1", "version: 1\n", ["NOT FINISHED: `a` fails"]))
+    assert leaving.partial_name(file, "S1") == file
+    leaving.write(file, leaving.workflow("S1", "version: 1\n", ["proved: full"]))
+    assert leaving.may_write(file, "S1")
+    assert leaving.partial_name(file, "S1") == tmp_path / "x.partial.yaml"
+
+
 def test_the_tools_are_small(tmp_path: Path) -> None:
     """Each has a strict schema, and says why it is called."""
     for kit in tools.kits(opened(tmp_path, None)):
