@@ -17,7 +17,10 @@ from runtime.display.text import cut, duration, one_line, width_of
 
 def runs(
     sessions: Annotated[
-        bool, typer.Option("--sessions", help="List the sessions of this project (`runops chat`, `runops build`), and no runs.")
+        bool,
+        typer.Option(
+            "--sessions", help="List the sessions of this project (`runops chat`, `runops build`), and no runs."
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as one JSON object.")] = False,
 ) -> None:

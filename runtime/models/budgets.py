@@ -220,7 +220,9 @@ def accounts(
     if run is not None:
         found.append(Account(run, spent_in_all(ledger, price), session=session))
     if purse is not None:
-        found.append(Account(purse.budget, purse.spent + spent(ledger.of(), price), session=purse.session, command=purse.command))
+        found.append(
+            Account(purse.budget, purse.spent + spent(ledger.of(), price), session=purse.session, command=purse.command)
+        )
     return found
 
 
