@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from director.proving import proofs
+from director.proving import drafts, finishing, proofs
 from nodes.errors import SiteError
 from runtime import history, log, preparing, running, runs, settings
 from runtime.language import workflow
@@ -152,3 +152,17 @@ def test_an_agent_that_changes_nothing_has_done_nothing(clicked: bool, became: p
 def test_what_is_always_empty_is_named(outputs: list[object], names: list[str]) -> None:
     """A field that is null or empty in every run is named, and one that says anything in one of them, also 0 or false, is not."""
     assert proofs.empty_names(outputs) == names
+
+
+@pytest.mark.parametrize(
+    ("earlier", "unsaid"), [((), ["sorted"]), (({"sorted": ["1001"]},), []), (({"sorted": []},), ["sorted"])]
+)
+def test_what_an_earlier_run_of_the_draft_has_yielded_is_not_empty(
+    earlier: tuple[dict[str, list[str]], ...], unsaid: list[str]
+) -> None:
+    """A queue that the first run has worked off leaves the proof nothing to yield: what that run of the same text yielded counts."""
+    text = 'version: 1\nnodes: [{id: one, type: transform, expr: "{{ [] }}"}]\noutput: {sorted: "{{ one }}"}\n'
+    before = tuple(proofs.Ran(f"r{number}", "passed", {}, output=each) for number, each in enumerate(earlier))
+    last = drafts.Done(proofs.Ran("last", "passed", {}, output={"sorted": []}), None)
+    proof = finishing.Proof(text, workflow.parse(text, "draft.yaml"), (last,), before)
+    assert finishing.unsaid(proof, finishing.Said("It sorts.", "")) == unsaid
