@@ -58,6 +58,20 @@ def browser_of_runs(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def environment_as_before() -> Iterator[None]:
+    """Find the module whose tests leave a variable of the environment behind: the tests that come after it, in whatever order, would read it."""
+    before = _environment()
+    yield
+    after = _environment()
+    changed = [name for name in before.keys() | after.keys() if before.get(name) != after.get(name)]
+    assert not changed, f"left changed in the environment: {', '.join(sorted(changed))}"
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is not drawn, and put the tests with fixtures of pytest-playwright last, else in the order that they have.

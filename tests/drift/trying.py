@@ -7,6 +7,7 @@ import dataclasses
 import os
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
+from unittest import mock
 
 from director import person
 from director.repairing import deeds, kept, mending
@@ -68,8 +69,11 @@ async def one_browser() -> AsyncGenerator[None]:
 @contextlib.contextmanager
 def site(folder: Path) -> Generator[tuple[Shop, changing.Changing]]:
     """The shop, and the proxy before it."""
-    os.environ["SHOP_PASSWORD"] = PASSWORD
-    with Shop.start(folder, orders=5, paid=0, password=PASSWORD) as shop, changing.before(shop.port) as proxy:
+    with (
+        mock.patch.dict(os.environ, SHOP_PASSWORD=PASSWORD),
+        Shop.start(folder, orders=5, paid=0, password=PASSWORD) as shop,
+        changing.before(shop.port) as proxy,
+    ):
         yield shop, proxy
 
 
