@@ -145,11 +145,14 @@ class Items:
         end = patches.newline(self.source.text)
         mark = self._document.values[self.path]
         dash = self._document.keys[self.path].column - 1 + INDENT
-        cuts: list[Cut] = []
+        # A comment behind the brackets comes to the key: behind the last node it could be taken for a part of its text.
+        stop = lines.behind(self.source.text, mark.stop)
+        behind = self.source.text[mark.stop : stop].rstrip()
+        cuts = [patches.cut(self.source, mark.stop, mark.stop + len(behind))]
         for each in [*self.all[:at], *new, *self.all[at:]]:
             own = dataclasses.replace(each, tail=each.stop, head=each.own) if each.source is self.source else each
             cuts += [patches.put(end, self.source, mark.start), *own.in_lines(dash, end)]
-        return Splice(len(self.source.text[: mark.start].rstrip(" \t")), mark.stop, cuts)
+        return Splice(len(self.source.text[: mark.start].rstrip(" \t")), stop, cuts)
 
     def replaced(self, number: int, new: Item) -> list[Splice]:
         """Another item in the place of one; the comments above it stay, where the new one has none."""

@@ -255,6 +255,17 @@ def test_empty_lines_that_a_text_keeps_stay_with_it() -> None:
     assert ids(draft.without(["a"])) == ["b"]
 
 
+def test_a_comment_behind_brackets_becomes_no_part_of_a_text() -> None:
+    """Where a list in brackets gets lines of its own, it stays with the key: behind a text of several lines it would be a part of that."""
+    draft = drafts.Draft.of(
+        "version: 1\nnodes:\n- id: g\n  type: group\n  nodes: [{id: a, type: transform, expr: 1}] # all\n"
+        "- id: b\n  type: transform\n  expr: |\n    one\n     \n    two\n- {id: c, type: transform, expr: 1}\n"
+    )
+    made = draft.with_moved(["b"], "a")
+    assert made.loaded.document.data["nodes"][0]["nodes"][1]["expr"] == "one\n \ntwo\n"
+    assert "  nodes: # all\n" in made.text
+
+
 def test_a_text_that_would_say_something_else_is_refused() -> None:
     """Where an alias would mean another anchor than before, nothing is moved; the draft is never read as what was not meant."""
     draft = drafts.Draft.of(
