@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from director.tools import CHANGED, Kit
+from director import schemas
+from director.tools import Kit, OfBuild
 from director.workshop import Workshop
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime import log, turn
-from runtime.models.exchange import Tool
+from runtime import turn
 
 NAME = "ask_user"
 
@@ -22,38 +22,16 @@ MOST = 9
 """Choices of a question."""
 
 
-class AskUser(Kit):
+_CHOICES: dict[str, Json] = {"type": ["array", "null"], "items": schemas.TEXT}
+ASK = schemas.tool(
+    NAME,
+    "Asks the person what neither the wish nor the site tells.",
+    {"question": schemas.TEXT, "choices": schemas.of(_CHOICES, "Short answers to choose from.")},
+)
+
+
+class AskUser(OfBuild):
     """The tool."""
-
-    def __init__(self, shop: Workshop) -> None:
-        """``shop`` has the person."""
-        self._shop = shop
-
-    @property
-    @override
-    def tool(self) -> Tool:
-        text: dict[str, Json] = {"type": "string"}
-        fields: dict[str, Json] = {
-            "question": text,
-            "choices": {"type": ["array", "null"], "items": text, "description": "Short answers to choose from."},
-        }
-        schema: dict[str, Json] = {
-            "type": "object",
-            "properties": fields,
-            "required": list[Json](fields),
-            "additionalProperties": False,
-        }
-        return Tool(NAME, "Asks the person what neither the wish nor the site tells.", schema)
-
-    @property
-    @override
-    def modes(self) -> frozenset[log.Mode]:
-        return CHANGED
-
-    @property
-    @override
-    def side_by_side(self) -> bool:
-        return False
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
@@ -71,4 +49,4 @@ class AskUser(Kit):
 
 def kits(shop: Workshop) -> Sequence[Kit]:
     """The tools of asking."""
-    return (AskUser(shop),)
+    return (AskUser(shop, ASK),)

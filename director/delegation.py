@@ -12,7 +12,7 @@ from typing import Literal
 
 from typing_extensions import override
 
-from director import around, children, states
+from director import around, children, schemas, states
 from director.children import Sender, interrupted
 from director.listening import Listener
 from nodes.budgets import Budget
@@ -67,27 +67,18 @@ class Delegation(children.Sending):
             else "It sees this conversation up to here"
         )
         other = "`inherit` to let it see this conversation" if self._clean else "`clean` to begin with the task alone"
-        fields: dict[str, Json] = {
-            "task": {
-                "type": "string",
-                "description": "Self-contained: what is to be found out, and where."
-                if self._clean
-                else "What is to be found out.",
-            },
+        task = "Self-contained: what is to be found out, and where." if self._clean else "What is to be found out."
+        fields: dict[str, dict[str, Json]] = {
+            "task": schemas.of(schemas.TEXT, task),
             "context": {
                 "type": ["string", "null"],
                 "enum": ["inherit", "clean", None],
                 "description": f"{other}; null as said above.",
             },
-            "reason": {"type": ["string", "null"], "description": "Why, in a sentence."},
+            "reason": schemas.of(schemas.PERHAPS, "Why, in a sentence."),
         }
-        schema: dict[str, Json] = {
-            "type": "object",
-            "properties": fields,
-            "required": list[Json](fields),
-            "additionalProperties": False,
-        }
-        return Tool(NAME, f"Another model does a task that needs looking only, and answers. {begins}.", schema)
+        description = f"Another model does a task that needs looking only, and answers. {begins}."
+        return schemas.tool(NAME, description, fields)
 
     @property
     @override

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from typing_extensions import override
 
-from director import around, children, delegation, knowledge, run_pieces, summing, tools
+from director import around, children, delegation, knowledge, run_pieces, session_tools, summing, tools
 from director import desk as desks
 from director.listening import Listener
 from director.subject import Subject
@@ -81,7 +81,7 @@ class Talk:
             if isinstance(each, children.Sending):
                 each.employ(models, limits, sender)
         every = [*more, delegate]
-        self._tools = tools.Toolbox(desk, subject, pen, listener, every)
+        self._tools = session_tools.Toolbox(desk, subject, pen, listener, every)
         self._exchanges: exchanges.Exchanges | None = None
         self._turns: turn.Turns | None = None
         self._frame = framing.Frame(

@@ -1,25 +1,25 @@
-"""The tools of a session that tell what it is about and keep what is agreed: the same in every mode, and refused in words where the mode does not allow them."""
+"""What a tool of a session is, and the tools of one model together: offered the same in every mode, and refused in words where the mode does not allow them."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import override
 
 from director import desk as desks
-from director import plan as plans
 from director import states
-from director import variables as variables_module
 from director.listening import Listener
-from director.subject import Subject
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
-from runtime import journal, log, turn
+from runtime import log, turn
 from runtime.agents import telling
 from runtime.models.exchange import Tool, ToolCall
+
+if TYPE_CHECKING:
+    from director.workshop import Workshop
 
 LONGEST = 6_000
 """Characters that a model is told of one call; of more it is told how it begins, and where the rest is."""
@@ -95,6 +95,37 @@ class Simple(Kit):
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         text = self.do(arguments)
         return turn.Outcome(text, text)
+
+
+class OfBuild(Kit):
+    """A tool of a build: used where the model works, one call at a time. Each says what it does; what it is for, and what else it needs, it is made with."""
+
+    def __init__(self, shop: Workshop, offered: Tool, modes: frozenset[log.Mode] = CHANGED) -> None:
+        """``shop`` is that of the build."""
+        self._shop, self._offered, self._modes = shop, offered, modes
+
+    @property
+    @override
+    def tool(self) -> Tool:
+        return self._offered
+
+    @property
+    @override
+    def modes(self) -> frozenset[log.Mode]:
+        return self._modes
+
+    @property
+    @override
+    def side_by_side(self) -> bool:
+        return False
+
+    @override
+    def find_out(self, call: log.Call) -> turn.Outcome | None:
+        return self.broken_off(call) if call.action == self._offered.name else None
+
+    def broken_off(self, _call: log.Call) -> turn.Outcome | None:
+        """What came of a call of this very tool that a crash left open; None for a tool that has done nothing which could be left so."""
+        return None
 
 
 class Box(turn.Tools):
@@ -175,199 +206,9 @@ class Box(turn.Tools):
         return self._bounded(text, turn.Place(0, call.path, call.thread)) if asked.name != states.NAME else text
 
 
-class Toolbox(Box):
-    """All tools of a session: its own, and ``more``."""
-
-    def __init__(
-        self,
-        desk: desks.Desk,
-        subject: Subject,
-        texts: journal.Texts,
-        listener: Listener,
-        more: Sequence[Kit] = (),
-    ) -> None:
-        """``texts`` reads what entries of the session say."""
-        super().__init__(desk, listener, [*_kits(desk, subject, texts, listener), *more])
-
-
 _ENDS = frozenset({"operator", "cancelled", "replaced", "internal", "budget", "paused"})
 
 
 def _words(error: dict[str, Json]) -> str:
     """An error as a model is told it: what is wrong, and the mend."""
     return f"{error['message']} ({error['code']}). {error.get('mend') or ''}".rstrip()
-
-
-# The tools.
-
-_TEXT: dict[str, Json] = {"type": "string"}
-_PERHAPS: dict[str, Json] = {"type": ["string", "null"]}
-_NUMBER: dict[str, Json] = {"type": ["integer", "null"]}
-_STATUS: dict[str, Json] = {"type": "string", "enum": list[Json](plans.STATUSES)}
-
-
-def _of(schema: dict[str, Json], description: str) -> dict[str, Json]:
-    return {**schema, "description": description}
-
-
-_REASON = _of(_TEXT, "Why, in a sentence.")
-
-
-def _object(properties: dict[str, Json]) -> dict[str, Json]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list[Json](properties),
-        "additionalProperties": False,
-    }
-
-
-def _list(items: dict[str, Json]) -> dict[str, Json]:
-    return {"type": "array", "items": items}
-
-
-_TASK = _object(
-    {"task_id": _TEXT, "description": _TEXT, "status": _STATUS, "notes": _PERHAPS, "node_ids": _list(_TEXT)}
-)
-_PLAN = _object(
-    {
-        "overall_goal": _TEXT,
-        "current_phase": _PERHAPS,
-        "phases": _list(_object({"phase_name": _TEXT, "status": _STATUS, "tasks": _list(_TASK)})),
-        "next_actions": _list(_TEXT),
-        "blockers": _list(_TEXT),
-        "notes": _PERHAPS,
-    }
-)
-
-
-def _kits(desk: desks.Desk, subject: Subject, texts: journal.Texts, listener: Listener) -> Sequence[Kit]:
-    """The session's own tools, in order of weight."""
-    reads, keeps = _Reads(desk, subject, texts), _Keeps(desk, listener)
-
-    def kit(name: str, description: str, fields: dict[str, Json], modes: frozenset[log.Mode], do: Any) -> Kit:
-        return Simple(Tool(name, description, _object(fields)), modes, cast("Callable[[dict[str, Json]], str]", do))
-
-    which = _of(_TEXT, "Positions (`1-10`, `3`), an id, a step path, `all`, or `recent`.")
-    return (
-        kit("get_workflow_summary", "What the workflow or run is, how it went, what stands in the way; with its outline.", {}, READ, reads.summary),
-        kit("get_workflow_nodes", "Nodes as the file has them.", {"which": which, "type": _of(_PERHAPS, "Only of this node type.")}, READ, reads.nodes),
-        kit("get_workflow_variables", "Values of the workflow or run, and the session's variables.", {"key": _of(_PERHAPS, "One of them, whole; null for all, shortened.")}, READ, reads.variables),
-        kit("get_current_plan", "The plan.", {}, READ, reads.plan),
-        kit("get_workflow_description", "What is wanted, as it was last agreed on.", {}, READ, reads.description),
-        kit("get_browser_state", "Tabs and addresses, as they were last known.", {}, READ, reads.browser_state),
-        kit(states.NAME, "Reads on in what was cut.", {"path": _of(_TEXT, "From `@state/` on."), "start": _of(_NUMBER, "First character, from 0."), "end": _of(_NUMBER, "Character behind the last.")}, READ, reads.state),
-        kit("update_plan", "Writes the whole plan anew.", {"plan": _PLAN, "reason": _REASON}, CHANGED, keeps.plan),
-        kit("patch_plan_task", "Changes one task of the plan.", {"task_id": _TEXT, "status": _of({"type": ["string", "null"], "enum": [*plans.STATUSES, None]}, "null: as it is."), "notes": _of(_PERHAPS, "null: as they are."), "reason": _REASON}, CHANGED, keeps.task),
-        kit("update_workflow_description", "Writes anew what is wanted.", {"description": _TEXT, "reason": _REASON}, CHANGED, keeps.description),
-        kit("get_workflow_variable", "One of the session's variables, whole.", {"key": _TEXT}, READ, reads.variable),
-        kit("set_variable", "Keeps a value in the session.", {"name": _TEXT, "value": _of(_TEXT, "As JSON."), "reason": _REASON}, KEPT, keeps.variable),
-        kit("clear_variable", "Takes a variable's value away.", {"name": _TEXT, "reason": _REASON}, CHANGED, keeps.cleared),
-        kit("clear_all_variables", "Takes all variables' values away.", {"reason": _REASON}, CHANGED, keeps.all_cleared),
-    )  # fmt: skip
-
-
-class _Reads:
-    """What is told."""
-
-    def __init__(self, desk: desks.Desk, subject: Subject, texts: journal.Texts) -> None:
-        self._desk, self._subject, self._texts = desk, subject, texts
-
-    def summary(self, _arguments: dict[str, Json]) -> str:
-        return f"{self._subject.summary()}\n\n{self._subject.outline()}".strip()
-
-    def nodes(self, arguments: dict[str, Json]) -> str:
-        return self._subject.nodes(str(arguments["which"]), arguments.get("type")) or "(no nodes yet)"
-
-    def variables(self, arguments: dict[str, Json]) -> str:
-        key: str | None = arguments.get("key")
-        values = {**self._subject.variables(), **self._desk.variables.all()}
-        if key is None:
-            return telling.fenced("\n".join(variables_module.told(values))) if values else "(none has a value)"
-        if key in values:
-            # What a step has read on a page may stand in any of them.
-            return telling.fenced(states.as_text(values[key]))
-        within = {name: value for name, value in values.items() if name.startswith(f"{key}.")}
-        if not within:
-            raise variables_module.unknown(key, list(values))
-        return telling.fenced("\n".join(variables_module.told(within)))
-
-    def variable(self, arguments: dict[str, Json]) -> str:
-        return telling.fenced(states.as_text(self._desk.variables.get(str(arguments["key"]))))
-
-    def plan(self, _arguments: dict[str, Json]) -> str:
-        plan = self._desk.plan
-        return plans.as_text(plan) if plan is not None else "(there is no plan yet)"
-
-    def description(self, _arguments: dict[str, Json]) -> str:
-        return self._desk.description or self._subject.description() or "(there is none yet)"
-
-    def browser_state(self, _arguments: dict[str, Json]) -> str:
-        return self._subject.browser_state()
-
-    def state(self, arguments: dict[str, Json]) -> str:
-        path = str(arguments["path"])
-        text = states.of_session(self._desk, path, self._texts)
-        if text is None:
-            text = self._subject.state(path)
-        if text is None:
-            raise states.unknown(path)
-        return states.part(text, arguments.get("start"), arguments.get("end"))
-
-
-class _Keeps:
-    """What is kept: each with its reason."""
-
-    def __init__(self, desk: desks.Desk, listener: Listener) -> None:
-        self._desk, self._listener = desk, listener
-
-    def plan(self, arguments: dict[str, Json]) -> str:
-        plan = plans.of(arguments["plan"])
-        self._desk.set_plan(plan, reason=str(arguments["reason"]), by="model")
-        return self._kept("plan", f"kept as version {self._number('plan')}")
-
-    def task(self, arguments: dict[str, Json]) -> str:
-        plan = self._desk.patch_task(
-            str(arguments["task_id"]),
-            status=arguments.get("status"),
-            notes=arguments.get("notes"),
-            reason=str(arguments["reason"]),
-            by="model",
-        )
-        return self._kept("plan", f"kept as version {self._number('plan')}:\n{plans.as_text(plan)}")
-
-    def description(self, arguments: dict[str, Json]) -> str:
-        self._desk.describe(str(arguments["description"]), reason=str(arguments["reason"]), by="model")
-        return self._kept("description", f"kept as version {self._number('description')}")
-
-    def variable(self, arguments: dict[str, Json]) -> str:
-        name, text = str(arguments["name"]), str(arguments["value"])
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            raise ModelError(
-                "variable-invalid",
-                f"the value of `{name[:100]}` is no JSON",
-                mend='write it as JSON: a text in quotes (`"tea"`), a number, a list, a map',
-            ) from None
-        self._desk.variables.set(name, value, reason=str(arguments["reason"]), by="model")
-        told = "\n".join(variables_module.told({name: self._desk.value("variable", name)}))
-        return self._kept("variable", told, name)
-
-    def cleared(self, arguments: dict[str, Json]) -> str:
-        name = str(arguments["name"])
-        self._desk.variables.clear(name, reason=str(arguments["reason"]), by="model")
-        return self._kept("variable", f"`{name}` has no value any more", name)
-
-    def all_cleared(self, arguments: dict[str, Json]) -> str:
-        names = self._desk.variables.clear_all(reason=str(arguments["reason"]), by="model")
-        for name in names:
-            self._listener.changed("variable", name)
-        return "no variable has a value any more"
-
-    def _number(self, of: str) -> int:
-        return len(self._desk.history.versions(of))
-
-    def _kept(self, of: str, told: str, name: str = "") -> str:
-        self._listener.changed(of, name)
-        return told

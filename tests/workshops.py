@@ -12,7 +12,8 @@ from typing_extensions import override
 
 from director import desk, draft, kits, opening, person, starting, workshop
 from director.listening import Listener
-from director.tools import Kit, Toolbox
+from director.session_tools import Toolbox
+from director.tools import Kit
 from nodes.values import Json
 from runtime import log, secrets, settings, store, turn, version
 from runtime.models.exchange import ToolCall

@@ -7,20 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from director import deeds, tools
+from director import deeds, schemas, tools
 from director.bench import benches, telling
 from nodes.values import Json
 from runtime import log, secrets, turn
-from runtime.models.exchange import Tool
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
 
 NAME = "execute_nodes"
 
-_PERHAPS: dict[str, Json] = {"type": ["string", "null"]}
-
-_FIELDS: dict[str, Json] = {
+_FIELDS: dict[str, dict[str, Json]] = {
     "nodes": {"type": "string", "description": "`all`, `3`, `1-3,10`, ids, `login..submit`, or step paths."},
     "mode": {
         "type": ["string", "null"],
@@ -32,43 +29,19 @@ _FIELDS: dict[str, Json] = {
         "enum": ["before", "live", "fresh", None],
         "description": "The page right before the first (default), as it stands, or a new browser.",
     },
-    "item": {**_PERHAPS, "description": "In a loop: key or number of the item; null is the first."},
-    "reason": {"type": "string"},
+    "item": schemas.of(schemas.PERHAPS, "In a loop: key or number of the item; null is the first."),
+    "reason": schemas.TEXT,
 }
+EXECUTE = schemas.tool(NAME, "Runs nodes of the draft on the bench and tells status, value, error and page.", _FIELDS)
 
 
 def kits(shop: Workshop) -> Sequence[tools.Kit]:
     """The tools of the bench."""
-    return (Execute(shop),)
+    return (Execute(shop, EXECUTE),)
 
 
-class Execute(tools.Kit):
+class Execute(tools.OfBuild):
     """Runs nodes of the draft, each once, and tells what became of each."""
-
-    def __init__(self, shop: Workshop) -> None:
-        """Nothing is opened yet."""
-        self._shop = shop
-
-    @property
-    @override
-    def tool(self) -> Tool:
-        schema: dict[str, Json] = {
-            "type": "object",
-            "properties": _FIELDS,
-            "required": list[Json](_FIELDS),
-            "additionalProperties": False,
-        }
-        return Tool(NAME, "Runs nodes of the draft on the bench and tells status, value, error and page.", schema)
-
-    @property
-    @override
-    def modes(self) -> frozenset[log.Mode]:
-        return tools.CHANGED
-
-    @property
-    @override
-    def side_by_side(self) -> bool:
-        return False
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
@@ -90,9 +63,7 @@ class Execute(tools.Kit):
         return await deeds.done(self._shop.pen, NAME, arguments, place, work)
 
     @override
-    def find_out(self, call: log.Call) -> turn.Outcome | None:
-        if call.action != NAME:
-            return None
+    def broken_off(self, call: log.Call) -> turn.Outcome | None:
         shop = self._shop
         told = self._masked(telling.found_out({run: shop.runs.past(run) for run in shop.runs.of(call)}))
         return turn.Outcome(told, told)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 from director import draft as drafts
+from director import schemas
 from director.draft import Draft
 from director.editing import edits, heads, limits, lint, reference
+from director.schemas import PERHAPS, REASON, TEXT, of
 from director.tools import CHANGED, READ, Kit, Simple
 from director.workshop import Wish, Workshop
 from nodes.errors import ModelError, RunOpsError
@@ -16,7 +18,6 @@ from nodes.values import Json
 from runtime import secrets
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
-from runtime.models.exchange import Tool
 
 MOST_PROBLEMS = 10
 """Mistakes that are told of one edit."""
@@ -27,43 +28,33 @@ MOST_NODES = 25
 MOST_HINTS = 4
 """Hints that are told of one edit."""
 
-_TEXT: dict[str, Json] = {"type": "string"}
-_PERHAPS: dict[str, Json] = {"type": ["string", "null"]}
-
 
 def kits(shop: Workshop) -> Sequence[Kit]:
     """The tools, in order of weight."""
     edit = _Edits(shop)
-    reason = _of(_TEXT, "Why, in a sentence.")
-    after = _of(_PERHAPS, "Node id; `ID/` or `ID/BLOCK`: first in that block; null: last.")
+    after = of(PERHAPS, "Node id; `ID/` or `ID/BLOCK`: first in that block; null: last.")
     flag: dict[str, Json] = {"type": ["boolean", "null"], "description": "Only check."}
-    nodes = _of(_TEXT, "A YAML list of nodes.")
-    one = _of(_TEXT, "The node's whole text; of the head only keys to change.")
-    ids: dict[str, Json] = {"type": "array", "items": _TEXT}
-    node = _of(_PERHAPS, "`workflow`: the head; null: each node given replaces the one with its id.")
+    nodes = of(TEXT, "A YAML list of nodes.")
+    one = of(TEXT, "The node's whole text; of the head only keys to change.")
+    ids: dict[str, Json] = {"type": "array", "items": TEXT}
+    node = of(PERHAPS, "`workflow`: the head; null: each node given replaces the one with its id.")
     return (
-        _kit("get_node_type", "How to write a node type, `browser_action.click`, or `targets`, `rules`, `references`, `workflow`.", {"type": _TEXT}, edit.reference, READ),
-        _kit("create_nodes", "Adds nodes to the draft; the first ones begin it.", {"yaml": nodes, "after": after, "dry_run": flag, "reason": reason}, edit.create),
-        _kit("update_node", "Writes a node anew.", {"id": node, "yaml": one, "reason": reason}, edit.update),
-        _kit("move_nodes", "Moves nodes behind another, or into a block.", {"ids": ids, "after": after, "reason": reason}, edit.move),
-        _kit("delete_nodes", "Takes nodes away, with what is in them.", {"ids": ids, "reason": reason}, edit.delete),
+        _kit("get_node_type", "How to write a node type, `browser_action.click`, or `targets`, `rules`, `references`, `workflow`.", {"type": TEXT}, edit.reference, READ),
+        _kit("create_nodes", "Adds nodes to the draft; the first ones begin it.", {"yaml": nodes, "after": after, "dry_run": flag, "reason": REASON}, edit.create),
+        _kit("update_node", "Writes a node anew.", {"id": node, "yaml": one, "reason": REASON}, edit.update),
+        _kit("move_nodes", "Moves nodes behind another, or into a block.", {"ids": ids, "after": after, "reason": REASON}, edit.move),
+        _kit("delete_nodes", "Takes nodes away, with what is in them.", {"ids": ids, "reason": REASON}, edit.delete),
     )  # fmt: skip
 
 
 def _kit(
-    name: str, description: str, fields: dict[str, Json], do: Callable[[dict[str, Json]], str], modes: Any = CHANGED
+    name: str,
+    description: str,
+    fields: dict[str, dict[str, Json]],
+    do: Callable[[dict[str, Json]], str],
+    modes: Any = CHANGED,
 ) -> Kit:
-    schema: dict[str, Json] = {
-        "type": "object",
-        "properties": fields,
-        "required": list[Json](fields),
-        "additionalProperties": False,
-    }
-    return Simple(Tool(name, description, schema), modes, do)
-
-
-def _of(schema: dict[str, Json], description: str) -> dict[str, Json]:
-    return {**schema, "description": description}
+    return Simple(schemas.tool(name, description, fields), modes, do)
 
 
 class _Edits:

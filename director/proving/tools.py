@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from director import deeds, effects
+from director import deeds, effects, schemas
 from director.proving import drafts, finishing, mends, proofs, telling
 from director.proving.drafts import RUN_DRAFT
-from director.tools import CHANGED, FINISH, Kit
+from director.tools import FINISH, Kit, OfBuild
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime import briefs, log, turn
@@ -20,39 +20,30 @@ from runtime.models.exchange import Tool
 if TYPE_CHECKING:
     from director.workshop import Workshop
 
-_TEXT: dict[str, Json] = {"type": "string"}
-_PERHAPS: dict[str, Json] = {"type": ["string", "null"]}
+RUN = schemas.tool(
+    RUN_DRAFT,
+    "Runs the whole draft once in a fresh browser.",
+    {"inputs": schemas.of(schemas.PERHAPS, "Other inputs than the wish's, as a JSON map."), "reason": schemas.TEXT},
+)
+END = schemas.tool(
+    FINISH,
+    "Proves the draft by whole runs, saves it, and ends the build.",
+    {
+        "done": {"type": "boolean", "description": "false: it cannot be done; `summary` says why."},
+        "summary": schemas.of(schemas.TEXT, "What the workflow does and yields."),
+        "unproved": schemas.of(schemas.PERHAPS, "What stays undone, or empty, by id, and why."),
+        "reason": schemas.TEXT,
+    },
+)
 
 
 def kits(shop: Workshop) -> Sequence[Kit]:
     """The tools that run the whole draft, and end the build."""
-    return (RunDraft(shop), Finish(shop))
+    return (RunDraft(shop, RUN), Finish(shop, END))
 
 
-class RunDraft(Kit):
+class RunDraft(OfBuild):
     """Runs the whole draft once."""
-
-    def __init__(self, shop: Workshop) -> None:
-        self._shop = shop
-
-    @property
-    @override
-    def tool(self) -> Tool:
-        fields = {
-            "inputs": {**_PERHAPS, "description": "Other inputs than the wish's, as a JSON map."},
-            "reason": _TEXT,
-        }
-        return Tool(RUN_DRAFT, "Runs the whole draft once in a fresh browser.", _object(fields))
-
-    @property
-    @override
-    def modes(self) -> frozenset[log.Mode]:
-        return CHANGED
-
-    @property
-    @override
-    def side_by_side(self) -> bool:
-        return False
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
@@ -80,38 +71,17 @@ class RunDraft(Kit):
         return await deeds.done(shop.pen, RUN_DRAFT, arguments, place, work)
 
     @override
-    def find_out(self, call: log.Call) -> turn.Outcome | None:
-        return found_out(self._shop, call) if call.action == RUN_DRAFT else None
+    def broken_off(self, call: log.Call) -> turn.Outcome | None:
+        return found_out(self._shop, call)
 
 
-class Finish(Kit):
+class Finish(OfBuild):
     """Ends the build: with a workflow that is proved, or, given up, with what there is."""
 
-    def __init__(self, shop: Workshop) -> None:
-        self._shop = shop
+    def __init__(self, shop: Workshop, offered: Tool) -> None:
+        super().__init__(shop, offered)
         self._counts: finishing.Proof | None = None
         """Runs that went well, and of which only something was not said."""
-
-    @property
-    @override
-    def tool(self) -> Tool:
-        fields = {
-            "done": {"type": "boolean", "description": "false: it cannot be done; `summary` says why."},
-            "summary": {**_TEXT, "description": "What the workflow does and yields."},
-            "unproved": {**_PERHAPS, "description": "What stays undone, or empty, by id, and why."},
-            "reason": _TEXT,
-        }
-        return Tool(FINISH, "Proves the draft by whole runs, saves it, and ends the build.", _object(fields))
-
-    @property
-    @override
-    def modes(self) -> frozenset[log.Mode]:
-        return CHANGED
-
-    @property
-    @override
-    def side_by_side(self) -> bool:
-        return False
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
@@ -161,8 +131,8 @@ class Finish(Kit):
         return turn.Outcome(f"given up; {where}", value)
 
     @override
-    def find_out(self, call: log.Call) -> turn.Outcome | None:
-        return found_out(self._shop, call) if call.action == FINISH else None
+    def broken_off(self, call: log.Call) -> turn.Outcome | None:
+        return found_out(self._shop, call)
 
 
 def found_out(shop: Workshop, call: log.Call) -> turn.Outcome:
@@ -213,12 +183,3 @@ def _map(text: Json) -> dict[str, Json]:
 
 def _unfinished(told: str) -> dict[str, Json]:
     return ModelError("not-finished", told, mend="see to each of them").as_json()
-
-
-def _object(properties: dict[str, dict[str, Json]]) -> dict[str, Json]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list[Json](properties),
-        "additionalProperties": False,
-    }

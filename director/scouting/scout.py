@@ -11,7 +11,7 @@ from typing import cast
 
 from typing_extensions import override
 
-from director import around, children
+from director import around, children, schemas
 from director import eyes as eyes_module
 from director.scouting import tools
 from director.tools import CHANGED, Box, Kit
@@ -31,13 +31,13 @@ TURNS = 15
 BUDGET = Budget(calls=40, tokens=400_000, time=Decimal(900))
 """What one scout may spend; never more than the build has left."""
 
-SCOUT = tools.tool(
+SCOUT = schemas.tool(
     NAME,
     "Another model looks around on the site in a tab of its own, and reports.",
     {
-        "task": {"type": "string", "description": "What to find out; it sees nothing of this conversation."},
-        "url": {"type": ["string", "null"], "description": "Where it begins; null: where the site is."},
-        "reason": {"type": "string", "description": "Why, in a sentence."},
+        "task": schemas.of(schemas.TEXT, "What to find out; it sees nothing of this conversation."),
+        "url": schemas.of(schemas.PERHAPS, "Where it begins; null: where the site is."),
+        "reason": schemas.REASON,
     },
 )
 

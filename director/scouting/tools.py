@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 
@@ -10,37 +9,18 @@ from typing_extensions import override
 
 from director import deeds as behind
 from director import eyes as eyes_module
+from director.schemas import PERHAPS, REASON, TEXT, of, tool
 from director.scouting import deeds, looking
-from director.tools import CHANGED, READ, Kit
+from director.tools import READ, Kit, OfBuild
 from director.workshop import Workshop
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime import history, log, turn
 from runtime.models.exchange import Tool
 
-_TEXT: dict[str, Json] = {"type": "string"}
-_PERHAPS: dict[str, Json] = {"type": ["string", "null"]}
-
-
-def _of(schema: dict[str, Json], description: str) -> dict[str, Json]:
-    return {**schema, "description": description}
-
-
-_REASON = _of(_TEXT, "Why, in a sentence.")
-_PAGE = _of(_PERHAPS, "`bench`, or a scout tab; null: the bench's page if it has one, else the scout's.")
-_TAB = _of(_PERHAPS, "Scout tab; null: the one used last.")
-_REF = _of(_PERHAPS, "Ref of an element.")
-
-
-def tool(name: str, description: str, fields: dict[str, Json]) -> Tool:
-    """A tool all of whose fields must be given."""
-    schema: dict[str, Json] = {
-        "type": "object",
-        "properties": fields,
-        "required": list[Json](fields),
-        "additionalProperties": False,
-    }
-    return Tool(name, description, schema)
+_PAGE = of(PERHAPS, "`bench`, or a scout tab; null: the bench's page if it has one, else the scout's.")
+_TAB = of(PERHAPS, "Scout tab; null: the one used last.")
+_REF = of(PERHAPS, "Ref of an element.")
 
 
 INSPECT = tool(
@@ -48,9 +28,9 @@ INSPECT = tool(
     "Shows a page with refs, or what changed since; with an instruction only what fits its words.",
     {
         "tab": _PAGE,
-        "instruction": _of(_PERHAPS, "What is looked for, in words of the page; null: everything."),
-        "ref": _of(_PERHAPS, "Only this part."),
-        "reason": _REASON,
+        "instruction": of(PERHAPS, "What is looked for, in words of the page; null: everything."),
+        "ref": of(PERHAPS, "Only this part."),
+        "reason": REASON,
     },
 )
 FIND = tool(
@@ -58,17 +38,17 @@ FIND = tool(
     "Lists elements of a page that fit all that is given, with refs.",
     {
         "tab": _PAGE,
-        "role": _PERHAPS,
-        "name": _PERHAPS,
-        "row": _of(_PERHAPS, "Text of the row or card around it."),
-        "text": _of(_PERHAPS, "Text in it."),
+        "role": PERHAPS,
+        "name": PERHAPS,
+        "row": of(PERHAPS, "Text of the row or card around it."),
+        "text": of(PERHAPS, "Text in it."),
     },
 )
-SCREENSHOT = tool("screenshot", "Keeps a picture of a page as a file.", {"tab": _PAGE, "ref": _REF, "reason": _REASON})
+SCREENSHOT = tool("screenshot", "Keeps a picture of a page as a file.", {"tab": _PAGE, "ref": _REF, "reason": REASON})
 NAVIGATE = tool(
     "debug_navigate",
     "Loads an address in the scout's browser, which is no part of the workflow, and shows the page.",
-    {"tab": _TAB, "url": _TEXT, "reason": _REASON},
+    {"tab": _TAB, "url": TEXT, "reason": REASON},
 )
 ACTION = tool(
     "debug_action",
@@ -76,83 +56,54 @@ ACTION = tool(
     {
         "tab": _TAB,
         "action": {
-            **_TEXT,
+            **TEXT,
             "enum": ["click", "fill", "select", "press", "check", "uncheck", "hover", "back", "dialog"],
         },
         "ref": _REF,
-        "value": _of(
-            _PERHAPS, "Text or `{{ secrets.NAME }}`; option; key; of a dialog accept, dismiss, or a prompt's text."
+        "value": of(
+            PERHAPS, "Text or `{{ secrets.NAME }}`; option; key; of a dialog accept, dismiss, or a prompt's text."
         ),
-        "reason": _REASON,
+        "reason": REASON,
     },
 )
-OPEN = tool("debug_open_tab", "Opens another scout tab.", {"name": _TEXT, "url": _TEXT, "reason": _REASON})
-CLOSE = tool("debug_close_tab", "Closes a scout tab.", {"name": _TEXT, "reason": _REASON})
+OPEN = tool("debug_open_tab", "Opens another scout tab.", {"name": TEXT, "url": TEXT, "reason": REASON})
+CLOSE = tool("debug_close_tab", "Closes a scout tab.", {"name": TEXT, "reason": REASON})
 
-_MINE = _of(_PERHAPS, "A tab of yours; null: the first.")
+_MINE = of(PERHAPS, "A tab of yours; null: the first.")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Look(Kit):
+class Look(OfBuild):
     """A tool that looks at a page."""
 
-    offered: Tool
-    do: Callable[[dict[str, Json], turn.Place], Awaitable[turn.Outcome]]
-
-    @property
-    @override
-    def tool(self) -> Tool:
-        return self.offered
-
-    @property
-    @override
-    def modes(self) -> frozenset[log.Mode]:
-        return READ
-
-    @property
-    @override
-    def side_by_side(self) -> bool:
-        return False
+    def __init__(
+        self, shop: Workshop, offered: Tool, do: Callable[[dict[str, Json], turn.Place], Awaitable[turn.Outcome]]
+    ) -> None:
+        super().__init__(shop, offered, READ)
+        self._do = do
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        return await self.do(arguments, place)
+        return await self._do(arguments, place)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Deed(Kit):
+class Deed(OfBuild):
     """A tool that does something on a page of the scout."""
 
-    shop: Workshop
-    offered: Tool
-    do: Callable[[log.Call, dict[str, Json]], Awaitable[turn.Outcome]]
-
-    @property
-    @override
-    def tool(self) -> Tool:
-        return self.offered
-
-    @property
-    @override
-    def modes(self) -> frozenset[log.Mode]:
-        return CHANGED
-
-    @property
-    @override
-    def side_by_side(self) -> bool:
-        return False
+    def __init__(
+        self, shop: Workshop, offered: Tool, do: Callable[[log.Call, dict[str, Json]], Awaitable[turn.Outcome]]
+    ) -> None:
+        super().__init__(shop, offered)
+        self._do = do
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        return await behind.done(
-            self.shop.pen, self.offered.name, arguments, place, lambda call: self.do(call, arguments)
-        )
+        name = self.tool.name
+        return await behind.done(self._shop.pen, name, arguments, place, lambda call: self._do(call, arguments))
 
-    def find_out(self, call: log.Call) -> turn.Outcome | None:
+    @override
+    def broken_off(self, call: log.Call) -> turn.Outcome | None:
         """What its run says of it. After a crash its browser is gone with the process that had it."""
-        if call.action != self.offered.name:
-            return None
-        return found_out(self.shop, call)
+        return found_out(self._shop, call)
 
 
 def found_out(shop: Workshop, call: log.Call) -> turn.Outcome:
@@ -191,14 +142,14 @@ def of_thread(shop: Workshop, thread: str, mine: list[str] | None = None) -> Seq
         else (_own(each) for each in (INSPECT, FIND, NAVIGATE, ACTION))
     )
     every: list[Kit] = [
-        Look(inspect, looks.inspect),
-        Look(find, looks.find),
+        Look(shop, inspect, looks.inspect),
+        Look(shop, find, looks.find),
         Deed(shop, navigate, does.navigate),
         Deed(shop, action, does.act),
     ]
     if mine is None:
         every += [
-            Look(SCREENSHOT, looks.screenshot),
+            Look(shop, SCREENSHOT, looks.screenshot),
             Deed(shop, OPEN, does.open_tab),
             Deed(shop, CLOSE, does.close_tab),
         ]
@@ -207,5 +158,5 @@ def of_thread(shop: Workshop, thread: str, mine: list[str] | None = None) -> Seq
 
 def _own(offered: Tool) -> Tool:
     """The tool as a scout is offered it: there are no pages but its own."""
-    properties = cast("dict[str, Json]", offered.parameters["properties"])
+    properties = cast("dict[str, dict[str, Json]]", offered.parameters["properties"])
     return tool(offered.name, offered.description, {**properties, "tab": _MINE})

@@ -7,14 +7,13 @@ from typing import cast
 
 from typing_extensions import override
 
-from director import eyes
+from director import eyes, schemas
 from director.targeting import candidates, fields, proof
-from director.tools import CHANGED, Kit
+from director.tools import Kit, OfBuild
 from director.workshop import Workshop
 from nodes.values import Json
-from runtime import log, turn
+from runtime import turn
 from runtime.agents import refusals, telling
-from runtime.models.exchange import Tool
 from runtime.observing.tree import ACTING
 
 NAME = "propose_target"
@@ -22,47 +21,23 @@ NAME = "propose_target"
 
 def kits(shop: Workshop) -> Sequence[Kit]:
     """The tools that propose targets."""
-    return (Propose(shop),)
+    return (Propose(shop, PROPOSE),)
 
 
-class Propose(Kit):
+PROPOSE = schemas.tool(
+    NAME,
+    "Targets for an element, each proved: one now, after reload, with more rows; of a row, card, table or text there with `fields` for extract.",
+    {
+        "tab": schemas.of(schemas.PERHAPS, "As in inspect_tab."),
+        "ref": schemas.TEXT,
+        "anchor": schemas.of(schemas.PERHAPS, "Text of the row, card or part by which it is to be found."),
+        "reason": schemas.TEXT,
+    },
+)
+
+
+class Propose(OfBuild):
     """Proposes targets for an element, each proved on the page. It looks, and touches nothing."""
-
-    def __init__(self, shop: Workshop) -> None:
-        self._shop = shop
-
-    @property
-    @override
-    def tool(self) -> Tool:
-        text: dict[str, Json] = {"type": "string"}
-        perhaps: dict[str, Json] = {"type": ["string", "null"]}
-        given: dict[str, Json] = {
-            "tab": {**perhaps, "description": "As in inspect_tab."},
-            "ref": text,
-            "anchor": {**perhaps, "description": "Text of the row, card or part by which it is to be found."},
-            "reason": text,
-        }
-        schema: dict[str, Json] = {
-            "type": "object",
-            "properties": given,
-            "required": list[Json](given),
-            "additionalProperties": False,
-        }
-        return Tool(
-            NAME,
-            "Targets for an element, each proved: one now, after reload, with more rows; of a row, card, table or text there with `fields` for extract.",
-            schema,
-        )
-
-    @property
-    @override
-    def modes(self) -> frozenset[log.Mode]:
-        return CHANGED
-
-    @property
-    @override
-    def side_by_side(self) -> bool:
-        return False
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:

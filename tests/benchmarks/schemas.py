@@ -9,7 +9,7 @@ from pathlib import Path
 from director import kits
 from director.delegation import Delegation, Sender
 from director.listening import Listener
-from director.tools import Toolbox
+from director.session_tools import Toolbox
 from runtime import window
 from runtime.models import budgets
 from runtime.models.exchange import Tool

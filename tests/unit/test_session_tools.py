@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from director import desk as desks
 from director import draft as drafts
-from director import listening, states, subjects, tools
+from director import listening, session_tools, states, subjects, tools
 from director.subject import Subject
 from nodes.errors import LogError, ModelError
 from nodes.values import Json
@@ -75,7 +75,7 @@ class Bench:
 
     pen: journal.Journal[sessions.Session]
     desk: desks.Desk
-    box: tools.Toolbox
+    box: session_tools.Toolbox
     heard: Heard
     count: int = 0
 
@@ -123,7 +123,7 @@ def bench(folder: Path, mode: log.Mode = "agent", about: Subject | None = None) 
     pen = begun(folder)
     desk, heard = desks.Desk(pen), Heard()
     desk.write_draft(drafts.Draft.of(SHOP), reason="r", by="person")
-    made = Bench(pen, desk, tools.Toolbox(desk, about or subjects.of_draft(desk), pen, heard), heard)
+    made = Bench(pen, desk, session_tools.Toolbox(desk, about or subjects.of_draft(desk), pen, heard), heard)
     made.mode(mode)
     return made
 
@@ -320,7 +320,7 @@ async def test_no_blob_of_another_conversation_is_read(tmp_path: Path) -> None:
     assert version.blob is not None
     pen = begun(tmp_path, kept=kept)
     desk = desks.Desk(pen)
-    made = Bench(pen, desk, tools.Toolbox(desk, subjects.of_draft(desk), pen, Heard()), Heard())
+    made = Bench(pen, desk, session_tools.Toolbox(desk, subjects.of_draft(desk), pen, Heard()), Heard())
     assert (await made.refused("read_state", path=version.blob.path, start=None, end=None))[0] == "state-unknown"
 
 
@@ -358,7 +358,7 @@ async def test_other_tools_stand_beside_them(tmp_path: Path) -> None:
     pen = begun(tmp_path)
     desk, heard = desks.Desk(pen), Heard()
     slow = Slow()
-    box = tools.Toolbox(desk, subjects.of_draft(desk), pen, heard, [slow])
+    box = session_tools.Toolbox(desk, subjects.of_draft(desk), pen, heard, [slow])
     assert [each.name for each in box.offered] == [*NAMES, "slow"]
     assert box.side_by_side == {"slow"}
     readers = {each for each in NAMES if each.startswith("get_") or each == "read_state"}
