@@ -26,6 +26,8 @@ FACTS = ("errors", "taken", "failures")
 Items = Mapping[str, str]
 """Which turn is meant of the loops around a node, by their ids: the segment of the turn in a step path, ``[#1007]``."""
 
+NO_ITEMS: Items = {}
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Read:
@@ -86,7 +88,7 @@ class Places:
     def __getitem__(self, node_id: str) -> Place:
         return self.all[node_id]
 
-    def path(self, node_id: str, items: Items = {}) -> str:  # noqa: B006 - never changed
+    def path(self, node_id: str, items: Items = NO_ITEMS) -> str:
         """The step path of a node; a turn that is not named is left out of it."""
         place = self.all[node_id]
         steps: list[str] = []
@@ -158,7 +160,7 @@ class Places:
 
     def changes_page(self, place: Place) -> bool:
         """Whether it may leave the page another than it was."""
-        return any(on_page(leaf) and leaf.effect_class != "read" for leaf in self.leaves(place))
+        return any(leaf.moves_page for leaf in self.leaves(place))
 
     def on_page(self, place: Place) -> bool:
         """Whether it looks at the page."""

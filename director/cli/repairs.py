@@ -206,8 +206,12 @@ def _followed(
     who = typing_in.person_at(console.say) if typing_in.possible() and not wish.yes else person.Nobody()
     one = mending.Mending(chosen, deeds.Deeds(policy, who), say, listen)
     again = f"again  runops repair {wish.named}--run {run}"
+
+    def clear() -> None:
+        for each in copies:
+            execution.end_browser(chosen.home / "private" / each)
+
     with asyncio.Runner() as runner:
-        clear = lambda: [execution.end_browser(chosen.home / "private" / each) for each in copies]  # noqa: E731
         signalled = interrupts.Interrupts(runner, lambda: again, clear)
         with signals.handled_by(signalled.handle):
             try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from director import bench
+from director.bench import tools as bench_tools
 from nodes.errors import SiteError
 from nodes.pages import Deed
 from nodes.targets import Target
@@ -79,6 +79,35 @@ async def test_a_node_begins_on_the_page_before_it(tmp_path: Path) -> None:
     assert await rig.execute("seen") == {"error": "state-missing"}
     assert '"submit..seen"' in rig.told
     assert len(rig.site.deeds) == 2
+
+
+async def test_a_click_that_only_reads_leads_to_another_page_all_the_same(tmp_path: Path) -> None:
+    """A click that is said only to read is no repetition of a deed, yet the page behind it is not the one before it: neither is taken for the other."""
+    rig = Rig(
+        tmp_path,
+        """
+  - {id: open, type: browser_action, action: goto, url: "http://127.0.0.1:8765/"}
+  - {id: queue, type: browser_action, action: click, target: {text: Queue}, effect: read}
+  - {id: rows, type: browser_query, query: url}
+  - {id: first, type: browser_action, action: click, target: {text: First}, effect: read}
+  - {id: status, type: browser_query, query: url}
+""",
+    )
+
+    async def follow(target: str, page: FakePage) -> None:
+        await page.goto(f"http://127.0.0.1:8765/{'queue' if 'Queue' in target else 'queue/100'}")
+
+    rig.site.on_click = follow
+    assert "failed" not in str(await rig.execute("open..first"))
+    assert await rig.execute("rows") == {"rows": "ok"}
+    assert "on the state kept after `queue`" in rig.told
+    assert rig.bench.values()["rows"] == "http://127.0.0.1:8765/queue"
+    assert await rig.execute("status") == {"status": "ok"}
+    assert "on the state kept after `first`" in rig.told
+    assert rig.bench.values()["status"] == "http://127.0.0.1:8765/queue/100"
+    assert rig.bench.browser is not None
+    assert await rig.execute("first") == {"first": "ok"}
+    assert rig.bench.marks()["status"] == "done"
 
 
 async def test_how_a_node_is_checked_makes_nothing_stale(tmp_path: Path) -> None:
@@ -382,7 +411,7 @@ async def test_a_call_that_a_crash_left_open_is_told_step_by_step(tmp_path: Path
     with pytest.raises(Crash):
         await rig.execute("all")
     [open_call] = rig.shop.pen.history.open_calls()
-    [kit] = bench.kits(rig.shop)
+    [kit] = bench_tools.kits(rig.shop)
     outcome = kit.find_out(open_call.call)
     assert outcome is not None
     assert outcome.error is None
@@ -405,7 +434,7 @@ async def test_a_call_that_began_no_run_did_nothing(tmp_path: Path) -> None:
         thread=log.SESSION_THREAD, path="1_execute_nodes", node="session", action="execute_nodes", asked="a",
         attempt=1, effect="effect", args={}, fingerprint="",
     )  # fmt: skip
-    [kit] = bench.kits(rig.shop)
+    [kit] = bench_tools.kits(rig.shop)
     outcome = kit.find_out(call)
     assert outcome is not None
     assert "nothing was done" in outcome.told
@@ -500,5 +529,5 @@ async def test_containers_errors_that_are_passed_over_and_variables_are_as_in_a_
 
 def test_the_schema_of_the_tool_is_small() -> None:
     """It leaves room for the others."""
-    tool = bench.kits(None)[0].tool  # pyright: ignore[reportArgumentType]
+    tool = bench_tools.EXECUTE
     assert len(json.dumps(tool.parameters) + tool.description) < 1_000
