@@ -96,6 +96,12 @@ class Agent(Leaf):
 
     @property
     @override
+    def moves_page(self) -> bool:
+        """An agent that can only look leaves the page as it is."""
+        return not LOOKING.issuperset(self.tools)
+
+    @property
+    @override
     def postconditions(self) -> list[Rule]:
         """What holds once the goal is reached."""
         return [*self.success, *self.verify]

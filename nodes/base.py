@@ -127,6 +127,11 @@ class Leaf(Node):
         return self.effect or self.effect_default
 
     @property
+    def moves_page(self) -> bool:
+        """Whether doing the step may leave the page another than it was: also a click that is said only to ``read``, which nobody minds twice."""
+        return self.touches_page and not self.effect_class == self.effect_default == "read"
+
+    @property
     def seconds(self) -> float:
         """How long one attempt may take."""
         return self.timeout or self.usual_seconds or (LEAF_SECONDS if self.asks is None else MODEL_SECONDS)

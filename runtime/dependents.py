@@ -192,7 +192,7 @@ def works_on_page(visit: Visit) -> bool:
 
 def changes_page(visit: Visit) -> bool:
     """Whether the step, or one in it, may leave the page another than it was."""
-    return any(_on_page(each) and each.effect_class != "read" for each in _with_callees(visit.file, visit.node))
+    return any(each.moves_page for each in _with_callees(visit.file, visit.node))
 
 
 def _on_page(leaf: Leaf) -> bool:

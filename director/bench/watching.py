@@ -260,7 +260,7 @@ class Watching(engine.Watch):
         seen.url_after, seen.status = browser.page.url, self._hands.status()
         if (ears := self._hands.ears()) is not None:
             seen.complaints = ears.take()
-        if isinstance(seen.place.node, Leaf) and seen.place.node.effect_class == "read" and seen.error is None:
+        if isinstance(seen.place.node, Leaf) and not seen.place.node.moves_page and seen.error is None:
             return
         seen.after, seen.unseen = await self._look(browser)
         if seen.after is not None:
