@@ -33,6 +33,9 @@ LONGEST_NAME = 64
 NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 """What stands in no name of a tool."""
 
+NAMELESS = "unnamed"
+"""What a tool is called whose name a model left empty: there is none of that name, and that is what the model is told."""
+
 LONGEST = 200
 """Characters of a code, or of an error of Python's, that are told."""
 
@@ -147,23 +150,25 @@ def _reasoning(response: Any) -> tuple[str, ...]:
 
 
 def _calls(response: Any) -> tuple[ToolCall, ...]:
-    """The tools that it asks for. Raises ValueError where a call lacks what one needs to answer it."""
+    """The tools that it asks for. Raises ValueError or TypeError where a call lacks what one needs to answer it."""
     return tuple(_call(item) for item in _output(response) if item.type == "function_call")
 
 
 def _call(item: Any) -> ToolCall:
-    for field in ("call_id", "name"):
-        if not isinstance(getattr(item, field), str) or not getattr(item, field):
-            raise ValueError(f"a function call without `{field}`")
+    if not isinstance(item.call_id, str) or not item.call_id:
+        raise ValueError("a function call without `call_id`")
+    named: object = getattr(item, "name", None)
+    if not isinstance(named, str | None):
+        raise TypeError("the `name` of a function call is no text")
     # Some servers send what the text stands for; some leave it out where the tool takes nothing.
     given: object = item.arguments
     arguments = given if isinstance(given, str) else json.dumps(given if given is not None else {}, ensure_ascii=False)
-    return ToolCall(item.call_id, tool_name(item.name), arguments)
+    return ToolCall(item.call_id, tool_name(named or ""), arguments)
 
 
 def tool_name(text: str) -> str:
-    """The name of a tool, as it can be sent back: a model may make up any, and the API takes no others."""
-    return NO_NAME.sub("_", text)[:LONGEST_NAME]
+    """The name of a tool, as it can be sent back: a model may make up any, or give none, and the API takes no others."""
+    return NO_NAME.sub("_", text)[:LONGEST_NAME] or NAMELESS
 
 
 def _output(response: Any) -> list[Any]:

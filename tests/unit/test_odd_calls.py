@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from nodes.values import Json
-from runtime.models.exchange import Answer, ToolCall, Usage
+from runtime import refusals
+from runtime.models.exchange import Answer, Tool, ToolCall, Usage
 from runtime.models.failures import Failed
 from runtime.testing import responses, scripted
 from tests import models
@@ -39,9 +40,6 @@ UNFIT: dict[str, list[Json]] = {
     "the id is null": calling(call_id=None),
     "the id is empty": calling(call_id=""),
     "the id is a number": calling(call_id=7),
-    "no name": calling(name=GONE),
-    "the name is null": calling(name=None),
-    "the name is empty": calling(name=""),
     "the name is a list": calling(name=["look"]),
     "the second has no id": [*calling(), *calling(call_id=None)],
 }
@@ -50,12 +48,24 @@ UNFIT: dict[str, list[Json]] = {
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("name", UNFIT)
 async def test_a_call_that_nobody_could_answer_is_a_failure_that_is_not_paid_again(name: str, streamed: bool) -> None:
-    """Without an id no output could name it, and without a name nobody knows what is wanted: Failed, with the tokens that it cost."""
+    """Without an id no output could name it, and a name that is no text cannot be sent back: Failed, with the tokens that it cost."""
     with pytest.raises(Failed) as caught:
         await answered(streamed, UNFIT[name])
     assert (caught.value.error.code, caught.value.again) == ("model-failed", False)
     assert FORM in caught.value.error.message
     assert caught.value.usage == Usage(5, 0, 3, 0)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("name", ["", None, GONE], ids=["empty", "null", "left out"])
+async def test_a_call_without_a_name_is_one_of_a_tool_that_is_not_there(name: object, streamed: bool) -> None:
+    """The model can be told so, and mends it: its id says which call it was."""
+    found = await answered(streamed, calling(name=name, arguments=""))
+    assert found.calls == (ToolCall("a", "unnamed", ""),)
+    refused = refusals.of(found.calls[0], [Tool("look", "Looks.", {"type": "object"})], holds_secret=False)
+    assert refused is not None
+    assert refused.code == "tool-unknown"
+    assert "look" in (refused.mend or "")
 
 
 ARGUMENTS: dict[str, tuple[Any, str]] = {
