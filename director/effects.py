@@ -62,7 +62,6 @@ _INVISIBLE = re.compile(r"[\x00-\x20]")
 """What browsers leave out of an address before they look at its scheme."""
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
-_BREAKS = frozenset("\r\n")
 _KEYS = re.compile(r"\[[^\]]*\]")
 _NAMES = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _SCOUTING = re.compile(r"(?:^|/)\d+_debug_\w+$")
@@ -131,17 +130,13 @@ def _is_filled(said: Json, written: Json) -> bool:
 def changes(leaf: Leaf) -> bool:
     """Whether the leaf does a deed of class *effect*.
 
-    An address that is none of a site is one, whatever it is said to be: it may be a script, or a page of one's own that sends a form to the site. And so is
-    a line break among the letters that are typed, which is the key Enter, unless the file says otherwise.
+    An address that is none of a site is one, whatever it is said to be: it may be a script, or a page of one's own that sends a form to the site.
     """
     if leaf.effect_class == "effect":
         return True
     url = _INVISIBLE.sub("", str(getattr(leaf, "url", None) or "")).lower()
     scheme = _SCHEME.match(url)
-    if scheme is not None and scheme[0] not in HARMLESS:
-        return True
-    typed = str(getattr(leaf, "value", "")) if getattr(leaf, "action", None) == "type" else ""
-    return leaf.effect is None and not _BREAKS.isdisjoint(typed)
+    return scheme is not None and scheme[0] not in HARMLESS
 
 
 def only_signs_in(loaded: workflow.Loaded, path: str) -> bool:

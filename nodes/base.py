@@ -123,7 +123,7 @@ class Leaf(Node):
 
     @property
     def effect_class(self) -> EffectClass:
-        """What doing the step twice would mean."""
+        """What doing the step twice would mean. A step whose references are filled in may turn out to be of class *effect* that was not before."""
         return self.effect or self.effect_default
 
     @property

@@ -110,8 +110,8 @@ class Step(surroundings.Surroundings):
         if self._engine.holds(self._node, self._path) or self._engine.holds(self._resolve(), self._path):
             self._resolve()
             url = self._page.url if self._page is not None else None
-            raise Held(self._path, self._node, self._args, self._matched, url)
-        effect = self._node.effect_class == "effect"
+            raise Held(self._path, self._resolve(), self._args, self._matched, url)
+        effect = self.is_deed()
         if effect:
             await self._engine.checkpoints.settled()
         held = None
@@ -165,6 +165,13 @@ class Step(surroundings.Surroundings):
             self._clock = clock.RecordedClock(self._engine.history.recorded(self._path))
             return self._node.summary()
 
+    def is_deed(self) -> bool:
+        """Whether the step is of class *effect*: as it is with its references filled in, or, where they cannot be, as the file has it."""
+        try:
+            return self._resolve().effect_class == "effect"
+        except RunOpsError:
+            return self._node.effect_class == "effect"
+
     def lacks_value(self) -> bool:
         """Whether a reference of the step has a value that held a secret and is not known any more."""
         try:
@@ -203,7 +210,7 @@ class Step(surroundings.Surroundings):
                 value = await self._run(resolved)
                 if not self._verified:
                     await self.verify()
-            if node.effect_class == "effect" and not resolved.postconditions and (lost := self._lost_answer()):
+            if resolved.effect_class == "effect" and not resolved.postconditions and (lost := self._lost_answer()):
                 raise _answer_lost(lost, {})
             return normalise(value)
         except TimeoutError:
@@ -410,7 +417,7 @@ class Step(surroundings.Surroundings):
             action=getattr(node, "action", None) or getattr(node, "query", None),
             again=(self.goes_on_from.again or self.goes_on_from.call) if self.goes_on_from is not None else None,
             attempt=self._number,
-            effect=node.effect_class,
+            effect=(self._resolved or node).effect_class,
             args=self._args,
             held_before=held_before,
             matched=self._matched or None,

@@ -48,7 +48,7 @@ async def run(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: st
             return await _attempts(engine, node, frame, path, closing=True)
         if (known := _known(engine, node, frame, path, before)) is not Nothing:
             return known
-    elif node.effect_class == "effect" and (deed := rounds.earlier(engine, path)) is not None:
+    elif (deed := rounds.earlier(engine, path)) is not None and attempt.Step(engine, node, frame, path, 1).is_deed():
         judgement = await rounds.judged(engine, node, frame, path, deed)
         if judgement is not None and judgement.found == "done" and node.owes_value and not _yielded(deed):
             return await _attempts(engine, node, frame, path, closing=True)

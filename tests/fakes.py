@@ -142,6 +142,8 @@ class FakePage:
 
     async def type(self, target: Target, text: str, delay: float, *, secret: bool = False) -> None:
         await self.fill(target, text)
+        if "\n" in text:
+            await self.click(target)
 
     async def press(self, key: str, target: Target | None) -> None:
         self.browser.pending = True

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
+from typing_extensions import override
 
 from nodes.base import EffectClass
 from nodes.browser_action.base import BrowserAction, OnElement
@@ -62,15 +63,20 @@ MODIFIERS = frozenset({"Control", "Shift", "Alt", "Meta", "ControlOrMeta"})
 
 _CHARACTER = re.compile(r"[!-~]")
 
+_BREAKS = frozenset("\r\n")
+"""Among letters that are typed, the key Enter."""
+
 
 class Type(OnElement):
     """Types a text into a field, key by key, in place of what it holds. Value: none.
 
     Take ``fill``, which is faster, unless the page listens to each key: a search that suggests while one types, a field that moves on
-    by itself. The field is emptied first, so typing twice leaves the same as typing once: class *idempotent*.
+    by itself. The field is emptied first, so typing twice leaves the same as typing once: class *idempotent*. But a line break is the
+    key Enter, which may send a form: a text that holds one is of class *effect*, unless ``effect`` says otherwise.
     """
 
     effect_default: ClassVar[EffectClass] = "idempotent"
+    takes_up_input: ClassVar[bool] = False
     deed: ClassVar[Deed] = "type"
 
     action: Literal["type"]
@@ -79,6 +85,12 @@ class Type(OnElement):
     """The text; may be a secret."""
     delay: float = Field(default=0, ge=0, le=10_000)
     """Milliseconds between two keys; ``timeout`` must leave room for them."""
+
+    @property
+    @override
+    def effect_class(self) -> EffectClass:
+        """Of a text with references it is known once these are filled in."""
+        return self.effect or (self.effect_default if _BREAKS.isdisjoint(self.value) else "effect")
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
         """Type."""

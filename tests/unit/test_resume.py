@@ -67,6 +67,51 @@ async def die_and_resume(rig: Rig, *, before: bool = False, browser_survives: bo
     return await rig.resume()
 
 
+def typing(value: str, more: str = "") -> str:
+    """A text is typed; the input ``said`` may be in it."""
+    node = (
+        f"{{id: find, type: browser_action, action: type, target: {{role: button, name: Pay}}, value: '{value}'{more}}}"
+    )
+    return flow(OPEN, node, more="inputs: {said: {type: string}}")
+
+
+@pytest.mark.parametrize("survives", [False, True])
+@pytest.mark.parametrize(
+    ("value", "more", "status", "sent"),
+    [
+        ("{{ inputs.said }}", "", "paused", 1),
+        ("{{ inputs.said }}", VERIFY, "paused", 1),
+        ("{{ inputs.said }}", CONFIRM, "passed", 1),
+        ("{{ inputs.said }}", ", effect: idempotent", "passed", 2),
+        ("tea {{ inputs.said }}", "", "paused", 1),
+    ],
+)
+async def test_a_line_break_that_is_typed_is_a_deed(
+    tmp_path: Path, value: str, more: str, status: str, survives: bool, sent: int
+) -> None:
+    """What sends a form as the key Enter does is judged like a click after a crash, also where the text comes from elsewhere; the author's word goes first."""
+    rig = Rig(tmp_path, typing(value, more), inputs={"said": "tea\n"})
+    ended = await die_and_resume(rig, browser_survives=survives)
+    if more == VERIFY and survives:
+        status = "passed"
+    assert (ended.status, len(rig.site.deeds)) == (status, sent)
+
+
+async def test_a_text_without_one_is_typed_again(tmp_path: Path) -> None:
+    """Without a line break it is no deed: it is simply done again."""
+    rig = Rig(tmp_path, typing("{{ inputs.said }}"), inputs={"said": "tea"})
+
+    async def killed(*_given: object) -> None:
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(FakePage, "fill", killed)
+        with pytest.raises(Killed):
+            await rig.start()
+    rig.die()
+    assert (await rig.resume()).status == "passed"
+
+
 async def test_a_browser_that_outlived_the_last_step_ends_with_its_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
