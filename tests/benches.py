@@ -10,6 +10,7 @@ from typing import Any
 from typing_extensions import override
 
 from director import bench, draft, workshop
+from director.bench import browser
 from nodes.values import Json
 from runtime.browser import port
 from runtime.browser.options import BrowserOptions
@@ -24,15 +25,13 @@ nodes:
 """
 
 
-class FakeBench(bench.Bench):
-    """A bench whose browsers are fakes of one site."""
+class FakeOwn(browser.Browser):
+    """The browser of such a bench: a fake of one site."""
 
-    def __init__(self, shop: workshop.Workshop, site: FakeSite) -> None:
-        super().__init__(shop)
-        self.site = site
-        self.opened: list[FakeBrowser] = []
-        self.status: int | None = None
-        """With which error the site answered for the page that is shown."""
+    site: FakeSite
+    opened: list[FakeBrowser]
+    answered: int | None = None
+    """With which error the site answered for the page that is shown."""
 
     @override
     async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
@@ -40,8 +39,27 @@ class FakeBench(bench.Bench):
         return self.opened[-1]
 
     @override
-    def _status(self) -> int | None:
-        return self.status
+    def status(self) -> int | None:
+        return self.answered
+
+
+class FakeBench(bench.Bench):
+    """A bench whose browsers are fakes of one site."""
+
+    def __init__(self, shop: workshop.Workshop, site: FakeSite) -> None:
+        self.site = site
+        super().__init__(shop)
+
+    @override
+    def _own(self, shop: workshop.Workshop, private: Path) -> FakeOwn:
+        self.fake = FakeOwn(shop, private)
+        self.fake.site, self.fake.opened = self.site, []
+        return self.fake
+
+    @property
+    def opened(self) -> list[FakeBrowser]:
+        """The browsers that were opened, in order."""
+        return self.fake.opened
 
 
 class Rig:

@@ -6,27 +6,23 @@ import contextlib
 import dataclasses
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import override
 
-from director import effects, eyes, layout, workshop
-from director.bench import plans, selections, states, watching
-from director.bench.places import Places, written
+from director import effects, workshop
+from director.bench import browser as browser_module
+from director.bench import known, plans, selections, watching
+from director.bench.places import Places
 from director.bench.records import Judge, Lineage, Record
 from director.proving import drafts
 from nodes.base import Leaf
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.values import Json
-from runtime import clock, engine, events, excerpt, log, preparing, resolve, run, running
-from runtime.agents import pages
-from runtime.browser import complaints, launching, lent, port
-from runtime.browser.options import BrowserOptions, Mode
-from runtime.browser.page import Tab
-from runtime.browser.session import Session
+from runtime import engine, events, excerpt, log, preparing, running
+from runtime.browser import port
 from runtime.language import workflow
 from runtime.models import budgets
-from runtime.observation import Observation
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
@@ -80,16 +76,6 @@ class Report:
     notes: list[str] = dataclasses.field(default_factory=list[str])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Chosen:
-    """What the settings say about browsers, for one that is the bench's."""
-
-    browser: Path | None
-    browser_mode: Mode | None
-    headed: bool
-    linger: float = 0.0
-
-
 class Bench(workshop.Bench):
     """Keeps of each node its last good value, and of the browser the states in between; implements ``director.workshop.Bench``.
 
@@ -99,38 +85,36 @@ class Bench(workshop.Bench):
     def __init__(self, shop: Workshop) -> None:
         """Nothing is opened or read yet."""
         self._shop = shop
-        self._browser: port.Browser | None = None
-        self._made_as: Json = None
-        """How the browser was asked for: another one is needed where the draft asks for it otherwise."""
-        self._ears: complaints.Complaints | None = None
-        self._lineage: Lineage = ()
-        """What was done to the page of the browser."""
-        self._records: dict[str, Record] | None = None
-        self._states: states.States | None = None
-        self._places: tuple[str, Places] | None = None
+        private = shop.kept.private(shop.pen.conversation.id) / FOLDER
+        self.known = known.Known(shop, private)
+        """What is known of the draft's nodes."""
+        self.own = self._own(shop, private)
+        """Its browser."""
+
+    def _own(self, shop: Workshop, private: Path) -> browser_module.Browser:
+        """The browser that it keeps."""
+        return browser_module.Browser(shop, private)
 
     @property
     @override
     def browser(self) -> port.Browser | None:
-        return self._browser
+        return self.own.now
 
     @override
     def values(self) -> Mapping[str, Json]:
-        try:
-            places = self.places()
-            judge = self._judge(places, places.loaded.check_inputs(self._given(places.loaded)))
-        except RunOpsError:
+        found = self._judged()
+        if found is None:
             return {}
+        places, judge = found
         known = {each.id: judge.value((each.id,), {}) for each in places.in_order if not each.loops}
         return {name: value for name, (counts, value) in known.items() if counts}
 
     def marks(self) -> Mapping[str, str]:
         """How each node outside of loops stands that was executed, by id: ``done``, ``stale``, or ``passed by``."""
-        try:
-            places = self.places()
-            judge = self._judge(places, places.loaded.check_inputs(self._given(places.loaded)))
-        except RunOpsError:
+        found = self._judged()
+        if found is None:
             return {}
+        places, judge = found
         records = {each.id: judge.record(each.id, {}) for each in places.in_order if not each.loops}
         return {
             name: "stale" if not judge.holds(record) else "done" if record.ran else "passed by"
@@ -138,42 +122,20 @@ class Bench(workshop.Bench):
             if record is not None
         }
 
+    def _judged(self) -> tuple[Places, Judge] | None:
+        """The draft as it stands, with what is known of it; None where there is none that can be tried."""
+        try:
+            return self.known.places, self.known.judge(self.known.places)
+        except RunOpsError:
+            return None
+
     @override
     async def close(self) -> None:
-        browser, self._browser, self._ears, self._lineage = self._browser, None, None, ()
-        if browser is not None:
-            await browser.close()
+        await self.own.close()
 
-    def places(self) -> Places:
-        """The draft's nodes, as the bench sees them. Raises ModelError ``draft-missing``, WorkflowInvalid."""
-        draft = self._shop.desk.draft
-        text = draft.text if draft is not None else ""
-        if draft is None or self._places is None or self._places[0] != text:
-            # Files beside it are those of the place where it will be left.
-            loaded = drafts.as_saved(self._shop)
-            positions = {each.id: each.position for each in layout.Layout(loaded.document).nodes}
-            self._places = (text, Places(loaded, positions))
-        return self._places[1]
-
-    @property
-    def records(self) -> dict[str, Record]:
-        """What came of each node the last time that it ended well, by key."""
-        if self._records is None:
-            history = self._shop.desk.history
-            self._records = {}
-            for name in history.names_of("bench"):
-                found = history.latest("bench", name)
-                if found is not None and not name.startswith(states.MARK):
-                    data = self._shop.pen.value_of(found)
-                    self._records[name] = Record.of(data, masked=found.masked is True)
-        return self._records
-
-    @property
-    def states(self) -> states.States:
-        """The states that were kept."""
-        if self._states is None:
-            self._states = states.States(self._shop.desk, self._private)
-        return self._states
+    def told(self, text: str) -> None:
+        """The model of the build is told this of the page as the last nodes left it."""
+        self.own.told(text)
 
     # Executing.
 
@@ -185,15 +147,15 @@ class Bench(workshop.Bench):
         """
         if not wanted.reason.strip():
             raise ModelError("reason-missing", "there is no reason for it", mend="say in a sentence why")
-        places = self.places()
+        places = self.known.places
         selection = selections.chosen(wanted.nodes, places)
         given = plans.given(selection, wanted.item, places)
-        prepared = drafts.prepared(self._shop, places.loaded, self._given(places.loaded))
+        prepared = drafts.prepared(self._shop, places.loaded, self.known.given(places.loaded))
         report = Report(places, wanted, selection.ids)
         rows = [[each] for each in selection.ids] if wanted.mode == "isolated" else [list(selection.ids)]
         # What cannot be run at all is said before a person is asked for anything.
         self._plan(places, rows[0], given, wanted, prepared)
-        report.notes += self._pinned(places, selection.ids)
+        report.notes += self.known.pinned(places, selection.ids)
         holds = await self._demand(call, places, selection.ids, prepared.loaded)
         for row in rows:
             report.notes += plans.gaps(places, row)
@@ -219,12 +181,12 @@ class Bench(workshop.Bench):
         wanted: Wanted,
         prepared: preparing.Prepared,
     ) -> tuple[Judge, plans.Plan]:
-        judge = self._judge(places, prepared.inputs)
-        planner = plans.Planner(places, judge, self.records, self._pins(places), given)
+        judge = self.known.judge(places, prepared.inputs)
+        planner = plans.Planner(places, judge, self.known.records, self.known.pins(places), given)
         live = None
-        if self._browser is not None:
-            live = plans.Live(self._lineage, fits=_said(self._options(prepared)) == self._made_as)
-        return judge, planner.plan(ids, wanted.begin, live, self.states)
+        if self.browser is not None:
+            live = plans.Live(self.own.lineage, fits=self.own.fits(prepared))
+        return judge, planner.plan(ids, wanted.begin, live, self.known.states)
 
     async def _trip(
         self,
@@ -267,7 +229,7 @@ class Bench(workshop.Bench):
                 part=part,
                 parent=shop.pen.conversation.id,
                 purse=purse,
-                browsers=_Lender(self, prepared),
+                browsers=self.own.lender(prepared),
                 holds=holds,
             )
 
@@ -281,7 +243,7 @@ class Bench(workshop.Bench):
             raise
         finally:
             if works_on_page:
-                self._lineage = watch.lineage
+                self.own.lineage = watch.lineage
         if (ended.error or {}).get("code") in GONE:
             await self.close()
         return Trip(ids, start, watch.seen, ended, part.held, stopped, self._confirmed(watch, ended.run))
@@ -314,123 +276,21 @@ class Bench(workshop.Bench):
         masker = self._shop.pen.masker
 
         def keep(record: Record) -> None:
-            self.records[record.done.key] = record
-            version = log.Version(of="bench", name=record.done.key, number=0, reason=reason, by="model")
-            self._shop.desk.keep(version, record.as_json())
+            self.known.keep(record, reason)
 
         async def capture(lineage: Lineage) -> None:
-            assert self._browser is not None, "what is captured has a browser"
+            assert self.browser is not None, "what is captured has a browser"
             # A page that cannot be read (a dialog is open, a popup is tied to another tab) has no state to go on from.
             with contextlib.suppress(SiteError):
-                self.states.keep(lineage, await self._browser.capture(), reason)
+                self.known.states.keep(lineage, await self.browser.capture(), reason)
 
         return watching.Hands(
             keep=keep,
             capture=capture,
-            browser=lambda: self._browser,
-            ears=lambda: self._ears,
-            status=self._status,
+            browser=lambda: self.browser,
+            ears=lambda: self.own.ears,
+            status=self.own.status,
             masks=lambda value: masker.json(value) != value,
-            look=self._look,
+            look=self.own.look,
             run=lambda: began[0] if began else "",
         )
-
-    async def _look(self, browser: port.Browser) -> Observation:
-        """A look that the eyes of the build remember: what a model is told of it, it may point at."""
-        page, seeing = browser.page, self._shop.eyes
-        if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
-            return await seeing.look_at(page)
-        return (await cast("pages.Page", page).look()).masked(self._shop.pen.masker.text)
-
-    def told(self, text: str) -> None:
-        """The model of the build is told this of the page as the last nodes left it; where it is all of it, it is not shown it again."""
-        page, seeing = self._browser.page if self._browser is not None else None, self._shop.eyes
-        if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
-            seeing.told(page, text, log.SESSION_THREAD)
-
-    # The browser.
-
-    async def open(self, prepared: preparing.Prepared) -> port.Browser:
-        """The browser in which a run works: the one that is there, or a new one."""
-        origins = prepared.loaded.origins(prepared.inputs)
-        if self._browser is not None:
-            if isinstance(self._browser, Session):
-                self._browser.allow(origins)
-            return self._browser
-        options = self._options(prepared)
-        self._browser = await self.make(options, origins)
-        self._made_as = _said(options)
-        if isinstance(self._browser, Session):
-            self._ears = complaints.Complaints(self._browser.page.page.context)
-        return self._browser
-
-    def _status(self) -> int | None:
-        if self._ears is None or not isinstance(self._browser, Session):
-            return None
-        return self._ears.status(self._browser.page.page)
-
-    async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
-        """A new browser. Raises SetupError."""
-        chosen = self._shop.chosen
-        self._private.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A part of a browser that is there already costs a tenth of a new one; what it cannot do needs its own.
-        mode: Mode = "shared" if options is None or options.unfit("shared") is None else "own"
-        own = options.model_copy(update={"mode": mode}) if options is not None else None
-        settled = _Chosen(chosen.browser, mode, chosen.headed)
-        return await launching.open_browser(own, origins=origins, private=self._private, chosen=settled)
-
-    @property
-    def _private(self) -> Path:
-        return self._shop.kept.private(self._shop.pen.conversation.id) / FOLDER
-
-    @staticmethod
-    def _options(prepared: preparing.Prepared) -> BrowserOptions | None:
-        wanted = prepared.loaded.workflow.browser
-        if wanted is None:
-            return None
-        values = {"inputs": prepared.inputs, "secrets": prepared.secrets}
-        return resolve.filled(wanted, prepared.loaded.templates, values, clock.RecordedClock([]))
-
-    # What a run is made of.
-
-    def _judge(self, places: Places, inputs: Mapping[str, Json]) -> Judge:
-        return Judge(places, self.records, inputs, self._pins(places))
-
-    def _pins(self, places: Places) -> dict[str, Json]:
-        """The session's variables that are called like something that a node reads."""
-        items = {loop.as_ for place in places.in_order for loop in place.loops if loop.as_}
-        return {
-            name: value
-            for name, value in self._shop.desk.variables.all().items()
-            if name in places.all or name in items or name == "error" or name.startswith("vars.")
-        }
-
-    def _pinned(self, places: Places, ids: Sequence[str]) -> list[str]:
-        """What is said of pins that these nodes read."""
-        read = {written(each.chain) for node_id in ids for each in places.reads(node_id)}
-        names = [f"`{each}`" for each in self._pins(places) if each in read]
-        return [f"pinned by a variable of the session: {', '.join(names)}"] if names else []
-
-    def _given(self, loaded: workflow.Loaded) -> dict[str, Json]:
-        """The inputs that the person gave, as far as the draft declares them."""
-        declared = loaded.workflow.inputs
-        return {name: each for name, each in self._shop.wish.inputs.items() if name in declared}
-
-
-class _Lender(run.Browsers):
-    """Lends a run the browser of the bench."""
-
-    def __init__(self, bench: Bench, prepared: preparing.Prepared) -> None:
-        self._bench, self._prepared = bench, prepared
-
-    @override
-    async def open(self) -> port.Browser:
-        return lent.Lent(await self._bench.open(self._prepared))
-
-    @override
-    async def reattach(self) -> port.Browser | None:
-        return None
-
-
-def _said(options: BrowserOptions | None) -> Json:
-    return options.model_dump(mode="json") if options is not None else None

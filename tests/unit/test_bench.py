@@ -282,12 +282,12 @@ async def test_what_was_checked_of_a_deed_is_said(tmp_path: Path) -> None:
 async def test_an_error_behind_a_deed_is_said_first(tmp_path: Path) -> None:
     """Where the page behind a deed is an error of the site, whatever its rules say; a page that is only opened, or read, is no deed."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
-    rig.bench.status = 400
+    rig.bench.fake.answered = 400
     await rig.execute("open,seen", begin="fresh")
     assert "look whether it was done" not in rig.told
     await rig.execute("submit", begin="live")
     assert rig.told.startswith("the site answered 400 behind `submit`: look whether it was done\nall done: 1 of 1")
-    rig.bench.status = None
+    rig.bench.fake.answered = None
     await rig.execute("submit", begin="live")
     assert rig.told.startswith("all done: 1 of 1")
 

@@ -1,0 +1,135 @@
+"""The browser of the bench: opened when the first node needs it, gone on with from call to call, and lent to each run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from typing_extensions import override
+
+from director import eyes
+from director.bench.records import Lineage
+from nodes.values import Json
+from runtime import clock, log, preparing, resolve, run
+from runtime.browser import complaints, launching, lent, port
+from runtime.browser.options import BrowserOptions, Mode
+from runtime.browser.page import Tab
+from runtime.browser.session import Session
+from runtime.observation import Observation
+
+if TYPE_CHECKING:
+    from director.workshop import Workshop
+    from runtime.agents import pages
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Chosen:
+    """What the settings say about browsers, for one that is the bench's."""
+
+    browser: Path | None
+    browser_mode: Mode | None
+    headed: bool
+    linger: float = 0.0
+
+
+class Browser:
+    """Keeps it, with what was done to its page."""
+
+    def __init__(self, shop: Workshop, private: Path) -> None:
+        """Nothing is opened yet; ``private`` is the bench's own folder."""
+        self._shop, self._private = shop, private
+        self.now: port.Browser | None = None
+        """As the last nodes left it; None before any ran."""
+        self.lineage: Lineage = ()
+        """What was done to its page."""
+        self.ears: complaints.Complaints | None = None
+        self._made_as: Json = None
+        """How it was asked for: another one is needed where the draft asks for it otherwise."""
+
+    def fits(self, prepared: preparing.Prepared) -> bool:
+        """Whether the draft asks for such a browser still."""
+        return _said(_options(prepared)) == self._made_as
+
+    async def close(self) -> None:
+        """End it."""
+        browser, self.now, self.ears, self.lineage = self.now, None, None, ()
+        if browser is not None:
+            await browser.close()
+
+    async def open(self, prepared: preparing.Prepared) -> port.Browser:
+        """The browser in which a run works: the one that is there, or a new one. Raises SetupError."""
+        origins = prepared.loaded.origins(prepared.inputs)
+        if self.now is not None:
+            if isinstance(self.now, Session):
+                self.now.allow(origins)
+            return self.now
+        options = _options(prepared)
+        self.now = await self.make(options, origins)
+        self._made_as = _said(options)
+        if isinstance(self.now, Session):
+            self.ears = complaints.Complaints(self.now.page.page.context)
+        return self.now
+
+    async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
+        """A new browser. Raises SetupError."""
+        chosen = self._shop.chosen
+        self._private.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # A part of a browser that is there already costs a tenth of a new one; what it cannot do needs its own.
+        mode: Mode = "shared" if options is None or options.unfit("shared") is None else "own"
+        own = options.model_copy(update={"mode": mode}) if options is not None else None
+        settled = _Chosen(chosen.browser, mode, chosen.headed)
+        return await launching.open_browser(own, origins=origins, private=self._private, chosen=settled)
+
+    def lender(self, prepared: preparing.Prepared) -> run.Browsers:
+        """Lends it to a run."""
+        return _Lender(self, prepared)
+
+    # What it shows.
+
+    def status(self) -> int | None:
+        """The error with which the site answered for the document that is shown, if with any."""
+        if self.ears is None or not isinstance(self.now, Session):
+            return None
+        return self.ears.status(self.now.page.page)
+
+    async def look(self, browser: port.Browser) -> Observation:
+        """A look that the eyes of the build remember: what a model is told of it, it may point at. Raises SiteError."""
+        page, seeing = browser.page, self._shop.eyes
+        if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
+            return await seeing.look_at(page)
+        return (await cast("pages.Page", page).look()).masked(self._shop.pen.masker.text)
+
+    def told(self, text: str) -> None:
+        """The model of the build is told this of the page as the last nodes left it; where it is all of it, it is not shown it again."""
+        page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
+        if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
+            seeing.told(page, text, log.SESSION_THREAD)
+
+
+class _Lender(run.Browsers):
+    """Lends a run the browser of the bench."""
+
+    def __init__(self, browser: Browser, prepared: preparing.Prepared) -> None:
+        self._browser, self._prepared = browser, prepared
+
+    @override
+    async def open(self) -> port.Browser:
+        return lent.Lent(await self._browser.open(self._prepared))
+
+    @override
+    async def reattach(self) -> port.Browser | None:
+        return None
+
+
+def _options(prepared: preparing.Prepared) -> BrowserOptions | None:
+    wanted = prepared.loaded.workflow.browser
+    if wanted is None:
+        return None
+    values = {"inputs": prepared.inputs, "secrets": prepared.secrets}
+    return resolve.filled(wanted, prepared.loaded.templates, values, clock.RecordedClock([]))
+
+
+def _said(options: BrowserOptions | None) -> Json:
+    return options.model_dump(mode="json") if options is not None else None
