@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime as dt
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from director import effects
 from director.editing import limits
 from director.proving import proofs
 from director.tools import FINISH
+from nodes.browser_action import files
 from nodes.errors import ModelError, RunOpsError, SetupError, UsageError
 from nodes.values import Json
-from runtime import artifacts, engine, history, log, preparing, pythons, running, secrets
+from runtime import artifacts, engine, history, journal, log, preparing, pythons, running, secrets
 from runtime.language import callees, workflow
 
 if TYPE_CHECKING:
@@ -117,20 +120,59 @@ async def run(
 
 
 def passed_before(shop: Workshop, fit: preparing.Prepared) -> list[proofs.Ran]:
-    """The whole runs of just this draft with just these inputs that passed in this session, oldest first: what they did need not be done again to be proved."""
-    text, inputs = shop.pen.masker.text(fit.loaded.text), shop.pen.masker.json(dict(fit.inputs))
-    wanted = log.blob_of(text.encode(), "").sha256
+    """The whole runs of just this draft, with just these inputs and files, that passed in this session, oldest first: what they did need not be done again to be proved."""
     calls = [call for call in shop.pen.history.runs_of if shop.pen.history.deeds[call].call.action in WHOLE]
     found: list[proofs.Ran] = []
     for run_id in [run_id for call in calls for run_id in shop.pen.history.runs_of[call]][-MOST_BEFORE:]:
         past = shop.runs.past(run_id)
-        header = past.header if past is not None else None
-        if past is None or header is None or header.trial is not None or past.status != "passed":
-            continue
-        if (header.text.sha256, header.inputs) == (wanted, inputs):
+        if past is not None and past.status == "passed" and counts(shop, fit, past):
             deeds, reached = proofs.deeds_of(fit.loaded, past), proofs.reached(fit.loaded, past)
-            found.append(proofs.Ran(run_id, "passed", deeds, reached=reached))
+            root = past.scopes[""].committed
+            output = journal.value_of(root, shop.kept) if root is not None else None
+            found.append(proofs.Ran(run_id, "passed", deeds, output=output, reached=reached))
     return found
+
+
+def counts(shop: Workshop, fit: preparing.Prepared, past: history.History) -> bool:
+    """Whether a run was one of just this: of the draft as it stands, of the files that it uses and those that it gave to the site as they are, with these inputs."""
+    header, masker = past.header, shop.pen.masker
+    if header is None or header.trial is not None or header.inputs != masker.json(dict(fit.inputs)):
+        return False
+    wanted = {path: _hash(masker.text(text)) for path, text in fit.loaded.texts().items()}
+    if header.text.sha256 != _hash(masker.text(fit.loaded.text)):
+        return False
+    return {path: each.sha256 for path, each in header.callees.items()} == wanted and not _given_otherwise(
+        shop, fit, past
+    )
+
+
+def _hash(text: str) -> str:
+    return log.blob_of(text.encode(), "").sha256
+
+
+def _given_otherwise(shop: Workshop, fit: preparing.Prepared, past: history.History) -> bool:
+    """Whether any file that the run gave to the site, and had not kept itself, is gone, or was written since it began."""
+    began = dt.datetime.fromisoformat(past.started).timestamp()
+    own = {
+        str(each["path"]) for attempt in past.all_attempts() for each in (attempt.result and attempt.result.files) or ()
+    }
+    for attempt in past.all_attempts():
+        if attempt.call.action != "upload":
+            continue
+        given: Json = journal.value_of(attempt.call, shop.kept)["files"]
+        for path in map(files.to_path, given if isinstance(given, list) else [given]):
+            if path not in own and _changed(fit.loaded.path.parent / path, began):
+                return True
+    return False
+
+
+def _changed(file: Path, since: float) -> bool:
+    try:
+        found = file.stat()
+    except (OSError, ValueError):
+        return True
+    # Whoever copies a file can set the time at which it was written, and not that at which it came there.
+    return max(found.st_mtime, found.st_ctime) > since
 
 
 def done_alone(shop: Workshop, loaded: workflow.Loaded) -> set[str]:

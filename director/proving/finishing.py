@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from director import effects
 from director.editing import lint
 from director.proving import drafts, leaving, mends, notes, proofs, telling
-from nodes.errors import RunOpsError
+from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime import briefs, engine, log, secrets
 from runtime.language import diagnostics, workflow
@@ -19,6 +19,12 @@ from runtime.language import diagnostics, workflow
 if TYPE_CHECKING:
     from director.workshop import Workshop
 
+
+CHANGED = ModelError(
+    "not-proved",
+    "not done: a file that the draft uses was changed while it was proved, so the runs prove nothing of what stands there now",
+    mend="call `finish` again",
+)
 
 MOST_HINTS = 8
 """How many of the things that could be better a refusal tells."""
@@ -160,6 +166,13 @@ async def prove(shop: Workshop, call: log.Call, loaded: workflow.Loaded, holds: 
         if not runs[-1].ran.went_well:
             break
     return Proof(text_of(shop), loaded, tuple(runs), tuple(before), frozenset(drafts.done_alone(shop, loaded)))
+
+
+def stands(shop: Workshop, proof: Proof) -> bool:
+    """Whether the draft, and every file that it uses or gives to the site, is still what was proved. Raises WorkflowInvalid where it does not hold any more."""
+    fit = drafts.prepared(shop, drafts.as_saved(shop), shop.wish.inputs)
+    pasts = [each.past for each in proof.runs]
+    return proof.text == text_of(shop) and all(past is not None and drafts.counts(shop, fit, past) for past in pasts)
 
 
 def text_of(shop: Workshop) -> str:

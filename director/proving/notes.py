@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from director import effects, saving
+from director import effects, grants, saving
 from director.proving import proofs
 from nodes.base import Leaf
 from nodes.values import Json
@@ -186,7 +186,7 @@ def _proved(
 
 
 def _questions(shop: Workshop) -> Iterator[str]:
-    places = {str(each.get("place")) for each in effects.answers(shop.pen)}
+    places = {str(each.get("place")) for each in grants.answers(shop.pen)}
     for each in shop.pen.history.questions:
         if each.place not in places:
             yield f"- {_line(each.question)}"
@@ -194,7 +194,7 @@ def _questions(shop: Workshop) -> Iterator[str]:
 
 
 def _grants(shop: Workshop) -> Iterator[str]:
-    for each in effects.answers(shop.pen):
+    for each in grants.answers(shop.pen):
         yield f"- {_code(str(each.get('path')))}: {_line(str(each.get('what')))}: {_line(str(each.get('answer') or 'not answered'))}"
     draft = shop.desk.draft
     for node in draft.loaded.nodes() if draft is not None else ():

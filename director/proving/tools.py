@@ -97,9 +97,9 @@ class Finish(OfBuild):
         holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path, pins={})
 
         async def work(call: log.Call) -> turn.Outcome:
-            proof = self._counts if self._counts is not None and self._counts.text == finishing.text_of(shop) else None
-            self._counts = None
-            proof = proof or await finishing.prove(shop, call, loaded, holds)
+            proof, self._counts = self._counts, None
+            if proof is None or not finishing.stands(shop, proof):
+                proof = await finishing.prove(shop, call, loaded, holds)
             return self._judged(proof, said)
 
         return await deeds.done(shop.pen, FINISH, arguments, place, work)
@@ -110,8 +110,10 @@ class Finish(OfBuild):
             ours, told = finishing.refusal(shop, proof)
             failed = ModelError("not-proved", ours, mend="mend the draft where it fails")
             return turn.Outcome(shop.pen.masker.text(told), error=shop.pen.masker.json(failed.as_json()))
+        if not finishing.stands(shop, proof):
+            return _failed(shop, finishing.CHANGED)
         if (missed := mends.missed(shop, proof.loaded, proof.ran)) is not None:
-            return turn.Outcome(shop.pen.masker.text(str(missed)), error=shop.pen.masker.json(missed.as_json()))
+            return _failed(shop, missed)
         if names := finishing.unsaid(proof, said):
             self._counts = proof
             told = finishing.say_more(proof, names)
@@ -179,6 +181,10 @@ def _map(text: Json) -> dict[str, Json]:
             "tool-arguments", "`inputs` is no JSON map", mend='write it like `{"number": "1007"}`, or null'
         )
     return value
+
+
+def _failed(shop: Workshop, error: ModelError) -> turn.Outcome:
+    return turn.Outcome(shop.pen.masker.text(str(error)), error=shop.pen.masker.json(error.as_json()))
 
 
 def _unfinished(told: str) -> dict[str, Json]:

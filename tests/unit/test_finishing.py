@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import textwrap
 from collections.abc import Awaitable, Callable
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import strategies as st
 
 from director import deeds, desk, draft, workshop
-from director.proving import leaving, tools
+from director.proving import drafts, leaving, tools
 from nodes.errors import SiteError
 from nodes.values import Json
 from runtime import log, running, trial, turn
@@ -306,6 +307,75 @@ async def test_a_run_of_just_this_draft_counts_for_its_deeds(tmp_path: Path, bro
         outcome = await finish(shop)
         value: Any = outcome.value
         assert (value or {}).get("proved") == proved
+
+
+USED = TEXT.replace("- {id: told,", "- {id: used, type: group, use: used.yaml}\n  - {id: told,")
+SUM = "version: 1\nnodes: [{id: sum, type: transform, expr: %d}]\n"
+
+
+def using(folder: Path, text: str, **more: Any) -> workshop.Workshop:
+    """A workshop whose draft may use the files of its folder."""
+    (folder / ".runops").mkdir(parents=True)
+    shop = opened(folder, None, **more)
+    shop.desk = desk.Desk(shop.pen, callees.Texts({"used.yaml": SUM % 1}))
+    (folder / "used.yaml").write_text(SUM % 1)
+    shop.desk.write_draft(draft.Draft.of(text, shop.desk.files), reason="as given", by="model")
+    return shop
+
+
+async def test_a_run_counts_only_for_the_files_that_it_used(tmp_path: Path, browsers: Browsers) -> None:
+    """Once a file says something else that the draft uses, an earlier run of the same text was one of something else."""
+    text = USED.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
+    for name, edited in (("same", False), ("other", True)):
+        shop = using(tmp_path / name, text, inputs={"number": "7"})
+        await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+        if edited:
+            (tmp_path / name / "used.yaml").write_text(SUM % 2)
+        fit = drafts.prepared(shop, drafts.as_saved(shop), {"number": "7"})
+        assert [each.status for each in drafts.passed_before(shop, fit)] == ([] if edited else ["passed"])
+
+
+async def test_a_run_counts_only_for_the_files_that_it_gave_to_the_site(tmp_path: Path, browsers: Browsers) -> None:
+    """One that was written since is another one, also where the time stands there at which the old one was written."""
+    given = (
+        "- {id: give, type: browser_action, action: upload, target: {label: File}, files: given.txt}\n  - {id: told,"
+    )
+    shop = using(tmp_path, TEXT.replace("- {id: told,", given))
+    file = tmp_path / "given.txt"
+    file.write_text("one")
+    await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    fit = drafts.prepared(shop, drafts.as_saved(shop), {})
+    assert len(drafts.passed_before(shop, fit)) == 1
+    then = file.stat()
+    file.write_text("two")
+    os.utime(file, ns=(then.st_atime_ns, then.st_mtime_ns))
+    assert drafts.passed_before(shop, fit) == []
+
+
+async def test_what_an_earlier_run_yielded_counts_as_what_it_was(tmp_path: Path, browsers: Browsers) -> None:
+    """Where that was empty, too, the output is always empty, and must be spoken of."""
+    shop = opened(tmp_path, TEXT.replace("{{ told }}", "{{ '' }}"))
+    await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    refused = await finish(shop)
+    assert refused.error is not None
+    assert "`status`" in refused.told
+
+
+async def test_a_file_that_changes_during_the_proof_makes_it_none(tmp_path: Path, browsers: Browsers) -> None:
+    """What is proved is what stands there at the end: the runs before the change prove nothing, and the next ``finish`` runs anew."""
+    shop = using(tmp_path, USED)
+
+    def click(number: int) -> None:
+        if number == 2:
+            (tmp_path / "used.yaml").write_text(SUM % 2)
+
+    clicks(browsers, click)
+    refused = await finish(shop)
+    assert (refused.error or {}).get("code") == "not-proved"
+    assert "was changed while it was proved" in refused.told
+    assert not shop.wish.save.exists()
+    assert (await finish(shop)).error is None
+    assert browsers.opened == 4
 
 
 async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, browsers: Browsers) -> None:
