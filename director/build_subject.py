@@ -55,8 +55,10 @@ class BuildSubject(DraftSubject):
             return f"build: {goal}" if self._wish.mends is not None else f"build: {goal}; no nodes yet"
         states = self._states()
         known = [each for each in draft.loaded.places if each in states]
-        told = [f"{count} {state}" for state, count in Counter(states[each] for each in known).items()]
-        if stale := [each for each in known if states[each] == "stale"]:
+        told = [
+            f"{count} {state}" for state, count in Counter(states[each].partition(":")[0] for each in known).items()
+        ]
+        if stale := [each for each in known if states[each].startswith("stale")]:
             named = f"({', '.join(stale[:NAMED])}{', …' if len(stale) > NAMED else ''})"
             told = [f"{each} {named}" if each.endswith(" stale") else each for each in told]
         return f"build: {goal}; {draft.layout.kinds()}" + (f"; {', '.join(told)}" if told else "")

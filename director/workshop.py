@@ -81,7 +81,7 @@ class Wish:
 
 
 class Effects(Protocol):
-    """What may be done of class *effect*: ``director.effects``."""
+    """What may be done of class *effect*: ``director.grants``."""
 
     async def demand(
         self,
@@ -119,7 +119,7 @@ class Bench(Protocol):
         ...
 
     def marks(self) -> Mapping[str, str]:
-        """How each node outside of loops stands that was executed, by id: ``done``, ``stale``, or ``passed by``."""
+        """How each node outside of loops stands that was executed, by id: ``done``, ``passed by``, or ``stale: `` and of what."""
         ...
 
     async def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -110,14 +110,14 @@ class Bench(workshop.Bench):
         return {name: value for name, (counts, value) in known.items() if counts}
 
     def marks(self) -> Mapping[str, str]:
-        """How each node outside of loops stands that was executed, by id: ``done``, ``stale``, or ``passed by``."""
+        """How each node outside of loops stands that was executed, by id: ``done``, ``passed by``, or ``stale: `` and of what."""
         found = self._judged()
         if found is None:
             return {}
         places, judge = found
         records = {each.id: judge.record(each.id, {}) for each in places.in_order if not each.loops}
         return {
-            name: "stale" if not judge.holds(record) else "done" if record.ran else "passed by"
+            name: f"stale: {judge.why(record)}" if not judge.holds(record) else "done" if record.ran else "passed by"
             for name, record in records.items()
             if record is not None
         }
@@ -180,13 +180,13 @@ class Bench(workshop.Bench):
         given: Mapping[str, str],
         wanted: Wanted,
         prepared: preparing.Prepared,
-    ) -> tuple[Judge, plans.Plan]:
+    ) -> plans.Plan:
         judge = self.known.judge(places, prepared.inputs)
         planner = plans.Planner(places, judge, self.known.records, self.known.pins(places), given)
         live = None
         if self.browser is not None:
             live = plans.Live(self.own.lineage, fits=self.own.fits(prepared))
-        return judge, planner.plan(ids, wanted.begin, live, self.known.states)
+        return planner.plan(ids, wanted.begin, live, self.known.states)
 
     async def _trip(
         self,
@@ -200,12 +200,13 @@ class Bench(workshop.Bench):
     ) -> Trip:
         """One run."""
         shop = self._shop
-        judge, plan = self._plan(places, ids, given, wanted, prepared)
+        plan = self._plan(places, ids, given, wanted, prepared)
         start, began = plan.start, list[str]()
         redone = [place.id for place, _key in start.redo]
         if start.fresh:
             await self.close()
-        watch = watching.Watching(places, judge, start.lineage, self._hands(wanted.reason, began), redone)
+        hands = self._hands(lambda: self.known.judge(places, prepared.inputs), wanted.reason, began)
+        watch = watching.Watching(places, start.lineage, hands, redone)
         part = excerpt.Excerpt(
             pieces=plan.pieces,
             names=[*redone, *ids],
@@ -271,7 +272,7 @@ class Bench(workshop.Bench):
             await watch.look_now(stopped)
         return stopped
 
-    def _hands(self, reason: str, began: Sequence[str]) -> watching.Hands:
+    def _hands(self, judge: Callable[[], Judge], reason: str, began: Sequence[str]) -> watching.Hands:
         """What a watch takes hold of."""
         masker = self._shop.pen.masker
 
@@ -285,6 +286,7 @@ class Bench(workshop.Bench):
                 self.known.states.keep(lineage, await self.browser.capture(), reason)
 
         return watching.Hands(
+            judge=judge,
             keep=keep,
             capture=capture,
             browser=lambda: self.browser,

@@ -23,7 +23,7 @@ From = Literal["before", "live", "fresh"]
 
 LACKING: Mapping[How, str] = {
     "missing": "has no value yet",
-    "stale": "is stale: what it rests on was changed",
+    "stale": "is stale",
     "hidden": "held a secret, and was not kept",
 }
 
@@ -235,7 +235,7 @@ class Planner:
         stale = any(each.how != "missing" for each in lacks)
         once = {(each.reader, each.chain): each for each in lacks}
         words = [
-            f"`{each.reader}` reads `{written(each.chain)}`, which {LACKING[each.how]}"
+            f"`{each.reader}` reads `{written(each.chain)}`, which {LACKING[each.how]}{f' ({each.why})' if each.how == 'stale' and each.why else ''}"
             for each in itertools.islice(once.values(), MOST_TOLD)
         ]
         name = written(lacks[0].chain)

@@ -19,6 +19,9 @@ How = Literal["missing", "stale", "hidden"]
 """In what way there is no value: nobody made it yet; it rests on something that was changed since; it held a secret, and was not kept."""
 
 
+EDITED = "edited since"
+"""Why what came of a node counts no more where the node itself was changed."""
+
 BROKEN = "!"
 """How a key begins of a node that was broken off: what it has left of the page is that of no node."""
 
@@ -57,7 +60,7 @@ class Record:
     items: Mapping[str, str]
     """The turns that it was in, by the ids of the loops."""
     page: Lineage
-    """What had been done to the page that it looked at; nothing for one that looks at none."""
+    """What its page rests on (``Judge.page_of``); nothing for one that looks at none."""
     run: str
     """The run in which it ran."""
     ran: bool
@@ -110,6 +113,8 @@ class Lack:
     how: How
     maker: str | None
     """Id of the node that would give it one."""
+    why: str | None = None
+    """Of what it is stale, where it is."""
 
 
 class Judge:
@@ -146,11 +151,49 @@ class Judge:
             self._known[key] = self.still(record.done, record.items) and all(map(self._same_page, _last(record)))
         return self._known[key]
 
+    def why(self, record: Record) -> str | None:
+        """What was changed since, where what came of the node counts no more: ``read `orders`, which has changed since``."""
+        if self.holds(record):
+            return None
+        if (said := self._changed(record.done, record.items)) is not None:
+            return said
+        for each in _last(record):
+            if each.id in self._places.all and (said := self._changed(each, _turns(each, self._places))) is not None:
+                return f"its page rests on `{each.id}`, which {'was ' if said == EDITED else ''}{said}"
+        return None
+
+    def page_of(self, page: Lineage, done: Done, items: Mapping[str, str]) -> Lineage:
+        """What the page of a node rests on that has just run: what was done to it, each as it was done last, as far as it leads there in the draft as it is.
+
+        What is otherwise by now than it was done has been gone on from all the same, and so has what stands behind the node, or in another turn: whoever
+        went on from there has been told of it, and wanted to.
+        """
+        own = self._places.all[done.id]
+        latest = {each.key: each for each in page if not each.key.startswith(BROKEN)}
+        latest.pop(done.key, None)
+        found: list[Done] = []
+        for each in latest.values():
+            place = self._places.all.get(each.id)
+            if place is None or place.position >= own.position:
+                continue
+            turns = _turns(each, self._places)
+            if all(items.get(loop, turn) == turn for loop, turn in turns.items()) and self.still(each, turns):
+                found.append(each)
+        return tuple(found)
+
     def still(self, done: Done, items: Mapping[str, str]) -> bool:
         """Whether a node would do now what it did then."""
+        return self._changed(done, items) is None
+
+    def _changed(self, done: Done, items: Mapping[str, str]) -> str | None:
+        """Why a node would not do now what it did then; None where it would."""
         if done.id not in self._places.all or self._places.print(done.id) != done.print:
-            return False
-        return all(self._digest(tuple(name.split(".")), items, done.id) == was for name, was in done.reads.items())
+            return EDITED
+        for name, was in done.reads.items():
+            now = self._digest(tuple(name.split(".")), items, done.id)
+            if now != was:
+                return f"read `{name}`, which {'has changed since' if now is not None else 'is stale itself'}"
+        return None
 
     def _same_page(self, done: Done) -> bool:
         """Whether what was done to a page is still what the draft does. What is gone from the draft may have been of no account for what was read there."""
@@ -244,7 +287,8 @@ class Judge:
         if records and not hidden and all(map(self.holds, records)):
             return []
         how: How = "hidden" if hidden else "stale" if records else "missing"
-        return [Lack(reader, chain, how, makers[-1] if makers else None)]
+        why = next((said for each in records if (said := self.why(each)) is not None), None)
+        return [Lack(reader, chain, how, makers[-1] if makers else None, why)]
 
     def _makers(self, chain: Chain, reader: str) -> list[str]:
         """The nodes that give a name its value, in the order of the file."""

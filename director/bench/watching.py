@@ -73,6 +73,8 @@ class Seen:
 class Hands:
     """What a watch takes hold of: the bench's."""
 
+    judge: Callable[[], Judge]
+    """Judges what is known by now."""
     keep: Callable[[Record], None]
     """Told what came of each node."""
     capture: Callable[[Lineage], Awaitable[None]]
@@ -92,11 +94,11 @@ class Hands:
 class Watching(engine.Watch):
     """Looks on during one run of the bench."""
 
-    def __init__(self, places: Places, judge: Judge, lineage: Lineage, hands: Hands, redone: Sequence[str]) -> None:
+    def __init__(self, places: Places, lineage: Lineage, hands: Hands, redone: Sequence[str] = ()) -> None:
         """``lineage`` is what was done to the page with which the run begins; the nodes ``redone`` nobody asked for."""
         self.lineage = lineage
         self.seen: list[Seen] = []
-        self._places, self._judge, self._hands = places, judge, hands
+        self._places, self._judge, self._hands = places, hands.judge(), hands
         self._redone = set(redone)
         self._open: list[Seen] = []
         """The nodes that are begun and not over, the innermost last."""
@@ -251,7 +253,8 @@ class Watching(engine.Watch):
             kind: program.facts[kind][place.id] for kind in FACTS if place.id in program.facts[kind]
         }
         items = self._places.items_in(seen.path)
-        return Record(seen.done, items, seen.page, self._hands.run(), seen.ran, value, lost, sets, facts)
+        page = self._hands.judge().page_of(seen.page, seen.done, items)
+        return Record(seen.done, items, page, self._hands.run(), seen.ran, value, lost, sets, facts)
 
     async def _look_after(self, seen: Seen) -> None:
         browser = self._hands.browser()

@@ -132,6 +132,7 @@ async def test_what_rests_on_an_edit_is_refused_with_what_refreshes_it(tmp_path:
     await rig.execute("all")
     rig.edit("| length }}", "| length + 1 }}")
     assert await rig.execute("twice") == {"error": "value-stale"}
+    assert "`twice` reads `long`, which is stale (edited since)" in rig.told
     assert 'execute "long,twice"' in rig.told
     assert await rig.execute("long,twice") == {"long": "ok", "twice": "ok"}
     assert rig.bench.values()["twice"] == 10
@@ -214,12 +215,53 @@ async def test_what_has_just_run_is_not_stale(tmp_path: Path) -> None:
     assert await rig.execute("submit..seen", begin="live") == {"submit": "ok", "seen": "ok"}
     assert {name: rig.bench.marks()[name] for name in ("submit", "seen")} == {"submit": "done", "seen": "done"}
     rig.edit("target: {text: send}", "target: {text: go}")
-    assert rig.bench.marks()["seen"] == "stale"
+    assert rig.bench.marks()["submit"] == "stale: edited since"
+    assert rig.bench.marks()["seen"] == "stale: its page rests on `submit`, which was edited since"
     assert await rig.execute("submit..seen", begin="live") == {"submit": "ok", "seen": "ok"}
     assert {name: rig.bench.marks()[name] for name in ("submit", "seen")} == {"submit": "done", "seen": "done"}
     assert "value-stale" not in str(await rig.execute("long"))
     rig.edit("value: admin", "value: other")
-    assert rig.bench.marks()["seen"] == "stale"
+    assert rig.bench.marks()["seen"] == "stale: its page rests on `user`, which was edited since"
+
+
+async def test_what_runs_in_another_order_counts_by_the_values_as_they_are_now(tmp_path: Path) -> None:
+    """A list that is read again behind deeds that went by its earlier value counts, and so does all that runs then; an edit of what comes later in the file concerns nothing before it."""
+    rig = Rig(
+        tmp_path,
+        """
+  - {id: open, type: browser_action, action: goto, url: "http://127.0.0.1:8765/"}
+  - {id: rows, type: browser_query, query: text, target: {text: status}}
+  - {id: count, type: transform, expr: "{{ rows | length }}"}
+  - id: each
+    type: iterate
+    over: "{{ rows | list }}"
+    as: row
+    key: "{{ row }}"
+    nodes:
+      - {id: pay, type: browser_action, action: click, target: {text: "{{ row }} of {{ rows }}"}}
+      - {id: look, type: browser_query, query: text, target: {text: "{{ row }}"}}
+  - {id: end, type: browser_action, action: click, target: {text: End}, effect: idempotent}
+""",
+        FakeSite(texts={'text="status"': "ab", 'text="b"': "paid"}),
+    )
+    await rig.execute("open,rows,count,pay,look")
+    rig.site.texts['text="status"'] = "b"
+    await rig.execute("rows", begin="live")
+    marks = rig.bench.marks()
+    assert marks == {"open": "done", "rows": "done", "count": "stale: read `rows`, which has changed since"}
+    assert await rig.execute("count") == {"count": "ok"}
+    assert await rig.execute("end", begin="live") == {"end": "ok"}
+    assert await rig.execute("pay,look", begin="live", item="b") == {"pay": "ok", "look": "ok"}
+    assert await rig.execute("rows", begin="live") == {"rows": "ok"}
+    rig.edit("text: End", "text: Home")
+    assert rig.bench.marks() == dict.fromkeys(("open", "rows", "count"), "done") | {"end": "stale: edited since"}
+    judge = rig.bench.known.judge(rig.bench.known.places)
+    turn = judge.record("look", {"each": "[#b]"})
+    assert turn is not None
+    assert judge.holds(turn)
+    rig.edit("| length", "| count")
+    rig.edit('url: "http://127.0.0.1:8765/"', 'url: "http://127.0.0.1:8765/2"')
+    assert rig.bench.marks()["rows"] == "stale: its page rests on `open`, which was edited since"
 
 
 async def test_a_value_is_told_whole_up_to_600_characters(tmp_path: Path) -> None:
