@@ -96,6 +96,8 @@ def _facts(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
     for name in ("file", "notes"):
         if left.get(name):
             yield name, shown(str(left[name]))
+    if left.get("stays"):
+        yield "stays", f"{shown(str(left['stays']))}, as it was"
     if left.get("failing"):
         yield "fails", one_line(str(left["failing"]))
     effects: list[dict[str, Json]] = left.get("effects") or []

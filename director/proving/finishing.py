@@ -261,15 +261,16 @@ def accepted(shop: Workshop, proof: Proof, said: Said) -> dict[str, Json]:
 def leave_partial(shop: Workshop, why: str) -> dict[str, Json]:
     """Leave the draft as far as it came, with the step at which it fails, and its notes; what is told of it. ``file`` is None where there is no draft.
 
-    Nothing that stood there before is overwritten: then it is left beside it. Raises UsageError ``file-not-written``.
+    Nothing that stood there before is overwritten, whatever the person said: a draft that is not done is no better than what there is. Then it is left
+    beside it, and ``stays`` is what is as it was. Raises UsageError ``file-not-written``.
     """
     draft, session = shop.desk.draft, shop.pen.conversation.id
     left: dict[str, Json] = {"done": False, "file": None, "notes": None, "proved": "not", "summary": why}
     if draft is None:
         return left
     failure = drafts.last_failure(shop)
-    file = shop.wish.save if shop.wish.force else leaving.partial_name(shop.wish.save, session)
-    beside = _notes_place(shop, leaving.notes_of(file))
+    file = leaving.partial_name(shop.wish.save, session)
+    beside = leaving.free_name(leaving.notes_of(file), session)
     step = briefs.ours(failure[0]) if failure is not None else ""
     failing = (
         f"it fails at {step or 'no step'} ({failure[1].get('code')})" if failure is not None else "no run of it failed"
@@ -287,7 +288,8 @@ def leave_partial(shop: Workshop, why: str) -> dict[str, Json]:
     masked = [shop.pen.masker.text(each) for each in lines]
     leaving.write(file, leaving.workflow(session, draft.text, masked))
     leaving.write(beside, leaving.notes(session, text))
-    return {**left, "file": str(file), "notes": str(beside), "failing": step or None}
+    stays = {"stays": str(shop.wish.save)} if file != shop.wish.save else {}
+    return {**left, "file": str(file), "notes": str(beside), "failing": step or None, **stays}
 
 
 def _notes_place(shop: Workshop, beside: Path) -> Path:

@@ -130,7 +130,8 @@ class Finish(OfBuild):
     async def _given_up(self, said: finishing.Said) -> turn.Outcome:
         value = self._shop.pen.masker.json(finishing.leave_partial(self._shop, said.summary))
         where = f"the draft as it is: {value['file']}" if value["file"] else "there was no draft to save"
-        return turn.Outcome(f"given up; {where}", value)
+        stays = f"; {value['stays']} is as it was" if "stays" in value else ""
+        return turn.Outcome(f"given up; {where}{stays}", value)
 
     @override
     def broken_off(self, call: log.Call) -> turn.Outcome | None:

@@ -447,6 +447,25 @@ async def test_what_stood_there_is_not_overwritten(tmp_path: Path, browsers: Bro
     assert "proved: full" in forced.wish.save.read_text()
 
 
+@pytest.mark.parametrize("proved", [True, False])
+async def test_a_draft_that_is_not_done_takes_the_place_of_nothing(
+    tmp_path: Path, browsers: Browsers, proved: bool
+) -> None:
+    """Not even where the person would have it written over, be it somebody's or what this build itself had proved: it is left beside it, and that is said."""
+    shop = opened(tmp_path)
+    shop.wish = dataclasses.replace(shop.wish, force=True)
+    shop.wish.save.write_text("mine")
+    if proved:
+        assert (await finish(shop)).error is None
+    before = shop.wish.save.read_bytes()
+    partial = await finish(shop, done=False, summary="It cannot be.")
+    value: Any = partial.value
+    assert (Path(value["file"]).name, shop.wish.save.read_bytes()) == ("built.partial.yaml", before)
+    assert value["stays"] == str(shop.wish.save)
+    assert f"{shop.wish.save} is as it was" in partial.told
+    assert "NOT FINISHED" in Path(value["file"]).read_text()
+
+
 async def test_an_interrupted_proof_says_what_ran(tmp_path: Path, browsers: Browsers) -> None:
     """A ``finish`` that a crash broke off tells which of its runs were over and at which step the last one was, is told as interrupted, and proves anew."""
 
