@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from director import asking, bench, effects, eyes
+from director import asking, bench, eyes, grants
 from director.editing import tools as editing
 from director.proving import tools as proving
 from director.scouting import scout
@@ -17,7 +17,7 @@ from director.workshop import Workshop
 def furnish(shop: Workshop) -> None:
     """Put into the workshop what its tools work with. Nothing is opened yet."""
     shop.eyes = eyes.Eyes(shop)
-    shop.effects = effects.Grants(shop)
+    shop.effects = grants.Grants(shop)
     shop.bench = bench.Bench(shop)
 
 

@@ -8,7 +8,7 @@ import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
 
-from director import desk, effects, opening, person, session_settings
+from director import desk, grants, opening, person, session_settings
 from director import draft as drafts
 from director.cli import beginning
 from director.editing import heads
@@ -98,7 +98,7 @@ class Order:
         _refuse_place(save, force=self.force)
         policy = self.effects or ("hold" if self.yes or os.environ.get("CI") else "ask")
         if policy == "allow":
-            effects.refuse_allow([self.url] if self.url is not None else [])
+            grants.refuse_allow([self.url] if self.url is not None else [])
         values = given.inputs(self.inputs).values
         names = tuple(dict.fromkeys(self.secrets))
         wish = Wish(goal, _checked(self.url), save, self.runs or 2, policy, values, names, self.force)
@@ -207,7 +207,7 @@ def open_build(
         assert past.header.build is not None
         build = past.header.build
         if order.effects == "allow":
-            effects.refuse_allow([build.url] if build.url is not None else [])
+            grants.refuse_allow([build.url] if build.url is not None else [])
         masker = secrets.Masker({**_secrets(Wish.of(build)), **models.masked()})
         pen = opening.reopen(kept, session, masker, take_over=order.take_over, budget=budget)
     else:

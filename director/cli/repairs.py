@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from director import effects as deeds_of_builds
-from director import person
+from director import grants, person
 from director.cli import building, interrupts, mending_builds, typing_in
 from director.cli.build_ends import READY
 from director.repairing import deeds, kept, mending
@@ -179,7 +178,7 @@ def _policy(wish: Wish, loaded: workflow.Loaded, past: history.History) -> Polic
     if wish.effects == "allow":
         assert past.header is not None
         known = {name: value for name, value in past.header.inputs.items() if name in loaded.workflow.inputs}
-        deeds_of_builds.refuse_allow(loaded.origins(loaded.check_inputs(known)))
+        grants.refuse_allow(loaded.origins(loaded.check_inputs(known)))
     if wish.effects == "ask" and (wish.yes or not typing_in.possible()):
         return "hold"
     if wish.effects is not None:

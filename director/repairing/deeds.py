@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from director import effects, person
+from director import effects, grants, person
 from nodes.base import Leaf, Node
 from runtime import briefs, engine, trial
 from runtime.display.text import one_line
@@ -48,12 +48,12 @@ class Deeds:
         if key in self._granted or self._policy != "ask":
             return
         question = f"To prove the mend, this deed would be done on the site: {one_line(leaf.summary())}  ({briefs.ours(path)}). Do it?"
-        said = await self._who.ask(question, effects.CHOICES)
-        if said == effects.HOLD_ALL:
+        said = await self._who.ask(question, grants.CHOICES)
+        if said == grants.HOLD_ALL:
             self._policy = "hold"
             self._granted.clear()
             return
-        self._granted[key] = said == effects.YES
+        self._granted[key] = said == grants.YES
 
 
 def _key(leaf: Leaf, path: str) -> str:

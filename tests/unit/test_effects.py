@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from director import draft, effects, person, workshop
+from director import draft, effects, grants, person, workshop
 from nodes import registry
 from nodes.base import Leaf
 from nodes.errors import Paused, UsageError
@@ -200,7 +200,7 @@ async def test_hold_all_asks_nothing_more(tmp_path: Path) -> None:
     """Who wants everything held is asked no further question, and what they allowed before is held, too; also in a later process of the build."""
     shop, asked = asking(tmp_path, "yes", "hold all")
     held = await holds(shop)
-    again = effects.Grants(shop)
+    again = grants.Grants(shop)
     later = await again.demand([(leaf(shop, "pay"), "pay"), (click(), "click")], place="2_execute_nodes")
     for each in (held, later):
         assert each(leaf(shop, "pay"), "each[1]/pay")
@@ -211,10 +211,10 @@ async def test_answers_are_kept(tmp_path: Path) -> None:
     """A build that goes on finds in its log what was answered: yes and no alike."""
     shop, asked = asking(tmp_path, "yes", "no", "no")
     await holds(shop)
-    shop.effects = effects.Grants(shop)
+    shop.effects = grants.Grants(shop)
     held = await holds(shop, "7_finish")
     assert (len(asked), held(leaf(shop, "pay"), "each[1]/pay"), held(leaf(shop, "note"), "note")) == (3, False, True)
-    assert [each["answer"] for each in effects.answers(shop.pen)] == ["yes", "no", "no"]
+    assert [each["answer"] for each in grants.answers(shop.pen)] == ["yes", "no", "no"]
 
 
 async def test_a_question_waits_in_its_own_words(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ async def test_a_line_break_that_is_typed_is_a_key(tmp_path: Path) -> None:
     shop, asked = asking(
         tmp_path, "yes", "no", "no", text=TEXT.replace("type: browser_action, action: press, key: Enter", typing)
     )
-    shop.effects = effects.Grants(shop)
+    shop.effects = grants.Grants(shop)
     wanted = leaf(shop, "note")
     held = await shop.effects.demand([(wanted, "note")], place="1_run_draft")
     assert not held(wanted, "note")
@@ -310,7 +310,7 @@ async def test_a_secret_is_in_no_question(tmp_path: Path) -> None:
     text = TEXT.replace("Pay for", "Pay tops3cret-word")
     shop = workshops.opened(tmp_path, SITE, None, policy="ask", who=who, known={"WORD": "tops3cret-word"})
     loaded = draft.Draft.of(text).loaded
-    await effects.Grants(shop).demand(effects.deeds_of(loaded), place="1_run_draft")
+    await grants.Grants(shop).demand(effects.deeds_of(loaded), place="1_run_draft")
     assert who.asked
     assert not any("tops3cret" in each for each in who.asked)
 
@@ -328,10 +328,10 @@ async def test_a_secret_is_in_no_question(tmp_path: Path) -> None:
 def test_everything_is_allowed_on_this_machine_only(origins: Sequence[str], fits: bool) -> None:
     """All deeds at once are allowed where every site is known to be on this machine."""
     if fits:
-        effects.refuse_allow(origins)
+        grants.refuse_allow(origins)
         return
     with pytest.raises(UsageError, match="on this machine only"):
-        effects.refuse_allow(origins)
+        grants.refuse_allow(origins)
 
 
 def test_paths_of_steps_find_their_deeds() -> None:
