@@ -115,7 +115,8 @@ class Leaf(Node):
     verify: list[Rule] = Field(default_factory=list)
     """Rules that must hold after the deed."""
     effect: EffectClass | None = None
-    """What doing it twice would mean. It decides what happens after a crash."""
+    """What doing it twice would mean. ``read``: nothing changes on the site (it opens a page, leafs through a list); ``idempotent``: twice is as good as once
+    (it signs in, it only asks); ``effect``: a second deed, so after a crash a run asks ``confirm``, and never simply does it again."""
     after_crash: Literal["confirm", "retry", "skip", "ask"] | None = None
     """What to do when an answer is lost. A ``confirm`` is asked first, unless this says ``ask``; ``retry`` and ``skip`` are for what it cannot tell."""
     confirm: Confirm | None = None

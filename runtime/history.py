@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+from nodes import browser_action
 from nodes.values import Json
 from runtime import log
 from runtime.models import ledger, threads
@@ -109,10 +110,16 @@ class Attempt:
         return of_package or self.call.node.startswith("browser_")
 
     @property
+    def only_read(self) -> bool:
+        """Whether the step leaves the page as it was. A click that changes nothing on the site does not: it may lead to another page."""
+        leads = self.call.node == "browser_action" and self.call.action not in browser_action.LEAVING_THE_PAGE
+        return self.call.effect == "read" and not leads
+
+    @property
     def touched_page(self) -> bool:
         """Whether the page may be another one since, for all that is known."""
         other_tab = self.call.thread.startswith(log.CONFIRM)
-        if self.behind or other_tab or self.call.effect == "read" or not self.on_page:
+        if self.behind or other_tab or self.only_read or not self.on_page:
             return False
         if self.call.effect == "effect":
             return self.may_have_happened

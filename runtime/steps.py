@@ -100,7 +100,7 @@ def _known(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, 
         judged = result.status in ("interrupted", "error")
         known = before.judged_value if judged else engine.journal.value_of(result)
         return _bind_effects(node, frame, known)
-    if before.call.effect == "read" and not (node.touches_page and engine.history.page_changed_since(result.seq)):
+    if before.only_read and not (node.touches_page and engine.history.page_changed_since(result.seq)):
         return frames.Lost(path) if engine.settling else Nothing
     return frames.Lost(path)
 

@@ -200,7 +200,7 @@ def _read_next(node: Leaf, around: Sequence[Node]) -> bool:
     block = next(each for _field, each in around[-1].blocks() if any(one is node for one in each))
     number = next(number for number, each in enumerate(block) if each is node)
     after = block[(number + 1) % len(block)]
-    return isinstance(after, Leaf) and after.touches_page and after.effect_class == "read"
+    return isinstance(after, Leaf) and after.touches_page and not after.moves_page
 
 
 def _in_confirm(node: Node, around: Sequence[Node]) -> bool:

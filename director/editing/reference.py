@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from director.editing import examples
@@ -42,7 +43,7 @@ Best first: {role: button, name: Save} · {label: Email} · {test_id: status} ·
 
 DEED = """\
 verify: rules that must hold after it, waited for: [{text: paid}, {visible: {role: row, has_text: "{{ no }}"}}, {url: "**/orders"}]. Name what is there when it succeeded: what is only gone, or an address, may be so on an error page too.
-effect: what doing it twice would mean. read: nothing changes on the site (it opens or leafs); idempotent: twice is as good as once (it signs in); effect: a second deed, so a run asks `confirm` after a lost answer.
+effect: EFFECT
 confirm: {nodes: [goto and reads, in a fresh tab], done: "{{ … }}"}, such as {nodes: [{id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}, {id: status, type: browser_query, query: text, target: {test_id: status}}], done: "{{ status == 'paid' }}"}."""
 
 QUERIES = """\
@@ -90,7 +91,7 @@ def _entry(entry: manual.Entry) -> list[str]:
             "Also: id, description, when, timeout, retry, on_error, verify, effect, after_crash, confirm (`step`, `rules`, `confirm`)."
         )
         if any(each.effect in ("idempotent", "effect") for each in (entry, *entry.kinds)):
-            lines.append(DEED)
+            lines.append(DEED.replace("EFFECT", _effect()))
     elif entry.around == "container":
         lines.append("Also: id, description, when, value, on_error, on_redo (`container`).")
     lines += {"target": [TARGETS], "confirm": [examples.CONFIRM], "browser_query": [QUERIES]}.get(entry.name, [])
@@ -101,6 +102,13 @@ def _entry(entry: manual.Entry) -> list[str]:
     elif "." in entry.name and entry.effect:
         lines.append(_sketch(entry))
     return lines
+
+
+def _effect() -> str:
+    """What the classes mean, as the documents say it."""
+    text = next(each.text for each in manual.entry("step").fields if each.name == "effect")
+    text = re.sub("`(read|idempotent|effect)`", r"\1", text)
+    return text[0].lower() + text[1:]
 
 
 def _sketch(entry: manual.Entry) -> str:

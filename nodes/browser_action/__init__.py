@@ -1,5 +1,7 @@
 """``browser_action``: one deed on the page. Each action is a class, so each takes its own fields and no others."""
 
+from typing import get_args
+
 from nodes.browser_action.base import BrowserAction
 from nodes.browser_action.dialogs import Dialog
 from nodes.browser_action.elements import Drag, Hover, Scroll
@@ -41,7 +43,13 @@ VARIANTS = (
 )
 """The actions, told apart by ``action``."""
 
+LEAVING_THE_PAGE = frozenset(
+    get_args(each.model_fields["action"].annotation)[0] for each in VARIANTS if each.effect_default == "read"
+)
+"""Those that leave the page as it was, whatever else they do."""
+
 __all__ = [
+    "LEAVING_THE_PAGE",
     "VARIANTS",
     "Back",
     "BrowserAction",

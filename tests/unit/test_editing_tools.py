@@ -19,6 +19,9 @@ from tests import workshops
 
 pytestmark = pytest.mark.anyio
 
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = {str(each.relative_to(ROOT)): each.read_text() for each in sorted((ROOT / "docs").glob("**/*.md"))}
+
 LOOK = "- {id: look, type: browser_action, action: goto, url: '{{ inputs.base_url }}/admin/'}\n"
 
 
@@ -321,3 +324,16 @@ def test_the_glob_that_was_meant_holds(pattern: str, meant: str | None, url: str
     if meant is not None:
         assert locators.address_matches(meant, url)
         assert not locators.address_matches(pattern, url)
+
+
+def test_what_a_class_means_is_said_once() -> None:
+    """The card says of `effect` what the documents say of it, and a click of which they say that it opens a tab changes nothing on the site."""
+    card = reference.told("browser_action").replace("`", "")
+    (row,) = [each for each in DOCUMENTS["docs/nodes/README.md"].split("\n") if each.startswith("| `effect` |")]
+    assert row.split(" | ")[2].rstrip(" |").replace("`", "").removeprefix("W") in card
+    opening = [
+        line for text in DOCUMENTS.values() for line in text.split("\n") if "opens: " in line and "action: " in line
+    ]
+    assert opening
+    assert [line for line in opening if "effect: read" not in line] == []
+    assert not re.search(r"only opens (or|a page|something)[^.;`]*`effect: idempotent`", "".join(DOCUMENTS.values()))

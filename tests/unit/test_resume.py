@@ -333,12 +333,17 @@ async def test_a_secret_that_was_read_is_read_again_or_named(tmp_path: Path) -> 
     use = "{id: shown, type: browser_action, action: goto, url: 'http://shop.test/{{ echo | sha256 }}'}"
     texts = {"css=h1": "correct-horse"}
     wanted = "http://shop.test/" + hashlib.sha256(b"correct-horse").hexdigest()
-    for move_on, expected in (
-        ([], "passed"),
-        (["{id: away, type: browser_action, action: goto, url: 'http://shop.test/x'}"], "failed"),
+    away = "{id: away, type: browser_action, action: "
+    for number, (move_on, expected) in enumerate(
+        (
+            ([], "passed"),
+            ([f"{away}goto, url: 'http://shop.test/x'}}"], "failed"),
+            # It changes nothing on the site, and leads to another page all the same.
+            ([f"{away}click, target: {{css: a}}, effect: read}}"], "failed"),
+        )
     ):
         rig = Rig(
-            tmp_path / expected,
+            tmp_path / str(number),
             flow(OPEN, read, *move_on, pay(CONFIRM), use, more="secrets: [PASSWORD]"),
             secrets={"PASSWORD": "correct-horse"},
             site=FakeSite(texts=dict(texts)),
