@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import functools
 import html
+import html.entities
 import json
 import mmap
 import re
 import unicodedata
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from nodes.values import Json
@@ -26,6 +28,15 @@ SHORTEST_BEGINNING = 4
 """Characters of a secret that are masked where the text was cut in the middle of it."""
 
 
+KEPT = "!~*'()"
+"""What browsers do not escape in a part of an address, beside letters and digits."""
+
+DEEP = 7
+"""Backslashes before one character: those of JSON in JSON in JSON."""
+
+_NAMED = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f"}
+
+
 def forms(secret: str) -> set[str]:
     """The secret as it may stand in what a run writes: plain, as pages and file names change it, URL-encoded, base64 at each alignment, escaped and quoted."""
     found = {secret, html.escape(secret), html.escape(secret, quote=False)}
@@ -34,6 +45,9 @@ def forms(secret: str) -> set[str]:
         re.sub(r'[/\\:*?"<>|]', "_", secret),  # as the name of a file
         *(unicodedata.normalize(form, secret) for form in ("NFC", "NFD")),
     }
+    if not secret.isalpha():
+        # A style may show any text so. Of a single word nobody could tell the secret from the word.
+        changed |= {secret.upper(), secret.lower(), secret.title(), f"{secret[:1].upper()}{secret[1:]}"}
     found |= {each for each in changed if len(each) >= SHORTEST and each not in MASK}
     # As CSV and SQL double their quotes, and as Python's messages quote a text, whichever quotes the whole of it takes.
     quoted_by_python = repr(f"'\"{secret}")[4:-1]
@@ -42,10 +56,69 @@ def forms(secret: str) -> set[str]:
     for ascii_only in (True, False):
         once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
         found |= {once, json.dumps(once)[1:-1]}
-    for quoted in (urllib.parse.quote(secret, safe=""), urllib.parse.quote(secret), urllib.parse.quote_plus(secret)):
+    quote = urllib.parse.quote
+    addresses = (quote(secret, safe=""), quote(secret), urllib.parse.quote_plus(secret), quote(secret, safe=KEPT))
+    for quoted in addresses:
         found |= {quoted, re.sub(r"%[0-9A-F]{2}", lambda match: match.group().lower(), quoted)}
     found |= set(_base64_forms(secret.encode()))
     return {form for form in found if form}
+
+
+def _written(secret: str) -> Iterator[str]:
+    """Patterns of the secret where each of its characters may be escaped by itself, as addresses, HTML, JSON and Markdown have it, each after rules of its own.
+
+    Each begins with a letter, so that `re` need only look where one of these stands.
+    """
+    first, *others = map(_ways, secret)
+    rest = "".join(each[0] if len(each) == 1 else f"(?:{'|'.join(each)})" for each in others)
+    return (f"{each}{rest}" for each in first)
+
+
+A_WAY = 40
+"""Characters of an escaped one, at most, but for escapes of escapes."""
+
+
+def _longest(secret: str) -> int:
+    """How long its patterns may find it to be."""
+    return sum(1 if _is_plain(each) else A_WAY for each in secret)
+
+
+def _is_plain(character: str) -> bool:
+    """Whether nobody escapes it."""
+    return character.isascii() and character.isalnum()
+
+
+@functools.cache
+def _entities() -> Mapping[str, Sequence[str]]:
+    """The names that characters have in HTML."""
+    names: dict[str, list[str]] = {}
+    for name, character in html.entities.html5.items():
+        if name.endswith(";"):
+            names.setdefault(character, []).append(name[:-1])
+    return names
+
+
+@functools.cache
+def _ways(character: str) -> tuple[str, ...]:
+    """Patterns of one character, as it stands and escaped."""
+    if _is_plain(character):
+        return (character,)
+    code, more = ord(character), rf"\\\\{{0,{DEEP - 1}}}"
+    plain = re.escape(character)
+    # The longer one first: no half of an escape stays behind at the end.
+    ways = [rf"{more}\\\\" if character == "\\" else f"{more}{plain}", plain]
+    if character in "\"'":
+        # CSV and SQL double them.
+        ways = [rf"{each}(?:\\{{0,{DEEP}}}{plain})?" for each in ways]
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    ways.append("".join(rf"{more}u(?i:{units[at : at + 4]})" for at in range(0, len(units), 4)))
+    ways.append("".join(f"%(?:25)*(?i:{byte:02x})" for byte in character.encode(errors="surrogatepass")))
+    numbers = (f"#0*{code}", f"#[xX]0*(?i:{code:x})")
+    ways.append(f"&(?:amp;)*(?:{'|'.join([*numbers, *_entities().get(character, ())])});")
+    ways += [f"{more}{_NAMED[character]}"] if character in _NAMED else []
+    ways += [rf"{more}x(?i:{code:02x})"] if code < 256 else []
+    ways += [r"\+"] if character == " " else []
+    return tuple(ways)
 
 
 def _base64_forms(secret: bytes) -> Iterator[str]:
@@ -63,11 +136,19 @@ class Masker:
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         """``secrets`` maps names to values; an empty value masks nothing."""
-        every = sorted({form for value in secrets.values() if value for form in forms(value)}, key=len, reverse=True)
-        self._text = re.compile("|".join(re.escape(form) for form in every)) if every else None
-        self._bytes = re.compile(b"|".join(re.escape(form.encode()) for form in every)) if every else None
+        values = {value for value in secrets.values() if value}
+        every = {form for value in values for form in forms(value)}
+        # Of two secrets of which one begins with the other, the longer one is meant, in whichever form.
+        patterns = [(len(form), re.escape(form)) for form in every]
+        patterns += [(_longest(value), each) for value in values for each in _written(value)]
+        self._pattern = "|".join(each for _length, each in sorted(patterns, reverse=True))
+        self._text = re.compile(self._pattern) if every else None
         self._beginnings = {form[:end] for form in every for end in range(SHORTEST_BEGINNING, len(form))}
-        self._longest = max(map(len, every), default=0)
+        self._longest = max((length for length, _pattern in patterns), default=0)
+
+    @functools.cached_property
+    def _bytes(self) -> re.Pattern[bytes]:
+        return re.compile(self._pattern.encode())
 
     @property
     def idle(self) -> bool:
@@ -76,7 +157,7 @@ class Masker:
 
     def touches(self, data: bytes | mmap.mmap) -> bool:
         """Whether any form of a secret stands in ``data``."""
-        return self._bytes is not None and self._bytes.search(data) is not None
+        return bool(self._pattern) and self._bytes.search(data) is not None
 
     def text(self, text: str) -> str:
         """``text`` with every secret masked, also one that the text was cut in the middle of."""

@@ -7,12 +7,13 @@ import csv
 import html
 import io
 import json
+import re
 import unicodedata
 import urllib.parse
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.secrets import MASK, SHORTEST, Masker
@@ -35,12 +36,19 @@ WRITINGS: dict[str, Callable[[str], str]] = {
     "URL-encoded": lambda text: urllib.parse.quote(text, safe=""),
     "URL-encoded as a path": urllib.parse.quote,
     "URL-encoded as a form": urllib.parse.quote_plus,
+    "URL-encoded by a script": lambda text: urllib.parse.quote(text, safe="!~*'()"),
+    "URL-encoded by a browser's form": lambda text: urllib.parse.quote_plus(text, safe="*").replace("~", "%7E"),
+    "an address that a browser was given": lambda text: urllib.parse.quote(text, safe="%!$&()*+,-./:;=?@[]^_`{|}~\\"),
+    "an address in an address": lambda text: urllib.parse.quote(urllib.parse.quote(text, safe="")),
     "JSON-escaped": json.dumps,
     "JSON in UTF-8": lambda text: json.dumps(text, ensure_ascii=False),
     "HTML-escaped": html.escape,
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
     "URL-safe base64": lambda text: base64.urlsafe_b64encode(text.encode()).decode(),
+    "HTML-escaped in numbers": lambda text: "".join(f"&#{ord(each)};" if not each.isalnum() else each for each in text),
     "JSON in JSON": lambda text: json.dumps(json.dumps(text)),
+    "JSON in UTF-8 in JSON": lambda text: json.dumps(json.dumps(text, ensure_ascii=False), ensure_ascii=False),
+    "Markdown": lambda text: re.sub(r"([\\`*_\[\]<>#|!~])", r"\\\1", text),
     "quoted by Python": repr,
     "a cell of CSV": as_csv,
     "a text of SQL": lambda text: text.replace("'", "''"),
@@ -48,6 +56,7 @@ WRITINGS: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("writing", WRITINGS)
+@settings(max_examples=25)
 @given(secret=secrets, before=around, after=around)
 def test_every_writing_is_found_and_masked(writing: str, secret: str, before: str, after: str) -> None:
     """However the text around a secret is encoded, the scanner finds the secret, and after masking finds it no more."""
@@ -66,10 +75,12 @@ def test_every_writing_is_found_and_masked(writing: str, secret: str, before: st
         ("a/b:c*d?e", "a_b_c_d_e"),
         ("pa\u0308sswort", unicodedata.normalize("NFC", "pa\u0308sswort")),
         ("p\u00e4sswort", unicodedata.normalize("NFD", "p\u00e4sswort")),
+        ("correct-horse", "CORRECT-HORSE"),
+        ("correct-horse", "Correct-Horse"),
     ],
 )
 def test_what_pages_and_file_names_make_of_a_secret_is_masked(secret: str, shown: str) -> None:
-    """Folded white space, characters that no file name has, and letters composed or in parts: it is still the secret."""
+    """Folded white space, characters that no file name has, and letters composed or in parts, or all of them capitals: it is still the secret."""
     masker = Masker({"SECRET": secret})
     assert masker.text(f"before {shown} after") == f"before {MASK} after"
     assert masker.touches(shown.encode())
