@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from director.cli import flags as own
 from runtime.cli import flags
 
 GoalArgument = Annotated[
@@ -14,14 +15,6 @@ GoalArgument = Annotated[
     typer.Argument(
         metavar="GOAL",
         help="What the workflow is to do, in a sentence or two; with `--resume` a further word.",
-        show_default=False,
-    ),
-]
-EffectsFlag = Annotated[
-    Literal["ask", "allow", "hold"] | None,
-    typer.Option(
-        "--effects",
-        help="Deeds that change something on the site: ask for each, do them (sites on this machine only), or stop before them. By default `ask`; with `--yes` or in CI `hold`.",
         show_default=False,
     ),
 ]
@@ -52,29 +45,12 @@ def build(
             help="A secret that it may use, once for each; its value comes from the environment or `.env`.",
         ),
     ] = None,
-    effects: EffectsFlag = None,
-    runs: Annotated[
-        int | None,
-        typer.Option(
-            "--runs", metavar="N", min=1, max=10, help="How often it must pass; by default 2.", show_default=False
-        ),
-    ] = None,
+    effects: own.EffectsFlag = None,
+    runs: Annotated[int | None, own.runs("How often it must pass; by default 2.")] = None,
     budget: flags.BudgetFlag = None,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="The model that builds.", show_default=False)
-    ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Ask nobody: a question ends the command with exit code 4.")
-    ] = False,
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            "--resume",
-            metavar="SESSION",
-            help="Go on with a build: its id, a part of it, or `last`.",
-            show_default=False,
-        ),
-    ] = None,
+    model: Annotated[str | None, own.model("that builds")] = None,
+    yes: Annotated[bool, own.yes("a question ends the command with exit code 4.")] = False,
+    resume: Annotated[str | None, own.resume("build")] = None,
     answer: Annotated[
         str | None,
         typer.Option(
@@ -84,9 +60,7 @@ def build(
             show_default=False,
         ),
     ] = None,
-    take_over: Annotated[
-        bool, typer.Option("--take-over", help="Also where a living process holds the build: end that process first.")
-    ] = False,
+    take_over: Annotated[bool, flags.take_over("build")] = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
 ) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from director.cli import flags as own
 from runtime.cli import flags
 
 if TYPE_CHECKING:
@@ -52,15 +53,7 @@ def chat(
             "--message", "-m", metavar="TEXT", help="Say this, print the answer, and end.", show_default=False
         ),
     ] = None,
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            "--resume",
-            metavar="SESSION",
-            help="Go on with a session: its id, a part of it, or `last`.",
-            show_default=False,
-        ),
-    ] = None,
+    resume: Annotated[str | None, own.resume("session")] = None,
     fork: Annotated[
         str | None,
         typer.Option("--fork", metavar="SESSION", help="Begin with what was said in a session.", show_default=False),
@@ -166,13 +159,9 @@ def chat(
         ),
     ] = None,
     delegate_clean: DelegateFlag = None,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="The model to talk with.", show_default=False)
-    ] = None,
+    model: Annotated[str | None, own.model("to talk with")] = None,
     budget: flags.BudgetFlag = None,
-    take_over: Annotated[
-        bool, typer.Option("--take-over", help="Also where a living process holds the session: end that process first.")
-    ] = False,
+    take_over: Annotated[bool, flags.take_over("session")] = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
 ) -> None:

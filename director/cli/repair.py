@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from director.cli.build import EffectsFlag
+from director.cli import flags as own
 from runtime.cli import flags
 
 
@@ -22,25 +22,14 @@ def repair(
             "--run", metavar="RUN", help="The run that failed: its id, a part of it that no other has, or `last`."
         ),
     ] = "last",
-    effects: EffectsFlag = None,
+    effects: own.EffectsFlag = None,
     apply: Annotated[
         bool, typer.Option("--apply", help="Write the mend into the file: the one that was proposed, if it still fits.")
     ] = False,
-    yes: Annotated[
-        bool,
-        typer.Option("--yes", "-y", help="Ask nobody: what would be asked for is held; `--apply` takes a guess, too."),
-    ] = False,
-    runs: Annotated[
-        int,
-        typer.Option(
-            "--runs", metavar="N", min=1, max=10, help="How often the workflow must pass that a model has mended."
-        ),
-    ] = 2,
+    yes: Annotated[bool, own.yes("what would be asked for is held; `--apply` takes a guess, too.")] = False,
+    runs: Annotated[int, own.runs("How often the workflow must pass that a model has mended; by default 2.")] = 2,
     budget: flags.BudgetFlag = None,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", metavar="NAME", help="The model that looks further.", show_default=False),
-    ] = None,
+    model: Annotated[str | None, own.model("that looks further")] = None,
     no_model: Annotated[bool, typer.Option("--no-model", help="Ask no model, though one is set.")] = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -68,9 +68,14 @@ AllowChangedFlag = Annotated[
     bool,
     typer.Option("--allow-changed", help="Go on with the file as it is now, where nothing that is done depends on it."),
 ]
-TakeOverFlag = Annotated[
-    bool, typer.Option("--take-over", help="Also where a living process holds the run: end that process first.")
-]
+
+
+def take_over(what: str) -> Any:
+    """``--take-over``: of ``what`` the command goes on with."""
+    return typer.Option("--take-over", help=f"Also where a living process holds the {what}: end that process first.")
+
+
+TakeOverFlag = Annotated[bool, take_over("run")]
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr unless something goes wrong.")]
 
 

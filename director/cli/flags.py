@@ -1,0 +1,41 @@
+"""Arguments that several commands of the Director share; those of all commands are in ``runtime.cli.flags``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+EffectsFlag = Annotated[
+    Literal["ask", "allow", "hold"] | None,
+    typer.Option(
+        "--effects",
+        help="Deeds that change something on the site: ask for each, do them (sites on this machine only), or stop before them. By default `ask`; with `--yes` or in CI `hold`.",
+        show_default=False,
+    ),
+]
+
+
+def resume(what: str) -> Any:
+    """``--resume``: ``what`` it goes on with."""
+    return typer.Option(
+        "--resume",
+        metavar="SESSION",
+        help=f"Go on with a {what}: its id, a part of it, or `last`.",
+        show_default=False,
+    )
+
+
+def model(who: str) -> Any:
+    """``--model``: ``who`` it is."""
+    return typer.Option("--model", metavar="NAME", help=f"The model {who}.", show_default=False)
+
+
+def runs(what: str) -> Any:
+    """``--runs``: ``what`` they are for."""
+    return typer.Option("--runs", metavar="N", min=1, max=10, help=what, show_default=False)
+
+
+def yes(what: str) -> Any:
+    """``--yes``: ``what`` becomes of what would be asked."""
+    return typer.Option("--yes", "-y", help=f"Ask nobody: {what}")
