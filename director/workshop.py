@@ -13,7 +13,7 @@ from director import starting
 from director.listening import Listener
 from nodes.base import Leaf
 from nodes.values import Json
-from runtime import engine, journal, log, sessions, settings, store
+from runtime import engine, journal, log, preparing, sessions, settings, store
 from runtime.browser import port
 from runtime.observation import Observation
 
@@ -120,6 +120,10 @@ class Bench(Protocol):
 
     def marks(self) -> Mapping[str, str]:
         """How each node outside of loops stands that was executed, by id: ``done``, ``passed by``, or ``stale: `` and of what."""
+        ...
+
+    def onlooker(self, prepared: preparing.Prepared, call: log.Call) -> engine.Watch:
+        """Looks on during a run of the whole draft that a tool's ``call`` starts, so that the values of its nodes count here too."""
         ...
 
     async def close(self) -> None:

@@ -87,7 +87,7 @@ class ExecutionEngine:
         self.holds: Holds = nothing
         """Of which steps no deed is done: the first one ends the run with ``attempt.Held``, once everything before it was found ready."""
         self.watch: Watch | None = None
-        """Who looks on while nodes are done, in a run of a part of the file."""
+        """Who looks on while nodes are done."""
         self._inputs = dict(inputs)
         self._open_browser = open_browser
         self._listener = listener

@@ -98,11 +98,12 @@ async def begin(
     purse: budgets.Purse | None = None,
     browsers: run.Browsers | None = None,
     holds: engine_module.Holds | None = None,
+    watch: engine_module.Watch | None = None,
 ) -> events.RunEnded:
     """Run what was prepared, or only a part of it, to its end; with ``key`` under the id that belongs to it. ``parent`` is the session that starts it.
 
     ``purse`` is what that session leaves it to spend on models. ``browsers`` are those in which it runs, where these are not its own. The first deed of
-    which ``holds`` says so is not done, and ends the run as paused (``held``).
+    which ``holds`` says so is not done, and ends the run as paused (``held``). ``watch`` is there before and after each node.
 
     Raises RunOpsError only where no log could be opened; how it went on from there is in what it returns. LogError ``run-exists``: the key has its run.
     """
@@ -117,6 +118,7 @@ async def begin(
         one = _run(loaded, pen, kept, chosen, prepared.inputs, known, listener, models, browsers)
         if holds is not None:
             one.engine.holds = holds
+        one.engine.watch = watch
     one.engine.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
     return await one.begin() if part is None else await one.drive(part.run(one.engine))
 

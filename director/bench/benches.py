@@ -14,7 +14,7 @@ from director import effects, workshop
 from director.bench import browser as browser_module
 from director.bench import known, plans, selections, watching
 from director.bench.places import Places
-from director.bench.records import Judge, Lineage, Record
+from director.bench.records import Judge, Lineage
 from director.proving import drafts
 from nodes.base import Leaf
 from nodes.errors import ModelError, RunOpsError, SiteError
@@ -128,6 +128,22 @@ class Bench(workshop.Bench):
             return self.known.places, self.known.judge(self.known.places)
         except RunOpsError:
             return None
+
+    @override
+    def onlooker(self, prepared: preparing.Prepared, call: log.Call) -> engine.Watch:
+        places, reason = self.known.places, str(call.args.get("reason") or call.action)
+        hands = watching.Hands(
+            # Pins are the bench's: the whole reads what its own nodes yield.
+            judge=lambda: self.known.judge(places, prepared.inputs, pins={}),
+            keep=lambda record: self.known.keep(record, reason),
+            masks=self._masks,
+            run=lambda: next(reversed(self._shop.runs.of(call)), ""),
+        )
+        return watching.Watching(places, (), hands)
+
+    def _masks(self, value: Json) -> bool:
+        """Whether a secret stands in a value."""
+        return self._shop.pen.masker.json(value) != value
 
     @override
     async def close(self) -> None:
@@ -274,10 +290,6 @@ class Bench(workshop.Bench):
 
     def _hands(self, judge: Callable[[], Judge], reason: str, began: Sequence[str]) -> watching.Hands:
         """What a watch takes hold of."""
-        masker = self._shop.pen.masker
-
-        def keep(record: Record) -> None:
-            self.known.keep(record, reason)
 
         async def capture(lineage: Lineage) -> None:
             assert self.browser is not None, "what is captured has a browser"
@@ -287,12 +299,9 @@ class Bench(workshop.Bench):
 
         return watching.Hands(
             judge=judge,
-            keep=keep,
-            capture=capture,
-            browser=lambda: self.browser,
-            ears=lambda: self.own.ears,
-            status=self.own.status,
-            masks=lambda value: masker.json(value) != value,
-            look=self.own.look,
+            keep=lambda record: self.known.keep(record, reason),
+            masks=self._masks,
             run=lambda: began[0] if began else "",
+            own=self.own,
+            capture=capture,
         )

@@ -67,11 +67,13 @@ class Known:
         version = log.Version(of="bench", name=record.done.key, number=0, reason=reason, by="model")
         self._shop.desk.keep(version, record.as_json())
 
-    def judge(self, places: Places, inputs: Mapping[str, Json] | None = None) -> Judge:
-        """Judges what is known, for these inputs, or those that the person gave. Raises UsageError for inputs that do not fit."""
+    def judge(
+        self, places: Places, inputs: Mapping[str, Json] | None = None, pins: Mapping[str, Json] | None = None
+    ) -> Judge:
+        """Judges what is known, for these inputs and pins, or those that the person gave. Raises UsageError for inputs that do not fit."""
         if inputs is None:
             inputs = places.loaded.check_inputs(self.given(places.loaded))
-        return Judge(places, self.records, inputs, self.pins(places))
+        return Judge(places, self.records, inputs, self.pins(places) if pins is None else pins)
 
     def pins(self, places: Places) -> dict[str, Json]:
         """The session's variables that are called like something that a node reads."""

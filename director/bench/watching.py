@@ -6,10 +6,10 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
 
 from typing_extensions import override
 
+from director.bench import browser
 from director.bench.places import FACTS, Place, Places, digest, transparent, written
 from director.bench.records import BROKEN, Done, Judge, Lineage, Record
 from nodes.base import Leaf, Node
@@ -23,14 +23,6 @@ from runtime.observation import Observation
 
 LOOK_SECONDS = 5.0
 """How long a look at the page may take; where it takes longer, that is told in its place."""
-
-
-class Ears(Protocol):
-    """Hears what pages complain of (``runtime.browser.complaints``)."""
-
-    def take(self) -> list[str]:
-        """What was complained of since this was last asked."""
-        ...
 
 
 @dataclasses.dataclass(slots=True)
@@ -77,18 +69,14 @@ class Hands:
     """Judges what is known by now."""
     keep: Callable[[Record], None]
     """Told what came of each node."""
-    capture: Callable[[Lineage], Awaitable[None]]
-    """Told where the page is just what nodes in their order have made of it."""
-    browser: Callable[[], port.Browser | None]
-    ears: Callable[[], Ears | None]
-    status: Callable[[], int | None]
-    """With which error the site answered for the document that is shown, if with any."""
     masks: Callable[[Json], bool]
     """Whether a secret stands in a value."""
-    look: Callable[[port.Browser], Awaitable[Observation]]
-    """One look at the current page, secrets masked. Raises SiteError."""
     run: Callable[[], str]
     """The id of the run."""
+    own: browser.Browser | None = None
+    """The bench's browser; without it only what nodes yield is taken, and no page is looked at."""
+    capture: Callable[[Lineage], Awaitable[None]] | None = None
+    """Told where its page is just what nodes in their order have made of it."""
 
 
 class Watching(engine.Watch):
@@ -110,24 +98,25 @@ class Watching(engine.Watch):
         if place is None:
             return
         items = self._places.items_in(path)
-        done = Done(place.key(items), place.id, self._places.print(place.id), self._reads(place, frame))
-        looks = self._places.on_page(place)
         # What an error has ended is not told of by the engine.
         while self._open and not path.startswith((f"{self._open[-1].path}/", f"{self._open[-1].path}[")):
             self._open.pop()
+        reads = self._reads(place, frame) if self._alone(place) else {}
+        done = Done(place.key(items), place.id, self._places.print(place.id), reads)
+        looks = self._places.on_page(place)
         seen = Seen(place, path, place.id in self._redone, done, self.lineage if looks else ())
         self._open.append(seen)
         if self._inside(place):
             return
         self.seen.append(seen)
-        browser = self._hands.browser()
-        if browser is None or not looks or transparent(node):
+        own = self._hands.own
+        if own is None or own.now is None or not looks or transparent(node):
             return
-        seen.url_before = browser.page.url
-        if (ears := self._hands.ears()) is not None:
-            ears.take()
+        seen.url_before = own.now.page.url
+        if own.ears is not None:
+            own.ears.take()
         if self._last_look is None:
-            self._last_look, _why = await self._look(browser)
+            self._last_look, _why = await self._look(own, own.now)
         seen.before = self._last_look
 
     @override
@@ -138,12 +127,12 @@ class Watching(engine.Watch):
         while (seen := self._open.pop()).path != path:
             pass
         seen.seconds, seen.over, seen.ran = time.monotonic() - seen.begun, True, ran
+        if not self._alone(place):
+            return
         record = self._record(seen, frame)
         seen.value = record.value
         seen.hidden = record.masked or self._hands.masks(record.value)
         seen.tolerated = not ran and "errors" in record.facts
-        if place.loops and not self._alone(place):
-            return
         self._hands.keep(record)
         if self._inside(place):
             if self._taken(place):
@@ -153,13 +142,15 @@ class Watching(engine.Watch):
         if self._places.is_unit(place, self._around_pieces(place)):
             self.lineage = (*self.lineage, seen.done)
         await self._look_after(seen)
-        browser = self._hands.browser()
-        if browser is None or not self._places.is_unit(place, self._around_pieces(place)):
+        own, capture = self._hands.own, self._hands.capture
+        if own is None or own.now is None or capture is None:
+            return
+        if not self._places.is_unit(place, self._around_pieces(place)):
             return
         items = self._places.items_in(path)
         keys = [key for _place, key in self._places.up_to(place.id, items)]
-        if [each.key for each in self.lineage] == keys and not browser.facts().pending_input:
-            await self._hands.capture(self.lineage)
+        if [each.key for each in self.lineage] == keys and not own.now.facts().pending_input:
+            await capture(self.lineage)
 
     def failed(self, error: dict[str, Json], path: str | None) -> Seen | None:
         """The run ended in the middle: note with which error; the node that was under way, where there is one."""
@@ -208,7 +199,7 @@ class Watching(engine.Watch):
         return all(isinstance(each, Route | Group) for each in place.around if each.id in running)
 
     def _alone(self, place: Place) -> bool:
-        """Whether none of the loops around it is being run as a whole."""
+        """Whether none of the loops around it is being run as a whole: then what it yields is kept, by itself."""
         running = {each.place.id for each in self._open}
         return not any(each.id in running for each in place.loops)
 
@@ -257,23 +248,24 @@ class Watching(engine.Watch):
         return Record(seen.done, items, page, self._hands.run(), seen.ran, value, lost, sets, facts)
 
     async def _look_after(self, seen: Seen) -> None:
-        browser = self._hands.browser()
-        if browser is None or not self._places.on_page(seen.place) or transparent(seen.place.node):
+        own = self._hands.own
+        if own is None or own.now is None or not self._places.on_page(seen.place) or transparent(seen.place.node):
             return
-        seen.url_after, seen.status = browser.page.url, self._hands.status()
-        if (ears := self._hands.ears()) is not None:
-            seen.complaints = ears.take()
+        seen.url_after, seen.status = own.now.page.url, own.status()
+        if own.ears is not None:
+            seen.complaints = own.ears.take()
         if isinstance(seen.place.node, Leaf) and not seen.place.node.moves_page and seen.error is None:
             return
-        seen.after, seen.unseen = await self._look(browser)
+        seen.after, seen.unseen = await self._look(own, own.now)
         if seen.after is not None:
             self._last_look = seen.after
 
-    async def _look(self, browser: port.Browser) -> tuple[Observation | None, str | None]:
-        browser.bound(LOOK_SECONDS)
+    @staticmethod
+    async def _look(own: browser.Browser, now: port.Browser) -> tuple[Observation | None, str | None]:
+        now.bound(LOOK_SECONDS)
         with contextlib.suppress(TimeoutError):
             try:
-                return await self._hands.look(browser), None
+                return await own.look(now), None
             except SiteError as error:
                 return None, error.message
         return None, "it does not answer"

@@ -96,11 +96,17 @@ def _refuse_origins(shop: Workshop, loaded: workflow.Loaded, typed: Mapping[str,
 async def run(
     shop: Workshop, call: log.Call, loaded: workflow.Loaded, fit: preparing.Prepared, holds: engine.Holds
 ) -> Done:
-    """Run the draft once, from nothing, to its end. Raises RunOpsError only where it could not begin."""
+    """Run the draft once, from nothing, to its end; the bench has its values then. Raises RunOpsError only where it could not begin."""
     ended = await shop.runs.follow(
         call,
         lambda listener, purse: running.begin(
-            fit, shop.chosen, listener, parent=shop.pen.conversation.id, purse=purse, holds=holds
+            fit,
+            shop.chosen,
+            listener,
+            parent=shop.pen.conversation.id,
+            purse=purse,
+            holds=holds,
+            watch=shop.bench.onlooker(fit, call),
         ),
     )
     past = shop.runs.past(ended.run)

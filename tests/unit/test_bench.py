@@ -6,14 +6,19 @@ import json
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from director.bench import tools as bench_tools
+from director.proving import tools
 from nodes.errors import SiteError
 from nodes.pages import Deed
 from nodes.targets import Target
-from runtime import log
+from nodes.values import Json
+from runtime import log, run, running
+from runtime.browser import port
+from tests import workshops
 from tests.benches import Rig
-from tests.fakes import FakePage, FakeSite
+from tests.fakes import FakeBrowser, FakePage, FakeSite
 
 pytestmark = pytest.mark.anyio
 
@@ -291,6 +296,52 @@ async def test_a_value_is_told_whole_up_to_600_characters(tmp_path: Path) -> Non
     assert lines["nil"] == "nil = [] (empty)"
     await rig.execute("same", item="1")
     assert "get_workflow_variables" not in rig.told
+
+
+class Fresh(run.Browsers):
+    """Fresh browsers on a fake site, in the place of Chromium."""
+
+    def __init__(self, site: FakeSite) -> None:
+        self.site = site
+
+    @override
+    async def open(self) -> port.Browser:
+        return FakeBrowser(self.site)
+
+    @override
+    async def reattach(self) -> port.Browser | None:
+        return None
+
+
+async def test_a_run_of_the_whole_draft_gives_the_bench_its_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of every node that ran, also where the run fails then, until what they rest on is edited; pages it gives none. What is set on the bench alone it does not read."""
+    rig = Rig(tmp_path, CONTAINERS.replace(", effect: idempotent", "").replace("never}", "click}") + READS, site())
+    monkeypatch.setattr(running, "Chromium", lambda *_given: Fresh(rig.site))
+    variables = rig.shop.desk.variables
+    variables.set("long", 21, reason="to try", by="person")
+
+    async def run_draft() -> str:
+        given: dict[str, Json] = {"inputs": None, "reason": "to see"}
+        return (await workshops.call(rig.shop, "run_draft", tools.kits(rig.shop), **given)).told
+
+    assert "passed" in await run_draft()
+    assert rig.bench.values()["long"] == 21
+    variables.clear("long", reason="enough", by="person")
+    known = rig.bench.values()
+    assert (known["seen"], known["long"], known["turns"], known["way"]) == ("paid", 4, [1, 2], "Lnorth")
+    assert await rig.execute("twice") == {"twice": "ok"}
+    assert rig.bench.values()["twice"] == 8
+    assert await rig.execute("seen") == {"error": "state-missing"}
+    rig.edit("tenant: north}", "tenant: east}")
+    assert "way" not in rig.bench.values()
+    rig.site.texts['text="status"'] = "open!"
+    rig.edit("long * 2", "long.none")
+    assert "failed" in await run_draft()
+    known = rig.bench.values()
+    assert (known["seen"], known["long"], known["way"]) == ("open!", 5, "R")
+    assert "twice" not in known
 
 
 async def test_a_way_that_was_taken_is_told_node_by_node(tmp_path: Path) -> None:
