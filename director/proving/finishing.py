@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from director.editing import lint
 from director.proving import drafts, leaving, mends, notes, proofs, telling
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
-from runtime import briefs, engine, log, secrets
+from runtime import briefs, engine, log, preparing, secrets
 from runtime.language import diagnostics, workflow
 
 if TYPE_CHECKING:
@@ -134,13 +135,53 @@ def _lacks(shop: Workshop, said: Said) -> Iterator[Lack]:
         )
     try:
         loaded = drafts.as_saved(shop)
-        drafts.prepared(shop, loaded, {name: each for name, each in wish.inputs.items() if name in file.inputs})
+        drafts.prepared(shop, loaded, _declared(shop, loaded))
     except diagnostics.WorkflowInvalid as invalid:
         for each in invalid.diagnostics:
             place = f" (line {each.mark.line}, column {each.mark.column})" if each.mark is not None else ""
             yield Lack(f"{each.message}{place} ({each.code})", "; ".join(each.help) or "mend it in the draft")
     except RunOpsError as error:
         yield Lack(f"{error.message} ({error.code})", error.mend or "mend it in the draft")
+
+
+def foreseen(shop: Workshop, said: Said) -> str:
+    """What else ``finish`` would refuse, as far as earlier runs tell: told with what is lacking, so that all of it can be mended at once."""
+    with contextlib.suppress(RunOpsError):
+        names = expected(shop, drafts.as_saved(shop), said)
+        if names:
+            return f"\n- earlier runs of this draft never did, or always left empty: {', '.join(map(_quoted, names))}\n  mend the draft, or name each in `unproved` and say why"
+    return ""
+
+
+def expected(shop: Workshop, loaded: workflow.Loaded, said: Said) -> list[str]:
+    """The names of which ``finish`` would have to speak, as far as earlier runs of just this draft tell; empty where there were none."""
+    fit = drafts.prepared(shop, loaded, _declared(shop, loaded))
+    before = tuple(drafts.passed_before(shop, fit))
+    return unsaid(Proof(text_of(shop), loaded, (), before), said) if before else []
+
+
+def ahead(shop: Workshop, fit: preparing.Prepared, ran: proofs.Ran, more: str) -> str:
+    """What ``finish`` wants, in a line behind a run that went well; ``more`` is what was said already of deeds."""
+    times = "once" if shop.wish.runs == 1 else f"{shop.wish.runs} times"
+    told = [f"`finish` runs this draft {times} anew with the wish's inputs."]
+    lacking = "; ".join(each.what for each in lacks(shop, Said(summary="-", unproved="")))
+    told += [f"Lacking for it: {lacking}."] if lacking else []
+    with contextlib.suppress(RunOpsError):
+        if fit.loaded.check_inputs(_declared(shop, fit.loaded)) != fit.inputs:
+            return " ".join([*told, "This run, with other inputs, does not count there."])
+        told += ["What this one did counts there, too."] if ran.status == "passed" else []
+        names = [each for each in map(_quoted, expected(shop, fit.loaded, Said("", ""))) if each not in more]
+        told += [f"Unless a run does or yields it, name in `unproved`, with why: {', '.join(names)}."] if names else []
+    return " ".join(told)
+
+
+def _declared(shop: Workshop, loaded: workflow.Loaded) -> dict[str, Json]:
+    """The inputs of the wish that the draft has."""
+    return {name: each for name, each in shop.wish.inputs.items() if name in loaded.workflow.inputs}
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`"
 
 
 def better(shop: Workshop) -> list[str]:
@@ -204,7 +245,7 @@ def refusal(shop: Workshop, proof: Proof) -> tuple[str, str]:
 
 def say_more(proof: Proof, names: Sequence[str]) -> str:
     """What is told of a proof that leaves something of which the model did not speak."""
-    listed = ", ".join(f"`{each}`" for each in names)
+    listed = ", ".join(map(_quoted, names))
     alone = proofs.next_step(proof.effects)
     return (
         f"not done: nothing failed, but the runs never did, or always left empty: {listed}. Mend the draft, or, where that is right, name each of them in "

@@ -60,8 +60,11 @@ class RunDraft(OfBuild):
             told = telling.told(done, loaded)
             if every:
                 told = f"{told}\ndeeds: {'; '.join(f'{each.key}: {each.words()}' for each in every)}"
-            if ran.status == "passed" and (more := proofs.next_step(every)):
+            more = proofs.next_step(every) if ran.status == "passed" else ""
+            if more:
                 told = f"{told}\nnext: {more}"
+            if ran.went_well:
+                told = f"{told}\n{finishing.ahead(shop, fit, ran, more)}"
             told = shop.pen.masker.text(told)
             if ran.went_well:
                 return turn.Outcome(told, told)
@@ -90,7 +93,7 @@ class Finish(OfBuild):
         if not arguments["done"]:
             return await deeds.done(shop.pen, FINISH, arguments, place, lambda _call: self._given_up(said))
         if lacking := finishing.lacks(shop, said):
-            told = "\n".join(["not done; lacking:", *map(str, lacking)])
+            told = "\n".join(["not done; lacking:", *map(str, lacking)]) + finishing.foreseen(shop, said)
             said_too = shop.pen.masker.text(f"{told}{finishing.hints(shop)}")
             return turn.Outcome(said_too, error=shop.pen.masker.json(_unfinished(told)))
         loaded = drafts.as_saved(shop)

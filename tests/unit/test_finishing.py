@@ -408,6 +408,30 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
     assert value["proved"] == "all but pay (never reached)"
 
 
+async def test_a_whole_run_says_what_the_end_will_want(tmp_path: Path, browsers: Browsers) -> None:
+    """How often the draft is run then, whether this run counts, what is lacking, and of what must be spoken; what the end refuses first is no less."""
+    text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"").partition("output:")[0]
+    shop = opened(tmp_path, text, inputs={"number": "8"})
+    run = {"inputs": None, "reason": "try"}
+    tried = (await workshops.call(shop, "run_draft", tools.kits(shop), **run)).told
+    assert (
+        "`finish` runs this draft 2 times anew with the wish's inputs. Lacking for it: the draft has no `output`."
+        in tried
+    )
+    assert (
+        "What this one did counts there, too. Unless a run does or yields it, name in `unproved`, with why: `pay`"
+        in tried
+    )
+    refused = (await finish(shop)).told
+    assert "the draft has no `output`" in refused
+    assert "never did, or always left empty: `pay`" in refused
+    other = await workshops.call(shop, "run_draft", tools.kits(shop), **{**run, "inputs": '{"number": "7"}'})
+    assert "This run, with other inputs, does not count there." in other.told
+    shop.desk.write_draft(draft.Draft.of(TEXT), reason="pays each", by="model")
+    whole = (await workshops.call(shop, "run_draft", tools.kits(shop), **run)).told
+    assert whole.endswith("with the wish's inputs. What this one did counts there, too.")
+
+
 def _fails(_number: int) -> None:
     raise SiteError("not-actionable", "it cannot be clicked")
 
