@@ -31,12 +31,15 @@ CUSTOMERS = [
 
 
 @contextlib.contextmanager
-def started(site: str, folder: Path, programs: Path) -> Generator[tuple[str, object]]:
-    """The address of a site that keeps its data in ``folder``, and what a judge asks of it; ended behind. ``programs`` has Datasette and Radicale."""
+def started(site: str, folder: Path, programs: Path, *, orders: int = 27) -> Generator[tuple[str, object]]:
+    """The address of a site that keeps its data in ``folder``, and what a judge asks of it; ended behind.
+
+    ``programs`` has Datasette and Radicale; a shop begins with so many ``orders``.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     match site:
         case "shop":
-            with Shop.start(folder, orders=27) as shop:
+            with Shop.start(folder, orders=orders) as shop:
                 yield shop.url, shop
         case "django":
             with DjangoAdmin.start(folder) as django:
