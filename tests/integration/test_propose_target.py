@@ -86,15 +86,23 @@ async def told(shop: Workshop, ref: str, anchor: str | None = None) -> tuple[str
     return outcome.told, {} if outcome.error else yaml.safe_load(inside)["target"]
 
 
-async def ref_of(shop: Workshop, css: str) -> str:
-    """The ref of what the CSS finds: read off the element itself."""
+async def refs_of(shop: Workshop, *ways: str) -> list[str]:
+    """The refs of what the CSS finds, each read off the element itself, by one look."""
     eyes = cast("sight.Eyes", shop.eyes)
     view, page = await eyes.look("scout"), eyes.page("scout")
+    refs: dict[str, str] = {}
     for ref in view.all_refs:
         found = await page.by_ref(ref)
-        if await found.evaluate("(element, css) => element === document.querySelector(css)", css):
-            return ref
-    raise AssertionError(f"a look shows no {css}: {view.render()}")
+        script = "(element, ways) => ways.filter((css) => element === document.querySelector(css))"
+        refs |= dict.fromkeys(await found.evaluate(script, ways), ref)
+        if len(refs) == len(ways):
+            return [refs[css] for css in ways]
+    raise AssertionError(f"a look shows no {set(ways) - set(refs)}: {view.render()}")
+
+
+async def ref_of(shop: Workshop, css: str) -> str:
+    """The same of one."""
+    return (await refs_of(shop, css))[0]
 
 
 # What is on the page, and the target that is best for it.
@@ -138,8 +146,8 @@ async def test_the_best_target_is_what_a_person_would_say(shop: Workshop, served
     """By name, in a row by its number, under a heading, beside a caption, behind its term, in a card: each was one now, after a reload, and with more rows where it stands in one."""
     await show(shop, f"{served.origin}/", "Orders")
     best: dict[str, str] = {}
-    for css in BEST:
-        said, _target = await told(shop, await ref_of(shop, css))
+    for css, ref in zip(BEST, await refs_of(shop, *BEST), strict=True):
+        said, _target = await told(shop, ref)
         line = next(each for each in said.split("\n") if each.startswith("target: "))
         best[css] = line.removeprefix("target: ")
         marks = said.split("\n")[1]
@@ -225,11 +233,12 @@ async def test_what_is_read_is_told_with_the_fields_of_its_row(shop: Workshop, s
     """For a table, a row and a card: CSS that `extract` takes as it is, and that finds all such rows, each with what it reads now."""
     eyes = await show(shop, f"{served.origin}/", "Orders")
     page = eyes.page("scout")
-    for css, rows in (("table", 2), ("tbody tr:nth-child(2)", 2), (".no", 2), ("article + article", 2), (".card p", 2)):
-        said, _target = await told(shop, await ref_of(shop, css))
+    parts = ("table", "tbody tr:nth-child(2)", ".no", "article + article", ".card p")
+    for css, ref in zip(parts, await refs_of(shop, *parts), strict=True):
+        said, _target = await told(shop, ref)
         inside = said.partition("[page]\n")[2].partition("\n[end of page]")[0]
         fields = yaml.safe_load(inside)["fields"]
-        line = next(each for each in inside.split("\n") if each.startswith(f"# all {rows} of its kind: target: "))
+        line = next(each for each in inside.split("\n") if each.startswith("# all 2 of its kind: target: "))
         target = Target.model_validate(yaml.safe_load(line.partition("target: ")[2]))
         ways = [{"css": each} if isinstance(each, str) else each for each in fields.values()]
         read = await page.rows(target, [FieldOf.model_validate(each) for each in ways], 1)
