@@ -80,8 +80,9 @@ class Observation:
     ) -> str:
         """The elements of that role, name, row and text, each with its ref and where it stands, in at most ``budget`` characters.
 
-        ``name`` and ``row`` are found exactly, or, where nothing is exactly so, as whole words, or else as a part; the empty one is that of what has
-        none. ``text`` is a part of what the element says. White space and case do not count. What does not fit is counted.
+        ``name`` is found exactly, or, where nothing is called just so, as whole words; ``row`` as whole words; either as a part where it is no whole word
+        anywhere, and that is said. The empty one is that of what has none. ``text`` is a part of what the element says. White space and case do not count,
+        nor what stands between the cells of a row. What does not fit is counted.
         """
         return self._finder.find(role, name, row, text, _fit(budget))
 

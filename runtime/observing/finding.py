@@ -51,29 +51,46 @@ class Finder:
         self._cards: dict[int, bool] = {}
 
     def find(self, role: str | None, name: str | None, row: str | None, text: str | None, budget: int) -> str:
-        """The elements that match, one a line, in at most ``budget`` characters."""
-        found = self.matches(role, name, row, text)
+        """The elements that match, one a line, in at most ``budget`` characters; what is left out, or matches less closely, is said."""
+        found, parts = self._matched(role, name, row, text)
         if not found:
             return self._nothing(role, name, row, text, budget)
-        lines = [self._line(node) for node in found]
+        first = [f"nothing has {' or '.join(parts)} as whole words; as a part:"] if parts else []
+        last: list[str] = []
+        if name and (more := len(self._matched(role, name, row, text, exact=False)[0]) - len(found)) > 0:
+            last = [f"… {more:,} more with other words beside {quoted(name, 40)}: find text={quoted(name, 40)}"]
         rest = (
             "… {} more: give more of name=…, row=…" if row is None else "… {} more: give more of name=…, row=…, text=…"
         )
-        return bounded(lines, budget, rest)
+        left = budget - sum(len(each) + 1 for each in [*first, *last])
+        return "\n".join([*first, bounded([self._line(node) for node in found], left, rest), *last])
 
     def matches(self, role: str | None, name: str | None, row: str | None, text: str | None) -> list[Node]:
         """The elements that match: by name and row as closely as any does."""
+        return self._matched(role, name, row, text)[0]
+
+    def _matched(
+        self, role: str | None, name: str | None, row: str | None, text: str | None, *, exact: bool = True
+    ) -> tuple[list[Node], list[str]]:
+        """The elements that match, and what is found as a part of words only; ``exact``: those that are called just so, where there are any."""
         # What only holds others is found by its role alone: its text is that of what stands in it.
         nodes = self._nodes if role not in _HOLDING else [each for each in self._every if each.ref is not None]
         found = [each for each in nodes if role is None or each.role == role]
+        parts: list[str] = []
         if name is not None:
-            found = _closest(found, name, _called if plain(name) else name_of)
+            found, part = _closest(found, name, _called if plain(name) else name_of, exact=exact)
+            parts += [f"name={quoted(name, 40)}"] if part else []
         if row is not None:
-            found = _closest(found, row, self.row)
+            found, part = _closest(found, row.replace("|", " "), self._cells, exact=False)
+            parts += [f"row={quoted(row, 40)}"] if part else []
         if text is not None:
             wanted = plain(text)
             found = [each for each in found if wanted in plain(_said(each))]
-        return found
+        return found, parts
+
+    def _cells(self, node: Node) -> str:
+        """The text of its row as a person says it: without what stands between the cells."""
+        return self.row(node).replace("|", " ")
 
     def row(self, node: Node) -> str:
         """Text of the row that the node stands in, else of what is around it where it has no name of its own."""
@@ -152,17 +169,24 @@ class Finder:
         )
 
 
-def _closest(nodes: list[Node], wanted: str, said: Callable[[Node], str]) -> list[Node]:
-    """The nodes that say exactly what is wanted; else those that say it as whole words; else as a part."""
+def _closest(nodes: list[Node], wanted: str, said: Callable[[Node], str], *, exact: bool) -> tuple[list[Node], bool]:
+    """The nodes that say, with ``exact``, just what is wanted; else those that say it as whole words; else as a part, and whether it is that."""
     sought = plain(wanted)
     texts = [plain(said(node)) for node in nodes]
     if not sought:
-        return [node for node, text in zip(nodes, texts, strict=True) if not text]
-    words = re.compile(rf"(?:(?<!\w)|(?!\w)){re.escape(sought)}(?:(?!\w)|(?<!\w))")
-    for fits in (re.compile(re.escape(sought)).fullmatch, words.search, re.compile(re.escape(sought)).search):
+        return [node for node, text in zip(nodes, texts, strict=True) if not text], False
+    part = re.compile(re.escape(sought))
+    for fits in (*([part.fullmatch] if exact else []), _words(sought).search, part.search):
         if found := [node for node, text in zip(nodes, texts, strict=True) if fits(text)]:
-            return found
-    return []
+            return found, fits == part.search
+    return [], False
+
+
+def _words(sought: str) -> re.Pattern[str]:
+    """Finds it as whole words; a number is a word, with all that stands in it: 10 is in neither 100 nor 10.50."""
+    begins = r"(?<!\d[.,])" if sought[0].isdigit() else ""
+    ends = r"(?![.,]\d)" if sought[-1].isdigit() else ""
+    return re.compile(rf"{begins}(?:(?<!\w)|(?!\w)){re.escape(sought)}(?:(?!\w)|(?<!\w)){ends}")
 
 
 def region_of(node: Node) -> str:

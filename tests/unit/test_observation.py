@@ -176,6 +176,32 @@ def test_rows_that_are_alike_are_folded() -> None:
     assert "… 32 buttons, 16 rows: look(ref=e1)" in page(*rows(20)).render(500)
 
 
+def test_a_number_is_found_as_a_whole() -> None:
+    """Row 10 is none of 100, 1010 and 10.50; a wish may span cells; what stands there as a part only is said, and so are elements that are called more than the wish."""
+    seen = page(
+        *(
+            line
+            for number, ref in (("10", "a"), ("100", "b"), ("1010", "c"), ("10.50", "d"), ("1,010", "e"))
+            for line in (
+                f'- row "{number}":',
+                f"  - cell: {number}",
+                "  - cell: Ada Okafor",
+                f'  - button "Pay" [ref={ref}1]',
+                f'  - button "Pay later" [ref={ref}2]',
+            )
+        )
+    )
+    found = seen.find(role="button", row="10")
+    assert [each for each in "abcde" if f"ref={each}1" in found] == ["a"]
+    assert "[ref=c1]" in seen.find(row="1010 ada")
+    assert "[ref=c1]" in seen.find(row="1010 | Ada Okafor")
+    assert seen.find(role="button", row="01").startswith('nothing has row="01" as whole words; as a part:\n')
+    assert seen.find(role="button", name="Pay", row="10").split("\n")[1:] == [
+        '… 1 more with other words beside "Pay": find text="Pay"'
+    ]
+    assert "more with" not in seen.find(role="button", name="Pay later", row="10")
+
+
 def test_an_element_is_found_in_its_row() -> None:
     """What is called the same in each row is told apart by the row; what does not fit is counted."""
     seen = page(*rows(200))
