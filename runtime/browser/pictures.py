@@ -12,14 +12,21 @@ from runtime.browser.reach import Reach
 
 MASK_COLOUR = "#000000"
 
-# The texts that an element shows by itself: its own text nodes, or what a field holds. Open shadow roots are looked into.
+TOGETHER = 1_000
+"""Characters of the text of elements in which a secret is looked for that stands in several of them."""
+
+# The texts that elements show by themselves: their own text nodes, what a field holds or asks for, and what stands in the place of a picture. Open shadow
+# roots are looked into.
 _SHOWN = """() => {
   const shown = [];
   const walk = (root) => {
     for (const element of root.querySelectorAll('*')) {
       const own = Array.from(element.childNodes).filter((node) => node.nodeType === 3).map((node) => node.data).join('');
-      const held = element.type === 'password' ? '' : typeof element.value === 'string' ? element.value : '';
-      if (own.trim() || held) shown.push([element, `${own}\\n${held}`]);
+      const texts = [own, own.replace(/\\s+/g, ' '), element.getAttribute('placeholder'), element.getAttribute('alt')];
+      if (element.type !== 'password' && typeof element.value === 'string') texts.push(element.value);
+      if (element instanceof HTMLSelectElement) texts.push(...Array.from(element.selectedOptions, (each) => each.label));
+      const text = texts.filter((each) => each && each.trim()).join('\\n');
+      if (text) shown.push({element, text});
       if (element.shadowRoot) walk(element.shadowRoot);
     }
   };
@@ -27,12 +34,51 @@ _SHOWN = """() => {
   return shown;
 }"""
 
-_TEXTS = f"() => ({_SHOWN})().map(([_element, text]) => text)"
-
-_MARK = f"""(numbers) => {{
-  const shown = ({_SHOWN})();
-  for (const number of numbers) shown[number]?.[0].setAttribute('data-runops-hidden', '');
+# The texts that elements show together with what is in them, of which each by itself shows but a piece; what is marked already is left out.
+_TOGETHER = f"""() => {{
+  const shown = [], silent = 'script, style, noscript, template, [data-runops-hidden]';
+  const pieces = (element) => {{
+    const found = [];
+    for (const node of element.childNodes) {{
+      if (node.nodeType === 3) found.push(node.data);
+      else if (node.nodeType === 1 && !node.matches(silent)) found.push(textOf(node));
+    }}
+    return found.filter((each) => each.trim());
+  }};
+  const texts = new Map();
+  const textOf = (element) => {{
+    if (!texts.has(element)) {{
+      const found = pieces(element), text = found.join('');
+      texts.set(element, text.length <= {TOGETHER} ? text : text.slice(0, {TOGETHER} + 1));
+      if (found.length > 1 && text.length <= {TOGETHER}) {{
+        shown.push({{element, text: `${{text}}\n${{text.replace(/\\s+/g, ' ')}}`}});
+      }}
+    }}
+    return texts.get(element);
+  }};
+  const walk = (root) => {{
+    for (const element of root.querySelectorAll('*')) {{
+      if (!element.closest(silent)) textOf(element);
+      if (element.shadowRoot) walk(element.shadowRoot);
+    }}
+  }};
+  walk(document);
+  return shown;
 }}"""
+
+_TEXTS = "(shown) => shown.map(({text}) => text)"
+
+_MARK = """(shown, numbers) => {
+  for (const number of numbers) shown[number].element.setAttribute('data-runops-hidden', '');
+}"""
+
+# Of elements that are in each other the innermost: it shows it all.
+_MARK_INNERMOST = """(shown, numbers) => {
+  const found = numbers.map((number) => shown[number].element);
+  for (const element of found) {
+    if (!found.some((each) => each !== element && element.contains(each))) element.setAttribute('data-runops-hidden', '');
+  }
+}"""
 
 _UNMARK = """() => {
   const walk = (root) => {
@@ -79,9 +125,8 @@ class Pictures(Reach):
         """Mark each element that shows a secret; the frames in which there are any."""
         marked: list[Frame] = []
         for frame in self.page.frames:
-            texts: list[str] = await _ask(frame, _TEXTS) or []
-            if numbers := [number for number, text in enumerate(texts) if hide(text)]:
-                await _ask(frame, _MARK, numbers)
+            shows = await _showing(frame, _SHOWN, hide, _MARK)
+            if await _showing(frame, _TOGETHER, hide, _MARK_INNERMOST) or shows:
                 marked.append(frame)
         return marked
 
@@ -90,8 +135,9 @@ class Pictures(Reach):
 
         async def look() -> bool:
             for frame in self.page.frames:
-                if any(hide(text) for text in await _ask(frame, _TEXTS) or ()):
-                    return True
+                for shown in (_SHOWN, _TOGETHER):
+                    if await _showing(frame, shown, hide):
+                        return True
             return False
 
         return await self._read(None, look)
@@ -101,10 +147,28 @@ class Pictures(Reach):
         return await self._read(None, lambda: self.page.pdf(format="A4", landscape=landscape, print_background=True))
 
 
-async def _ask(frame: Frame, script: str, argument: Any = None) -> Any:
+async def _showing(frame: Frame, shown: str, hide: Callable[[str], bool], then: str | None = None) -> bool:
+    """Whether the frame shows, in one of these texts, what is to be hidden; ``then`` is done with those elements, whatever the page has become since."""
+    try:
+        found = await frame.evaluate_handle(shown)
+        try:
+            texts: list[str] = await found.evaluate(_TEXTS)
+            numbers = [number for number, text in enumerate(texts) if hide(text)]
+            if numbers and then is not None:
+                await found.evaluate(then, numbers)
+            return bool(numbers)
+        finally:
+            await found.dispose()
+    except Error:
+        if frame.is_detached():
+            return False
+        raise
+
+
+async def _ask(frame: Frame, script: str) -> Any:
     """What a frame answers; None where it went away."""
     try:
-        return await frame.evaluate(script, argument)
+        return await frame.evaluate(script)
     except Error:
         if frame.is_detached():
             return None

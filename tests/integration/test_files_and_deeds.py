@@ -12,6 +12,7 @@ import pytest
 from nodes.errors import RunOpsError, SiteError
 from nodes.rules import Rule
 from nodes.targets import Target
+from runtime import secrets
 from runtime.browser import typed
 from runtime.browser.options import Mode
 from runtime.browser.page import Tab
@@ -275,6 +276,30 @@ async def test_what_the_page_looks_like(tab: Tab, shown: site.Site) -> None:
     assert (await tab.pdf(True)).startswith(b"%PDF")
     assert await tab.shows(hide)
     assert not await tab.shows(none)
+
+
+HIDDEN = """<!doctype html><style>* {font: 20px monospace}</style>
+<p>In two elements: <b>my hunt</b><i>er22</i></p>
+<p>over two lines: my
+  hunter22</p>
+<p>in the place of a picture: <img alt="my hunter22" src="/none.png"></p>
+<p>as what a field asks for: <input placeholder="my hunter22"></p>
+<p>as what is chosen: <select><option value=1>my hunter22</select></p>
+<h1>Rest</h1>"""
+
+
+async def test_a_secret_is_painted_over_however_it_is_shown(tab: Tab, shown: site.Site) -> None:
+    """The picture is the same whatever the secret is, and what stands beside it is there still."""
+    pictures: list[bytes] = []
+    for secret in ("hunter22", "HUNTER99"):
+        body = HIDDEN.replace("hunt", secret[:4]).replace("er22", secret[4:])
+        await tab.goto(shown.page("/shows", body))
+        masker = secrets.Masker({"KEY": f"my {secret}"})
+        pictures.append(await tab.screenshot(None, full_page=False, hide=lambda text: masker.touches(text.encode())))  # noqa: B023
+        pictures.append(await tab.screenshot(None, full_page=False, hide=lambda _text: True))
+    assert pictures[0] == pictures[2]
+    assert len(pictures[1]) < len(pictures[0])
+    assert await tab.count(Target(css="[data-runops-hidden]")) == 0
 
 
 async def test_a_signed_in_state_goes_to_another_browser(
