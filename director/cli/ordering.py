@@ -213,12 +213,8 @@ def open_build(
     else:
         wish = order.wish()
         masker = secrets.Masker({**_secrets(wish), **models.masked()})
-        header = log.SessionHeader(
-            purpose="build",
-            versions=version.versions(),
-            budget=budget,
-            build=log.Build.model_validate(masker.json(wish.as_logged().model_dump(mode="json"))),
-        )
+        _refuse_secret(order, wish, masker)
+        header = log.SessionHeader(purpose="build", versions=version.versions(), budget=budget, build=wish.as_logged())
         pen = opening.begin(kept, header, masker)
     try:
         own = desk.Desk(pen)
@@ -232,6 +228,20 @@ def open_build(
         pen.conversation.close()
         raise
     return pen
+
+
+def _refuse_secret(order: Order, wish: Wish, masker: secrets.Masker) -> None:
+    """Raise UsageError ``secret-in-input`` where a secret stands in the wish: the log would keep a mask in its place, and a mask is no value."""
+    said: dict[str, Json] = {"the goal": wish.goal, "`--url`": wish.url}
+    said["`--save`"] = str(wish.save) if order.save is not None else None
+    said |= {f"`-i {name}`": value for name, value in wish.inputs.items()}
+    wrong = [name for name, value in said.items() if masker.json(value) != value]
+    if wrong:
+        raise UsageError(
+            "secret-in-input",
+            f"{', '.join(wrong)}: a secret stands in it, and what is wished for is told to the model and kept in the log",
+            mend="leave it out; a secret is given by its name only: `--secret NAME`",
+        )
 
 
 def _said(order: Order, chosen: settings.Settings) -> dict[str, Json]:

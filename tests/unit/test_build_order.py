@@ -61,6 +61,31 @@ def test_deeds_are_asked_for_where_somebody_is_there(
     assert ordering.Order(goal="x", **given).wish().policy == policy
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"goal": "sign in with hunter2222"}, "the goal"),
+        ({"url": "http://127.0.0.1:1/?key=hunter2222"}, "`--url`"),
+        ({"save": Path("hunter2222.yaml")}, "`--save`"),
+        ({"inputs": ("user=ada", "key=hunter2222")}, "`-i key`"),
+    ],
+)
+def test_a_wish_that_holds_a_secret_begins_nothing(
+    given: dict[str, Any], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mask would be kept in its place, and used as a value; the error says where it stands, and not what it is."""
+    monkeypatch.setenv("KEY", "hunter2222")
+    chosen = settings.load(home=tmp_path / ".runops", model="m", model_base_url="http://127.0.0.1:9")
+    wanted: dict[str, Any] = {"goal": "x", "secrets": ("KEY",), **given}
+    order = ordering.Order(**wanted)
+    with pytest.raises(UsageError) as refused:
+        ordering.open_build(order, chosen, beginning.Models.of(chosen), store.FileStore(chosen.home))
+    assert refused.value.code == "secret-in-input"
+    assert refused.value.message.startswith(f"{named}: ")
+    assert "hunter2222" not in str(refused.value.as_json())
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
 @pytest.mark.parametrize("url", [None, "https://shop.test/", "http://127.0.0.1.evil.test/"])
 def test_nothing_is_done_unasked_on_a_site_that_is_not_here(url: str | None) -> None:
     """`--effects allow` is refused, also where no site is named."""
