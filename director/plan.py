@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import pydantic
@@ -79,6 +80,7 @@ class Plan(Part):
     ) -> Plan:
         """The plan with one task changed in what is given; the task's phase has the status that follows from its tasks.
 
+        Once it is completed, it is none of the next actions any more, and where that ends the current phase, the next one that is open is worked on.
         Raises ModelError ``task-unknown``, with the one that was meant, and ``plan-invalid``.
         """
         if all(each.task_id != task_id for each in self.tasks()):
@@ -97,7 +99,18 @@ class Plan(Part):
                 if task["task_id"] == task_id:
                     task.update(update)
                     phase["status"] = _together([each["status"] for each in phase["tasks"]])
+                    if task["status"] == "completed":
+                        data["next_actions"] = [each for each in data["next_actions"] if not _names(each, task)]
+        phases: dict[str, Status] = {each["phase_name"]: each["status"] for each in data["phases"]}
+        if phases.get(data["current_phase"]) == "completed":
+            data["current_phase"] = next((name for name, each in phases.items() if each != "completed"), "")
         return of(data)
+
+    @property
+    def next_task(self) -> Task | None:
+        """The task that is worked on, else the first that waits; None where there is none."""
+        found = {each.status: each for each in reversed(list(self.tasks()))}
+        return found.get("in_progress") or found.get("pending")
 
 
 def of(data: Json) -> Plan:
@@ -131,6 +144,25 @@ def as_todo(plan: Plan) -> list[str]:
 def as_text(plan: Plan) -> str:
     """The plan as a model is told it."""
     return "\n".join(as_todo(plan))
+
+
+def as_step(plan: Plan, task_id: str) -> str:
+    """A task that was changed, and the one that comes next, as a model is told it: a line."""
+    task = next(each for each in plan.tasks() if each.task_id == task_id)
+    coming = plan.next_task
+    if coming is None:
+        blocked = [each.task_id for each in plan.tasks() if each.status == "blocked"]
+        more = f"nothing waits but what is blocked ({', '.join(blocked)})" if blocked else "all tasks are completed"
+    else:
+        more = f"next: {coming.task_id}, {coming.description}"
+    return f"{task.task_id} is {task.status}; {more}"
+
+
+def _names(action: str, task: Mapping[str, Json]) -> bool:
+    """Whether a next action is just this task: by its description, or with its id at the beginning."""
+    said, described = (" ".join(each.split()).casefold() for each in (action, task["description"]))
+    name = re.escape(task["task_id"].casefold())
+    return re.fullmatch(rf"(?:task )?(?:{name}|{name}\s*[:.)-].*|(?:{name} )?{re.escape(described)})", said) is not None
 
 
 def _together(statuses: Sequence[Status]) -> Status:

@@ -17,6 +17,7 @@ from nodes.errors import ModelError
 from nodes.values import Json
 from runtime import journal, log
 from runtime.agents import telling
+from runtime.display.text import one_line
 
 _STATUS: dict[str, Json] = {"type": "string", "enum": list[Json](plans.STATUSES)}
 _TASK = schemas.fields(
@@ -145,14 +146,15 @@ class _Keeps:
         return self._kept("plan", f"kept as version {self._number('plan')}")
 
     def task(self, arguments: dict[str, Json]) -> str:
+        task = str(arguments["task_id"])
         plan = self._desk.patch_task(
-            str(arguments["task_id"]),
+            task,
             status=arguments.get("status"),
             notes=arguments.get("notes"),
             reason=str(arguments["reason"]),
             by="model",
         )
-        return self._kept("plan", f"kept as version {self._number('plan')}:\n{plans.as_text(plan)}")
+        return self._kept("plan", f"kept as version {self._number('plan')}: {one_line(plans.as_step(plan, task))}")
 
     def description(self, arguments: dict[str, Json]) -> str:
         self._desk.describe(str(arguments["description"]), reason=str(arguments["reason"]), by="model")

@@ -86,6 +86,23 @@ def test_a_patch_changes_one_task_in_what_is_given() -> None:
     assert again.phases[1].status == "pending"
 
 
+def test_what_is_completed_is_nothing_that_comes_next() -> None:
+    """It goes from the next actions that name it, by its words or its id, and with the last task of a phase the next open one is worked on."""
+    waits: dict[str, Json] = {"phase_name": "Prove", "tasks": [{"task_id": "t4", "description": "Prove it"}]}
+    actions = ["write the loop", "t2: begin with the list", "t22 is none", "Task t3", "Prove it"]
+    plan = plans.of({**DATA, "phases": [*DATA["phases"], waits], "next_actions": actions})
+    one = plan.patch("t2", status="completed")
+    assert (one.next_actions, one.current_phase) == (("t22 is none", "Task t3", "Prove it"), "Build")
+    assert plans.as_step(one, "t2") == "t2 is completed; next: t4, Prove it"
+    two = one.patch("t3", status="completed")
+    assert (two.next_actions, two.current_phase) == (("t22 is none", "Prove it"), "Prove")
+    three = two.patch("t4", status="completed")
+    assert (three.next_actions, three.current_phase) == (("t22 is none",), "")
+    assert plans.as_step(three, "t4") == "t4 is completed; all tasks are completed"
+    assert plans.as_step(one.patch("t4", status="blocked"), "t4").endswith("nothing waits but what is blocked (t3, t4)")
+    assert plans.as_step(plan, "t1") == "t1 is completed; next: t2, Write the loop"
+
+
 def test_a_task_that_is_not_there_is_told_with_the_one_that_was_meant() -> None:
     """The mend names the near miss, or else all tasks."""
     with pytest.raises(ModelError, match="no task `t22`") as caught:

@@ -207,8 +207,8 @@ async def test_the_plan_is_written_and_one_task_of_it_changed(tmp_path: Path) ->
     assert (await made.refused("patch_plan_task", **CHANGES["patch_plan_task"]))[0] == "plan-missing"
     assert await made.told("update_plan", **CHANGES["update_plan"]) == "kept as version 1"
     told = await made.told("patch_plan_task", task_id="t1", status="completed", notes="two orders", reason="done")
-    assert "  [x] t1  Loop  (pay) - two orders" in told
-    assert await made.told("get_current_plan") in told
+    assert told == "kept as version 2: t1 is completed; all tasks are completed"
+    assert "  [x] t1  Loop  (pay) - two orders" in await made.told("get_current_plan")
     assert [(each.number, each.reason, each.by) for each in made.desk.history.versions("plan")] == [
         (1, REASON, "model"),
         (2, "done", "model"),
