@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from director import effects
-from nodes.base import Leaf
+from nodes.base import Leaf, Node
 from nodes.context import Context
 from nodes.group import Group
 from nodes.iterate import Iterate
+from nodes.route import Route
 from nodes.values import Json
 from runtime.display.text import harmless
 from runtime.language import workflow
 
 MOST_READ = 8
-"""Nodes of which a person is told that a deed reads them."""
+"""Nodes of which a person is told that a deed reads them, and as many of which that they come before it."""
+
+OPENS = frozenset({"goto", "open_tab"})
+"""Actions behind which it does not matter what was done on a page before."""
 
 LONGEST = 300
 """Characters of a field of a deed that a person is shown."""
+
+VALUES = ("value", "files")
+"""Fields that say what is filled in."""
 
 AROUND = frozenset({"over", "while_", "until", "max", "limit"})
 """Fields of a loop that say for what the nodes in it are done."""
@@ -42,6 +50,16 @@ class Rests:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Way:
+    """What leads to the page of a deed, in the order of its file: it decides on which page the deed is done, and what that page sends to the site."""
+
+    opened: Json = None
+    """The address that is opened last before it."""
+    steps: Sequence[Node] = ()
+    """What is done on the page from there on: what is filled in, what is clicked."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Deed:
     """A deed as it is asked for."""
 
@@ -52,8 +70,10 @@ class Deed:
     """What the loops around it go over, by their ids."""
     rests: Rests
     """What its fields and those around it read."""
-    opened: Json = None
-    """The address that the file opens last before it."""
+    way: Way = dataclasses.field(default_factory=Way)
+    """How its page is reached."""
+    only: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """Where the blocks around it are run, by the ids of their nodes."""
     place: str = ""
     """The call that wants it, where it is asked for each time."""
 
@@ -61,7 +81,8 @@ class Deed:
     def key(self) -> str:
         """A digest of all that a yes is for."""
         rests = dataclasses.asdict(self.rests)
-        said = [self.path, self.place, effects.core(self.leaf), dict(self.around), rests, self.opened]
+        way = [self.way.opened, [_as_done(each) for each in self.way.steps]]
+        said = [self.path, self.place, effects.core(self.leaf), dict(self.around), rests, way, dict(self.only)]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
     @property
@@ -81,20 +102,63 @@ def deed(loaded: workflow.Loaded | None, leaf: Leaf, path: str, known: Rests, pl
             told = each.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=set(AROUND))
             around[each.id] = told["over"] if list(told) == ["over"] else told
         elif isinstance(each, Group) and each.use is not None:
-            around[each.id] = each.model_dump(mode="json", by_alias=True, include={"use", "with_"})
-    opened = _opened_before(found)
-    rests = _rests(loaded, [effects.core(leaf), around, opened], known)
-    return Deed(leaf, effects.key_of(loaded, path), around, rests, opened, place)
+            around[each.id] = _used(each)
+    way, only = _way(loaded, found), _only(found)
+    said: list[Json] = [effects.core(leaf), around, way.opened, [_as_done(each) for each in way.steps], only]
+    return Deed(leaf, effects.key_of(loaded, path), around, _rests(loaded, said, known), way, only, place)
 
 
-def _opened_before(found: workflow.Found) -> Json:
-    """The address that is opened last before a step, in the order of its file."""
-    last: Json = None
+def _way(loaded: workflow.Loaded, found: workflow.Found) -> Way:
+    opened: Json = None
+    steps: list[Node] = []
     for node in found.file.nodes():
         if node.id == found.node.id:
             break
-        last = getattr(node, "url", None) or last
-    return last
+        if getattr(node, "action", None) in OPENS:
+            opened, steps = getattr(node, "url", None), []
+        elif _leads_on(found.file, node):
+            steps.append(node)
+    user = loaded.find(found.user) if opened is None and found.user else None
+    if user is None:
+        return Way(opened, steps)
+    # A file that opens nothing before works on the page of the file that uses it.
+    before = _way(loaded, user)
+    return Way(before.opened, [*before.steps, *steps])
+
+
+def _leads_on(file: workflow.Loaded, node: Node) -> bool:
+    """Whether the page may be another one behind the node."""
+    if isinstance(node, Leaf):
+        return node.moves_page and not effects.confirms(file, node)
+    return isinstance(node, Group) and node.use is not None
+
+
+def _as_done(node: Node) -> Json:
+    """What a step on the way does, however it is called, and whatever doing it twice would mean."""
+    if isinstance(node, Group):
+        return _used(node)
+    assert isinstance(node, Leaf)
+    done: dict[str, Json] = effects.core(node)
+    return {name: each for name, each in done.items() if name not in ("id", "effect")}
+
+
+def _used(group: Group) -> Json:
+    return group.model_dump(mode="json", by_alias=True, include={"use", "with_"})
+
+
+def _only(found: workflow.Found) -> dict[str, Json]:
+    """The conditions of the blocks around a step, by the ids of their nodes: of a ``route`` that of its branch, and those before it."""
+    only: dict[str, Json] = {}
+    for outer, inner in itertools.pairwise([*found.around, found.node]):
+        if not isinstance(outer, Node):
+            continue
+        conditions = [outer.when] if outer.when is not None else []
+        if isinstance(outer, Route):
+            own = next(number for number, (_field, block) in enumerate(outer.blocks()) if inner in block)
+            conditions += [each.when for each in outer.branches[: own + 1]]
+        if conditions:
+            only[outer.id] = [str(each) for each in conditions]
+    return only
 
 
 def _rests(loaded: workflow.Loaded, said: Json, known: Rests) -> Rests:
@@ -151,6 +215,17 @@ def fields(leaf: Leaf) -> dict[str, Json]:
         fields["goal"] = said.get("goal")
         fields["tools"] = ", ".join(getattr(leaf, "tools", ()))
     return fields
+
+
+def steps(way: Way) -> list[str]:
+    """What is done before the deed, a line each, the last ones of many."""
+    lines: list[str] = []
+    for each in way.steps:
+        values = [getattr(each, name, None) for name in VALUES]
+        given = [f" {json.dumps(value, ensure_ascii=False)}" for value in values if value is not None]
+        summary = each.summary() if isinstance(each, Leaf) else f"use {getattr(each, 'use', '')}"
+        lines.append(one_line(f"{summary}{''.join(given)}"))
+    return lines if len(lines) <= MOST_READ else [f"… ({len(lines) - MOST_READ} more)", *lines[-MOST_READ:]]
 
 
 def one_line(value: Json) -> str:

@@ -92,13 +92,13 @@ def deeds_of(loaded: workflow.Loaded) -> list[tuple[Leaf, str]]:
 def leaves_of(loaded: workflow.Loaded, within: str = "") -> Iterator[tuple[Leaf, str]]:
     """Every leaf that a run of the file may come to, each with its path (``_key``): those of files that it uses too, those of ``confirm`` not."""
     for node in loaded.nodes():
-        if isinstance(node, Leaf) and not _confirms(loaded, node):
+        if isinstance(node, Leaf) and not confirms(loaded, node):
             yield node, f"{within}{node.id}"
         elif (callee := loaded.callees.get(node.id)) is not None:
             yield from leaves_of(callee, f"{within}{node.id}/")
 
 
-def _confirms(loaded: workflow.Loaded, node: Leaf) -> bool:
+def confirms(loaded: workflow.Loaded, node: Leaf) -> bool:
     """Whether the node belongs to a ``confirm``: reads and ``goto``, done by nobody who builds."""
     around = loaded.index[node.id][1]
     return bool(around) and isinstance(around[-1], Leaf)

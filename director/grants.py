@@ -1,8 +1,8 @@
 """What a build may do on the site of class *effect*: each deed is asked for as it is, done, or held.
 
-A yes is for one deed: this node, at this place, with this action, target and value, over these items, with these inputs. Where any of that is edited, it
-is another deed, and a person is asked again. A yes to a click never lets an agent click: an agent is asked for as one that acts by itself, and only then
-its own deeds are covered. What was answered stands in the session's log, so that a build that goes on asks nothing twice.
+A yes is for one deed: this node, at this place, with this action, target and value, on the page to which these steps lead and with what they fill in, over
+these items, with these inputs. Where any of that is edited, it is another deed, and a person is asked again. A yes to a click never lets an agent click: an
+agent is asked for as one that acts by itself, and only then its own deeds are covered. What was answered stands in the session's log, so that a build that goes on asks nothing twice.
 """
 
 from __future__ import annotations
@@ -175,6 +175,9 @@ class Grants:
         lines.append(f"  what   {demands.one_line(deed.leaf.summary())}")
         for name, value in sorted(demands.fields(deed.leaf).items()):
             lines.append(f"  {name:<6} {demands.one_line(value)}")
+        lines += [f"  after  {each}" for each in demands.steps(deed.way)]
+        for name, value in deed.only.items():
+            lines.append(f"  only   in {name}: {demands.one_line(value)}")
         for name, value in deed.around.items():
             lines.append(f"  each   of {name}: {demands.one_line(value)}")
         for name, value in deed.rests.inputs.items():
@@ -184,7 +187,7 @@ class Grants:
         for name, value in list(deed.rests.nodes.items())[: demands.MOST_READ]:
             lines.append(f"  from   {name}: {demands.one_line(value)}")
         lines.append(f"  step   {briefs.ours(deed.path)}")
-        where = page or deed.opened or self._shop.wish.url
+        where = page or deed.way.opened or self._shop.wish.url
         lines += [f"  page   {demands.one_line(where)}"] if where else []
         if deed.place:
             lines.append("  (a look around: it is asked each time)")

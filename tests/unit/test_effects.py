@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from director import draft, effects, grants, person, workshop
+from director import demands, draft, effects, grants, person, workshop
 from nodes import registry
 from nodes.base import Leaf
 from nodes.errors import Paused, UsageError
@@ -126,12 +126,63 @@ async def test_how_a_deed_is_checked_is_not_the_deed(tmp_path: Path, new: str) -
 
 async def test_other_inputs_make_another_deed(tmp_path: Path) -> None:
     """A run with other inputs, where the deed reads them, is asked for by itself; the answer to the first one stands."""
-    shop, asked = asking(tmp_path, "yes", "no", "no", "no")
+    text = TEXT.replace(
+        "  - {id: note",
+        '  - {id: home, type: browser_action, action: goto, url: "{{ inputs.base_url }}"}\n  - {id: note',
+    )
+    shop, asked = asking(tmp_path, "yes", "no", "no", "no", text=text)
     await holds(shop)
     held = await holds(shop, "2_run_draft", who="Eve")
     assert held(leaf(shop, "pay"), "each[1]/pay")
     held = await holds(shop, "3_run_draft", who="Ann")
     assert (len(asked), held(leaf(shop, "pay"), "each[1]/pay")) == (4, False)
+
+
+WAY = textwrap.dedent("""
+    version: 1
+    inputs: {amount: {type: string, default: "10"}}
+    nodes:
+      - {id: home, type: browser_action, action: goto, url: "http://127.0.0.1:8765/a"}
+      - {id: first, type: browser_action, action: fill, target: {label: Note}, value: old}
+      - {id: open, type: browser_action, action: goto, url: "http://127.0.0.1:8765/b"}
+      - {id: menu, type: browser_action, action: click, target: {text: Transfer}, effect: idempotent}
+      - {id: amount, type: browser_action, action: fill, target: {label: Amount}, value: "{{ inputs.amount }}"}
+      - {id: look, type: browser_query, query: text, target: {css: h1}}
+      - id: big
+        type: route
+        branches:
+          - {name: small, when: "{{ inputs.amount == '0' }}", nodes: [{id: no, type: transform, expr: 1}]}
+          - {name: large, when: "{{ look == 'Send' }}", nodes: [{id: send, type: browser_action, action: click, target: {text: Send}}]}
+          - {name: other, when: "{{ look == 'x' }}", nodes: [{id: nothing, type: transform, expr: 2}]}
+""")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "again"),
+    [
+        ("text: Transfer", "text: Withdraw", True),
+        ('value: "{{ inputs.amount }}"', 'value: "1000"', True),
+        ("default: \"10\"", "default: \"99\"", True),
+        ("  - {id: look", "  - {id: tick, type: browser_action, action: check, target: {label: All}}\n  - {id: look", True),
+        ("== 'Send'", "!= 'Send'", True),
+        ("== '0'", "== '1'", True),
+        ("id: big\n", "id: big\n    when: '{{ look is defined }}'\n", True),
+        ("value: old", "value: new", False),
+        ("id: amount, ", "id: how_much, ", False),
+        ("id: menu, ", "id: menu, timeout: 9, verify: [{text: Amount}], ", False),
+        ("== 'x'", "== 'y'", False),
+    ],
+)  # fmt: skip
+async def test_a_deed_is_done_where_it_was_granted(tmp_path: Path, old: str, new: str, again: bool) -> None:
+    """What leads to its page from the last address on, what is filled in there, and where its block is run, belong to a deed; what comes before and beside it does not."""
+    shop, asked = asking(tmp_path, "yes", "no", text=WAY)
+    await holds(shop)
+    for said in ('click text="Transfer"', 'fill label="Amount" "{{ inputs.amount }}"', "{{ look == 'Send' }}", "/b"):
+        assert said in asked[0]
+    assert "Note" not in asked[0]
+    edited(shop, old, new)
+    held = await holds(shop, "2_run_draft")
+    assert (len(asked), held(leaf(shop, "send"), "big/send")) == (1 + again, again)
 
 
 RESTING = textwrap.dedent("""
@@ -355,6 +406,25 @@ def test_paths_of_steps_find_their_deeds() -> None:
     assert [key for _leaf, key in effects.deeds_of(loaded)] == ["used/go", "go", "back"]
     paths = {"all[2]/used/go": "used/go", "all[#x%2Fy]/safe/try[2]/go": "go", "all[1]/safe/catch/back": "back"}
     assert {path: effects.key_of(loaded, path) for path in paths} == paths
+
+
+def test_a_file_that_is_used_goes_on_where_its_user_is() -> None:
+    """What its user did on the page before belongs to the deed of a file that opens no page itself; behind it, that the file was used belongs to a deed of the user."""
+    files = {"in.yaml": "version: 1\nnodes:\n- {id: go, type: browser_action, action: click, target: {text: Go}}\n"}
+    text = textwrap.dedent("""
+        version: 1
+        nodes:
+          - {id: open, type: browser_action, action: goto, url: "http://127.0.0.1/x"}
+          - {id: amount, type: browser_action, action: fill, target: {label: Amount}, value: "10"}
+          - {id: used, type: group, use: in.yaml}
+          - {id: send, type: browser_action, action: click, target: {text: Send}}
+    """)
+    loaded = draft.Draft.of(text, callees.Texts(files)).loaded
+    found = [demands.deed(loaded, each, path, demands.Rests(), "") for each, path in effects.deeds_of(loaded)]
+    assert [(each.way.opened, demands.steps(each.way)) for each in found] == [
+        ("http://127.0.0.1/x", ['fill label="Amount" "10"']),
+        ("http://127.0.0.1/x", ['fill label="Amount" "10"', "use in.yaml"]),
+    ]
 
 
 def test_a_sign_in_is_what_comes_right_behind_a_password() -> None:
