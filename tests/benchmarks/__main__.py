@@ -1,6 +1,6 @@
 """`make bench`: what RunOps costs. The last line is one JSON object; docs/benchmarks.md says what its numbers mean.
 
-python -m tests.benchmarks [--pairs N] [--rounds N] [--restarts N] [--looks N] [--entries N] [--words N] [--warm N]
+python -m tests.benchmarks [--pairs N] [--rounds N] [--restarts N] [--orders N] [--looks N] [--entries N] [--words N] [--warm N]
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pairs", type=int, default=15, help="pairs of form fillings (default 15)")
     parser.add_argument("--rounds", type=int, default=7, help="rounds of 1,000 nodes (default 7)")
     parser.add_argument("--restarts", type=int, default=7, help="pairs of runs that are gone on with (default 7)")
+    parser.add_argument(
+        "--orders",
+        type=int,
+        default=attach.ORDERS,
+        help="orders, of eight steps each, before such a run dies (default 5)",
+    )
     parser.add_argument("--looks", type=int, default=11, help="pairs of looks at a page (default 11)")
     parser.add_argument(
         "--entries", type=int, default=windows.LONG, help="entries of the long session (default 300,000)"
@@ -46,8 +52,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(
             f"  in memory {logs.first * 1000:.0f} ms, in files {logs.second * 1000:.0f} ms, ratios {min(logs.ratios):.3f} to {max(logs.ratios):.3f}"
         )
-        say(f"{chosen.restarts} pairs of a run that died behind step 45 of 50, gone on with and begun anew in turn …")
-        restarts = asyncio.run(attach.measure(Path(folder) / "attach", chosen.restarts, min(chosen.warm, 1)))
+        died = 5 + 8 * chosen.orders
+        say(
+            f"{chosen.restarts} pairs of a run that died behind step {died} of {died + 5}, gone on with and begun anew in turn …"
+        )
+        restarts = asyncio.run(
+            attach.measure(Path(folder) / "attach", chosen.restarts, min(chosen.warm, 1), chosen.orders)
+        )
         say(
             f"  gone on {restarts.first * 1000:.0f} ms, anew {restarts.second * 1000:.0f} ms, ratios {min(restarts.ratios):.3f} to {max(restarts.ratios):.3f}"
         )

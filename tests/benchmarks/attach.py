@@ -1,6 +1,6 @@
 """Going on against beginning anew: a run of 50 steps that died behind its 45th, its Chromium still there, against the same way with a fresh browser.
 
-python -m tests.benchmarks.attach FILE HOME URL     run the workflow, and die by SIGKILL at the first browser call of step 46
+python -m tests.benchmarks.attach FILE HOME URL     run the workflow, and die by SIGKILL at its `hover`
 """
 
 from __future__ import annotations
@@ -28,13 +28,16 @@ from tests.shop_process import Shop
 ROOT = Path(__file__).parents[2]
 LINGER = 60.0
 
+ORDERS = 5
+"""Orders before the last one."""
+
 
 class Reached(BaseException):
-    """Step 46 makes its first call of the browser: nothing after it counts."""
+    """The step makes its first call of the browser: nothing after it counts."""
 
 
-def workflow() -> dict[str, Any]:
-    """Sign in (4 steps), five orders in a loop (8 steps each), and a sixth (6 steps), whose second is the 46th: the only ``hover``."""
+def workflow(orders: int = ORDERS) -> dict[str, Any]:
+    """Sign in (4 steps), five ``orders`` in a loop (8 steps each), and one more (6 steps), whose second is the only ``hover``: at the 46th step it dies."""
     return {
         "version": 1,
         "name": "Buy",
@@ -54,7 +57,7 @@ def workflow() -> dict[str, Any]:
             {
                 "id": "each",
                 "type": "iterate",
-                "over": "{{ [1, 2, 3, 4, 5] }}",
+                "over": f"{{{{ {[*range(1, orders + 1)]} }}}}",
                 "as": "order",
                 "nodes": [
                     _goto("articles", "/articles?for={{ inputs.buyer }}-{{ order }}"),
@@ -67,10 +70,10 @@ def workflow() -> dict[str, Any]:
                     {"id": "total", "type": "browser_query", "query": "text", "target": {"test_id": "total"}},
                 ],
             },
-            _goto("more", "/articles?for={{ inputs.buyer }}-6"),
+            _goto("more", "/articles?for={{ inputs.buyer }}-last"),
             {"id": "look", "type": "browser_action", "action": "hover", "target": _row("TEA-1")},
             _add("more_tea", "TEA-1", "1"),
-            _goto("last_cart", "/cart/{{ inputs.buyer }}-6"),
+            _goto("last_cart", "/cart/{{ inputs.buyer }}-last"),
             _fill("last_name", "Name", "Ada"),
             {**_click("last_pay", "Pay"), "verify": [{"url": "**/receipts/*"}]},
         ],
@@ -102,10 +105,10 @@ def _add(name: str, article: str, count: str) -> dict[str, Any]:
     }
 
 
-async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
+async def measure(folder: Path, count: int, warm: int, orders: int = ORDERS) -> pairs.Comparison:
     """Compare the two ways; fails where a run that is gone on with is not in the browser that was left."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "flow.yaml").write_text(json.dumps(workflow()))
+    (folder / "flow.yaml").write_text(json.dumps(workflow(orders)))
     reached: list[float] = []
 
     async def hover(self: page.Tab, target: Target) -> None:
@@ -123,7 +126,7 @@ async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
                     await work()
                 except Reached:
                     return reached[-1] - begun
-                raise AssertionError("step 46 was not reached")
+                raise AssertionError("the last order was not reached")
 
             async def going_on(home: Path) -> float:
                 await asyncio.to_thread(_die, folder, home, shop.url)
@@ -187,7 +190,7 @@ async def _run_and_die(file: str, home: str, url: str) -> None:
     ended = await running.start(
         Path(file), {"base_url": url, "buyer": Path(home).name}, settings.load(home=Path(home), linger=LINGER)
     )
-    sys.exit(f"step 46 was not reached: {ended}")
+    sys.exit(f"the last order was not reached: {ended}")
 
 
 if __name__ == "__main__":
