@@ -254,8 +254,11 @@ class Deeds:
         said = written.literal.summary()
         what = self._eyes.mask(str(fields["action"]) if said == written.literal.type else said)
         if paused == HELD:
-            ours.append("held: what it needs was found and is ready, and it was not done; that is no failure")
-            if origins.origin(self._leads) is not None:
+            refused = self._shop.wish.policy == "ask"
+            why = "the person does not want it" if refused else "what it needs was found and is ready"
+            ours.append(f"held: {why}, and it was not done; that is no failure")
+            # What a person refused is done in no other way either.
+            if not refused and origins.origin(self._leads) is not None:
                 ours.append("it is a link: `debug_navigate` loads where it leads")
                 what = f"{what}\nleads to {self._eyes.mask(self._leads)}"
         elif ended.status == "passed":

@@ -233,9 +233,9 @@ async def test_a_picture_is_kept_with_secrets_painted_over(shop: workshop.Worksh
 
 
 async def test_held_deeds_are_ready_and_not_done(served: site.Site, tmp_path: Path) -> None:
-    """Under `hold` a click is found ready, told as held and no failure; what is typed is typed; each click is asked for under `ask`."""
+    """Under `hold` a click is found ready, told as held and no failure; each click is asked for under `ask`, and around one that is refused no way is shown."""
     held = workshops.opened(tmp_path / "held", f"{served.origin}/stock", policy="hold")
-    who = workshops.Answering("yes", "no")
+    who = workshops.Answering("yes", "no", "no")
     asking = workshops.opened(tmp_path / "asking", f"{served.origin}/stock", policy="ask", who=who)
     try:
         before = sum(each.path == "/counted" for each in served.requests)
@@ -252,7 +252,10 @@ async def test_held_deeds_are_ready_and_not_done(served: site.Site, tmp_path: Pa
         seen = await fresh(asking)
         assert "held" in (await act(asking, "click", ref(seen, 'button "Pay"'))).told
         assert sum(each.path == "/counted" for each in served.requests) == before + 1
-        assert len(who.asked) == 2
+        refused = await act(asking, "click", ref(seen, 'link "Next"'))
+        assert "the person does not want it" in refused.told
+        assert "debug_navigate" not in refused.told
+        assert len(who.asked) == 3
     finally:
         await held.close()
         await asking.close()
