@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from director import effects, workshop
 from director.bench import browser as browser_module
-from director.bench import known, plans, selections, watching
+from director.bench import known, plans, reports, selections, showing, watching
 from director.bench.places import Places
 from director.bench.records import Judge, Lineage
 from director.proving import drafts
@@ -27,53 +26,11 @@ from runtime.models import budgets
 if TYPE_CHECKING:
     from director.workshop import Workshop
 
-Row = Literal["flow", "isolated"]
-"""Whether the nodes run in a row, or each by itself from its own state."""
-
 GONE = frozenset({"page-crashed", "guard-lost"})
 """Errors after which the browser is of no use."""
 
 FOLDER = "bench"
 """The bench's folder in the session's private one."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be executed."""
-
-    nodes: str
-    mode: Row = "flow"
-    begin: plans.From = "before"
-    item: str | None = None
-    """A key, or a number from 1; of loops in loops one for each, outermost first, with slashes between."""
-    reason: str = ""
-
-
-@dataclasses.dataclass(slots=True)
-class Trip:
-    """One run of the bench, and what was seen of it."""
-
-    ids: Sequence[str]
-    start: plans.Start
-    seen: list[watching.Seen]
-    ended: events.RunEnded
-    held: dict[str, Json] | None
-    """What was ready, where a deed was held."""
-    stopped: watching.Seen | None
-    """The node at which it ended, where that was not the end."""
-    confirmed: frozenset[str] = frozenset()
-    """The paths of the deeds of which the site was asked whether they were done."""
-
-
-@dataclasses.dataclass(slots=True)
-class Report:
-    """What came of a call."""
-
-    places: Places
-    wanted: Wanted
-    ids: Sequence[str]
-    trips: list[Trip] = dataclasses.field(default_factory=list[Trip])
-    notes: list[str] = dataclasses.field(default_factory=list[str])
 
 
 class Bench(workshop.Bench):
@@ -149,13 +106,14 @@ class Bench(workshop.Bench):
     async def close(self) -> None:
         await self.own.close()
 
-    def told(self, text: str) -> None:
-        """The model of the build is told this of the page as the last nodes left it."""
-        self.own.told(text)
+    def told(self, report: reports.Report, text: str) -> None:
+        """The model of the build is told this of what came of a call."""
+        if report.view is not None:
+            self.own.told(report.view, text, whole=showing.is_whole(report, text))
 
     # Executing.
 
-    async def execute(self, call: log.Call, wanted: Wanted) -> Report:
+    async def execute(self, call: log.Call, wanted: reports.Wanted) -> reports.Report:
         """Run the nodes that are wanted, each once, until the first that fails or is held.
 
         Raises ModelError ``draft-missing``, ``reason-missing``, ``node-unknown``, ``value-missing``, ``value-stale``, ``state-missing``, ``no-page``,
@@ -167,18 +125,23 @@ class Bench(workshop.Bench):
         selection = selections.chosen(wanted.nodes, places)
         given = plans.given(selection, wanted.item, places)
         prepared = drafts.prepared(self._shop, places.loaded, self.known.given(places.loaded))
-        report = Report(places, wanted, selection.ids)
+        report = reports.Report(places, wanted, selection.ids)
         rows = [[each] for each in selection.ids] if wanted.mode == "isolated" else [list(selection.ids)]
         # What cannot be run at all is said before a person is asked for anything.
         self._plan(places, rows[0], given, wanted, prepared)
         report.notes += self.known.pinned(places, selection.ids)
         holds = await self._demand(call, places, selection.ids, prepared.loaded)
+        shown = self.own.shown()
         for row in rows:
             report.notes += plans.gaps(places, row)
             trip = await self._trip(call, places, row, given, wanted, prepared, holds)
             report.trips.append(trip)
             if trip.ended.status != "passed":
                 break
+        if shown is not None and report.view is not None:
+            page, report.frame = shown
+            if self.own.is_shown(page) and showing.same(report.frame, report.view):
+                report.known = report.frame
         return report
 
     async def _demand(
@@ -194,7 +157,7 @@ class Bench(workshop.Bench):
         places: Places,
         ids: Sequence[str],
         given: Mapping[str, str],
-        wanted: Wanted,
+        wanted: reports.Wanted,
         prepared: preparing.Prepared,
     ) -> plans.Plan:
         judge = self.known.judge(places, prepared.inputs)
@@ -210,10 +173,10 @@ class Bench(workshop.Bench):
         places: Places,
         ids: Sequence[str],
         given: Mapping[str, str],
-        wanted: Wanted,
+        wanted: reports.Wanted,
         prepared: preparing.Prepared,
         holds: engine.Holds,
-    ) -> Trip:
+    ) -> reports.Trip:
         """One run."""
         shop = self._shop
         plan = self._plan(places, ids, given, wanted, prepared)
@@ -253,7 +216,8 @@ class Bench(workshop.Bench):
         works_on_page = any(places.on_page(places[each]) for each in part.names)
         try:
             ended = await shop.runs.follow(call, begin)
-            stopped = await self._stopped(watch, part, ended)
+            stopped = self._stopped(watch, part, ended)
+            view = await watch.look_behind(stopped)
         except BaseException:
             if began:
                 watch.break_off()
@@ -263,7 +227,7 @@ class Bench(workshop.Bench):
                 self.own.lineage = watch.lineage
         if (ended.error or {}).get("code") in GONE:
             await self.close()
-        return Trip(ids, start, watch.seen, ended, part.held, stopped, self._confirmed(watch, ended.run))
+        return reports.Trip(ids, start, watch.seen, ended, part.held, stopped, view, self._confirmed(watch, ended.run))
 
     def _confirmed(self, watch: watching.Watching, run_id: str) -> frozenset[str]:
         """The paths of the deeds that have a verdict; the log is only read where a node could have one."""
@@ -275,7 +239,7 @@ class Bench(workshop.Bench):
         )
 
     @staticmethod
-    async def _stopped(watch: watching.Watching, part: excerpt.Excerpt, ended: events.RunEnded) -> watching.Seen | None:
+    def _stopped(watch: watching.Watching, part: excerpt.Excerpt, ended: events.RunEnded) -> watching.Seen | None:
         """The node at which a run ended that did not pass; from there on the page is that of no node, unless nothing was done to it."""
         if ended.status == "passed":
             return None
@@ -284,8 +248,6 @@ class Bench(workshop.Bench):
         untouched = stopped is not None and stopped.at is None and not stopped.place.node.container
         if not (untouched and (part.held is not None or error.get("phase") == "before")):
             watch.break_off()
-        if stopped is not None:
-            await watch.look_now(stopped)
         return stopped
 
     def _hands(self, judge: Callable[[], Judge], reason: str, began: Sequence[str]) -> watching.Hands:

@@ -47,6 +47,8 @@ class Browser:
         self.ears: complaints.Complaints | None = None
         self._made_as: Json = None
         """How it was asked for: another one is needed where the draft asks for it otherwise."""
+        self._shown: tuple[object, Observation] | None = None
+        """The last page that a call told of, with what it showed."""
 
     def fits(self, prepared: preparing.Prepared) -> bool:
         """Whether the draft asks for such a browser still."""
@@ -101,11 +103,24 @@ class Browser:
             return await seeing.look_at(page)
         return (await cast("pages.Page", page).look()).masked(self._shop.pen.masker.text)
 
-    def told(self, text: str) -> None:
-        """The model of the build is told this of the page as the last nodes left it; where it is all of it, it is not shown it again."""
+    def shown(self) -> tuple[object, Observation] | None:
+        """What the model of the build was last shown: the page, and how it was; None before it was shown any."""
         page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
+        if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes) and seeing.knows(page, log.SESSION_THREAD):
+            view = seeing.last_of(page)
+            return (page, view) if view is not None else self._shown
+        return self._shown
+
+    def is_shown(self, page: object) -> bool:
+        """Whether this is the page that stands there."""
+        return self.now is not None and self.now.page is page
+
+    def told(self, view: Observation, text: str, *, whole: bool) -> None:
+        """The model of the build is told this of the page as the last nodes left it; where it is the ``whole`` of it, it is not shown it again."""
+        page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
+        self._shown = (page, view)
         if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
-            seeing.told(page, text, log.SESSION_THREAD)
+            seeing.shown(page, text, log.SESSION_THREAD if whole else None)
 
 
 class _Lender(run.Browsers):

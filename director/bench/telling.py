@@ -6,8 +6,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from director.bench.benches import Report, Trip
+from director.bench import showing
 from director.bench.places import transparent
+from director.bench.reports import Report, Trip
 from director.bench.watching import Seen
 from director.proving import telling as whole_runs
 from nodes.base import Leaf
@@ -19,16 +20,11 @@ from runtime.agents import telling
 LONGEST = 5_000
 """Characters of the whole."""
 
-A_PAGE, A_CHANGE, AN_ERROR = 3_000, 350, 900
-"""Characters of a page at which a call has stopped, of what changed behind one node, of what is known of an error."""
+AN_ERROR = 900
+"""Characters of what is known of an error."""
 
 A_VALUE, A_PIECE = 600, 250
 """Characters of a value that is told whole, and of an item of one that is longer."""
-
-MOST_COMPLAINTS = 5
-"""Complaints of a page that are told of one node."""
-
-A_COMPLAINT = 160
 
 _LOOK = re.compile(r"(: )look\((?:ref=(\w+))?\)$", re.MULTILINE)
 """How a page that does not fit says what shows the rest."""
@@ -43,6 +39,7 @@ def told(report: Report) -> str:
     for trip, seen in shown:
         lines += _node(trip, seen, last=seen is ending)
     lines += _end(report)
+    lines += (_LOOK.sub(_inspect, each) for each in showing.behind(report))
     return _fitted(lines)
 
 
@@ -52,10 +49,12 @@ def _head(report: Report) -> str:
     last = report.trips[-1]
     how = {"passed": "all done", "failed": "stopped at the first failure", "paused": "stopped"}
     status = "held" if last.held is not None else last.ended.status
+    doubts = _doubts(report)
     said = "stopped before a deed that is held" if status == "held" else how.get(status, status)
+    if status == "passed" and doubts:
+        said = "not all well"
     begun = report.trips[0].start
-    doubts = [_doubt(report, seen) for trip in report.trips for seen in trip.seen]
-    first = "\n".join([*filter(None, doubts), said])
+    first = "\n".join([*doubts, said])
     lines = [f"{first}: {len(done)} of {_number(report)} nodes ran (run {last.ended.run})"]
     if begun.how:
         lines.append(f"began on {begun.how}")
@@ -69,15 +68,25 @@ SENDS = frozenset({"click", "dblclick", "press", "upload", "dialog"})
 """Deeds that hand something over to the site."""
 
 
-def _doubt(report: Report, seen: Seen) -> str:
-    """What is said first of all of a deed behind which the site shows an error: rules may hold there that were meant for success."""
-    sends = any(
-        getattr(leaf, "action", None) in SENDS and leaf.effect_class != "read"
-        for leaf in report.places.leaves(seen.place)
-    )
-    if seen.status is None or seen.redone or not sends or not (seen.ran or seen.error is not None):
-        return ""
-    return f"the site answered {seen.status} behind `{seen.place.id}`: look whether it was done"
+def _doubts(report: Report) -> list[str]:
+    """What is said first of all: where the site answered with an error. Rules may hold there that were meant for success, and what is read there says nothing."""
+    shown = [seen for trip in report.trips for seen in trip.seen if seen.status is not None and not seen.inner]
+    met = [seen for seen in shown if _meets(seen)]
+    if shown and not met:
+        return [f"`{shown[0].place.id}` worked on an error page of the site ({shown[0].status})"]
+    return [f"the site answered {seen.status} behind `{seen.place.id}`{_ask(report, seen)}" for seen in met]
+
+
+def _meets(seen: Seen) -> bool:
+    """Whether it was this node that the site answered so, and not one before it."""
+    return seen.place.node.container or (isinstance(seen.place.node, Leaf) and seen.place.node.moves_page)
+
+
+def _ask(report: Report, seen: Seen) -> str:
+    """Of a deed that hands something over: whether it was done is not known."""
+    leaves = report.places.leaves(seen.place)
+    sends = any(getattr(leaf, "action", None) in SENDS and leaf.effect_class != "read" for leaf in leaves)
+    return ": look whether it was done" if sends and not seen.redone else ""
 
 
 def _number(report: Report) -> int:
@@ -96,18 +105,15 @@ def _node(trip: Trip, seen: Seen, *, last: bool) -> Iterator[str]:
     stopped = seen is trip.stopped
     if not (seen.over or stopped):
         return
-    words = [f"{place.position} {briefs.ours(seen.path)}", _status(trip, seen)]
+    words = [f"{place.position} {briefs.ours(seen.path)}", f"{_status(trip, seen)}{_answered(seen)}"]
     if seen.redone:
         words.append("(redone)")
     if seen.seconds >= 1:
         words.append(f"{seen.seconds:.1f} s")
     yield "  ".join(words)
-    if seen.status is not None:
-        # What is counted or looked for there says nothing of the site.
-        yield f"the page that is shown is an error of the site: {seen.status}"
     if seen.redone and not stopped:
         return
-    theirs = [*_values(seen), *_error(trip, seen), *_page(seen, stopped=stopped, last=last)]
+    theirs = [*_values(seen), *_error(trip, seen), *showing.of_node(seen, last=stopped or last)]
     if theirs:
         yield telling.fenced(_LOOK.sub(_inspect, "\n".join(theirs)))
     if seen is trip.stopped and seen.error is not None and trip.held is None and (mend := seen.error.get("mend")):
@@ -116,6 +122,14 @@ def _node(trip: Trip, seen: Seen, *, last: bool) -> Iterator[str]:
 
 def _inspect(found: re.Match[str]) -> str:
     return f"{found[1]}inspect_tab tab=bench{f' ref={found[2]}' if found[2] else ''}"
+
+
+def _answered(seen: Seen) -> str:
+    """That the page is an error of the site."""
+    if seen.status is None:
+        return ""
+    but = ", but" if seen.ran else ","
+    return f"{but} the site answered {seen.status}" if _meets(seen) else f"{but} on an error page ({seen.status})"
 
 
 def _status(trip: Trip, seen: Seen) -> str:
@@ -191,35 +205,6 @@ def _error(trip: Trip, seen: Seen) -> Iterator[str]:
         if name not in ("screenshot", "observation", "signs") and len(line) <= left:
             left -= len(line)
             yield line
-
-
-def _page(seen: Seen, *, stopped: bool, last: bool) -> Iterator[str]:
-    """Addresses, what changed, and what the page complains of."""
-    by_address = stopped and whole_runs.by_address(seen.error or {})
-    if by_address:
-        # The error says where it is.
-        pass
-    elif seen.url_before is not None and seen.url_after is not None and seen.url_after != seen.url_before:
-        yield f"url: {seen.url_before} -> {seen.url_after}"
-    elif seen.url_after is not None and (stopped or last):
-        yield f"url: {seen.url_after}"
-    for each in seen.complaints[:MOST_COMPLAINTS]:
-        yield f"page complains: {each[:A_COMPLAINT]}"
-    if seen.unseen is not None:
-        yield f"the page cannot be looked at: {seen.unseen[:200]}"
-    if seen.after is None:
-        return
-    if seen.before is None:
-        yield seen.after.render(whole_runs.A_GLANCE if by_address else A_PAGE if stopped or last else A_CHANGE)
-        return
-    changed = seen.after.since(seen.before, 2 * A_CHANGE if stopped or last else A_CHANGE)
-    elsewhere = seen.after.url.partition("#")[0] != seen.before.url.partition("#")[0]
-    if (stopped or last) and elsewhere and not seen.after.continues(seen.before):
-        yield seen.after.render(whole_runs.A_GLANCE if by_address else A_PAGE)
-    elif changed != telling.UNCHANGED:
-        yield changed
-    elif stopped or last:
-        yield "the page did not change"
 
 
 def _end(report: Report) -> Iterator[str]:

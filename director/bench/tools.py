@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from director import deeds, schemas, tools
-from director.bench import benches, telling
+from director.bench import benches, reports, telling
 from nodes.values import Json
 from runtime import log, secrets, turn
 
@@ -32,7 +32,11 @@ _FIELDS: dict[str, dict[str, Json]] = {
     "item": schemas.of(schemas.PERHAPS, "In a loop: key or number of the item; null is the first."),
     "reason": schemas.TEXT,
 }
-EXECUTE = schemas.tool(NAME, "Runs nodes of the draft on the bench and tells status, value, error and page.", _FIELDS)
+EXECUTE = schemas.tool(
+    NAME,
+    "Runs nodes on the bench; tells status, value, error, and the page behind them: whole when new, else what changed.",
+    _FIELDS,
+)
 
 
 def kits(shop: Workshop) -> Sequence[tools.Kit]:
@@ -47,7 +51,7 @@ class Execute(tools.OfBuild):
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         async def work(call: log.Call) -> turn.Outcome:
             given: dict[str, Any] = arguments
-            wanted = benches.Wanted(
+            wanted = reports.Wanted(
                 str(given["nodes"]),
                 given["mode"] or "flow",
                 given["from"] or "before",
@@ -56,8 +60,9 @@ class Execute(tools.OfBuild):
             )
             bench = self._shop.bench
             assert isinstance(bench, benches.Bench), "the bench of a build"
-            told = self._masked(telling.told(await bench.execute(call, wanted)))
-            bench.told(told)
+            report = await bench.execute(call, wanted)
+            told = self._masked(telling.told(report))
+            bench.told(report, told)
             return turn.Outcome(told, told)
 
         return await deeds.done(self._shop.pen, NAME, arguments, place, work)

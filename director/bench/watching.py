@@ -91,6 +91,8 @@ class Watching(engine.Watch):
         self._open: list[Seen] = []
         """The nodes that are begun and not over, the innermost last."""
         self._last_look: Observation | None = None
+        self._looked = False
+        """Whether that was behind the last node that worked on the page."""
 
     @override
     async def before(self, node: Node, frame: frames.Frame, path: str) -> None:
@@ -173,10 +175,16 @@ class Watching(engine.Watch):
             if self._places.changes_page(each.place):
                 self.lineage = (*self.lineage, dataclasses.replace(each.done, key=f"{BROKEN}{each.done.key}"))
 
-    async def look_now(self, seen: Seen) -> None:
-        """Look at the page as the run has left it."""
-        if self._places.on_page(seen.place):
-            await self._look_after(seen)
+    async def look_behind(self, stopped: Seen | None) -> Observation | None:
+        """The page as the run has left it, at the node where it ``stopped`` or behind the last one; None where none worked on a page, or it cannot be looked at."""
+        if stopped is not None:
+            await self._look_after(stopped)
+        own = self._hands.own
+        if own is None or own.now is None or not any(self._places.on_page(each.place) for each in self.seen):
+            return None
+        if not self._looked:
+            self._last_look, _why = await self._look(own, own.now)
+        return self._last_look
 
     # What is behind it.
 
@@ -254,10 +262,9 @@ class Watching(engine.Watch):
         seen.url_after, seen.status = own.now.page.url, own.status()
         if own.ears is not None:
             seen.complaints = own.ears.take()
-        if isinstance(seen.place.node, Leaf) and not seen.place.node.moves_page and seen.error is None:
-            return
-        seen.after, seen.unseen = await self._look(own, own.now)
-        if seen.after is not None:
+        self._looked = not isinstance(seen.place.node, Leaf) or seen.place.node.moves_page or seen.error is not None
+        if self._looked:
+            seen.after, seen.unseen = await self._look(own, own.now)
             self._last_look = seen.after
 
     @staticmethod

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from director import bench, draft, eyes, workshop
+from director.bench import showing
 from director.scouting import tools as scouting
 from nodes.values import Json
 from tests import shop_flows, shop_process, site, workshops
@@ -69,7 +70,10 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(
     [ref] = re.findall(r'link "Paid" \[ref=(\w+)\]', told)
     async with eyes_of(build).pointed("bench", None, ref) as (_pointed, element):
         assert element.name == "Paid"
-    assert "orders = [" in await execute(build, "orders")
+    told = await execute(build, "orders")
+    assert "orders = [" in told
+    # What only reads shows no page a second time, and says so.
+    assert told.endswith(f"\n{showing.NOT_SHOWN}")
     # A browser that is built anew is signed in still, and stands where it stood.
     await build.bench.close()
     told = await execute(build, "pay", item="2")
@@ -99,7 +103,7 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(
 
 
 async def test_what_pages_complain_of_is_told(tmp_path: Path) -> None:
-    """Errors of scripts and of the console, with the node that met them and no other; a document that the site answered with an error by its status alone, once a node."""
+    """Errors of scripts and of the console, with the node that met them and no other; a document that the site answered with an error by its status alone, in the line of the node and first of all."""
     with site.serve() as served:
         served.page(
             "/",
@@ -123,5 +127,7 @@ nodes:
     assert "none is not defined" in told[1]
     assert "/broken was answered" not in told[1]
     assert "Failed to load" not in told[1]
-    assert told[1].count("the page that is shown is an error of the site: 500") == 2
+    assert "\n3 bad  ok, but the site answered 500\n" in told[1]
+    assert "\n4 items  failed (error-page, before its deed), on an error page (500)\n" in told[1]
+    assert told[0].startswith("the site answered 500 behind `bad`\nstopped at the first failure")
     assert "lost" not in told[1]

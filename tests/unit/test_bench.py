@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from typing_extensions import override
 
+from director.bench import showing
 from director.bench import tools as bench_tools
 from director.proving import tools
 from nodes.errors import SiteError
@@ -373,16 +375,60 @@ async def test_what_was_checked_of_a_deed_is_said(tmp_path: Path) -> None:
 
 
 async def test_an_error_behind_a_deed_is_said_first(tmp_path: Path) -> None:
-    """Where the page behind a deed is an error of the site, whatever its rules say; a page that is only opened, or read, is no deed."""
+    """Where a page is an error of the site, whatever rules say: behind which node, and of a deed that nobody knows whether it was done. It is no success."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
     rig.bench.fake.answered = 400
     await rig.execute("open,seen", begin="fresh")
-    assert "look whether it was done" not in rig.told
+    assert rig.told.startswith("the site answered 400 behind `open`\nnot all well: 2 of 2")
+    assert "open  ok, but the site answered 400\n" in rig.told
+    assert "seen  ok, but on an error page (400)\n" in rig.told
     await rig.execute("submit", begin="live")
-    assert rig.told.startswith("the site answered 400 behind `submit`: look whether it was done\nall done: 1 of 1")
+    assert rig.told.startswith("the site answered 400 behind `submit`: look whether it was done\nnot all well: 1 of 1")
+    await rig.execute("seen", begin="live")
+    assert rig.told.startswith("`seen` worked on an error page of the site (400)\nnot all well: 1 of 1")
     rig.bench.fake.answered = None
     await rig.execute("submit", begin="live")
     assert rig.told.startswith("all done: 1 of 1")
+
+
+async def test_a_document_is_shown_once_and_then_what_changes(tmp_path: Path) -> None:
+    """The page behind the last node is told whole where its document was never shown; else what changed of it, at the node that did it, or that nothing did."""
+    rig = Rig(
+        tmp_path,
+        """
+  - {id: open, type: browser_action, action: goto, url: "http://127.0.0.1:8765/"}
+  - {id: list, type: browser_action, action: goto, url: "http://127.0.0.1:8765/list"}
+  - {id: press, type: browser_action, action: click, target: {text: Press}}
+  - {id: seen, type: browser_query, query: text, target: {text: status}}
+  - {id: long, type: transform, expr: "{{ 1 }}"}
+""",
+        FakeSite(texts={"": '- button "Press" [ref=e1]\n- link "All" [ref=e2]'}),
+    )
+
+    def pages() -> tuple[int, int]:
+        return rig.told.count('button "Press"'), rig.told.count(showing.NOT_SHOWN)
+
+    await rig.execute("open,list")
+    assert pages() == (1, 0)
+    assert "behind it:\n[page]\npage " in rig.told.partition("\n2 list  ok\n")[2]
+    await rig.execute("seen", begin="live")
+    assert pages() == (0, 1)
+    await rig.execute("long")
+    assert not re.search("^page ", rig.told, re.MULTILINE)
+
+    async def grow(_target: str, page: FakePage) -> None:
+        page.browser.site.texts[""] += '\n- alert: "Pressed"'
+
+    rig.site.on_click = grow
+    await rig.execute("press,seen")
+    assert pages() == (0, 0)
+    assert rig.told.count('alert "Pressed"') == 1
+    rig.site.texts[""] += '\n- alert: "Later"'
+    await rig.execute("seen", begin="live")
+    assert "what changed since you saw it:" in rig.told
+    assert rig.told.count("Later") == 1
+    await rig.execute("list", begin="fresh")
+    assert pages() == (1, 0)
 
 
 async def test_an_address_that_was_not_meant_is_told_once(tmp_path: Path) -> None:
