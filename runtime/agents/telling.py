@@ -15,7 +15,9 @@ CLOSED = "the tab that you were on is closed, and you are on another one now"
 """What a model is told whose deed closed its tab."""
 
 _SHOWN = re.compile(r'^page (?:"(?:[^"\\]|\\.)*" )?(\S+)$', re.MULTILINE)
-_FENCE = re.compile(r"\[\s*(end\s+of\s+)?page\s*\]", re.IGNORECASE)
+_BLANK = "[\\s\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+_FENCE = re.compile("\\[#*(?:e#*n#*d#+o#*f#+)?p#*a#*g#*e#*\\]".replace("#", _BLANK), re.IGNORECASE)
+"""What may be read as one of them, with whatever is seen as nothing between its letters."""
 
 CHANGED = 800
 """Characters of what changed since the last look."""
