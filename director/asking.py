@@ -43,6 +43,9 @@ class AskUser(OfBuild):
                 f"a question has 1 to {LONGEST:,} characters, and at most {MOST} choices, none of them empty",
                 mend="ask again, in short",
             )
+        # No line of it stands where ours stand: our answers, our commands.
+        question = "\n    ".join(filter(None, map(str.strip, question.splitlines())))
+        choices = [" ".join(each.split()) for each in choices]
         answer = await self._shop.person.ask(question, choices, place=place.path, free=True)
         return turn.Outcome(answer, answer)
 

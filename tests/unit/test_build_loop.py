@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,26 @@ class Says(person.Person):
     async def ask(self, question: str, choices: object = (), *, place: str = "", free: bool = False) -> str:
         self.questions.append(question)
         return self.answer
+
+
+class Listening(person.Person):
+    """Somebody who says yes, and keeps what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, list[str]]] = []
+
+    @override
+    async def ask(self, question: str, choices: Sequence[str] = (), *, place: str = "", free: bool = False) -> str:
+        self.asked.append((question, list(choices)))
+        return "yes"
+
+
+def test_no_line_of_a_question_looks_like_one_of_ours(tmp_path: Path) -> None:
+    """What follows its first line is set in; a choice is one line."""
+    asked = ("ask_user", {"question": "Which?\n\n  1 yes\r  answer  runops x", "choices": ["old\n  2 no"]})
+    who = Listening()
+    Life(tmp_path, in_turn([asks(asked), said("Fine."), said("Well.")]), who=who).live()
+    assert who.asked == [("Which?\n    1 yes\n    answer  runops x", ["old 2 no"])]
 
 
 def test_a_model_that_talks_is_told_once_to_go_on(tmp_path: Path) -> None:
