@@ -10,7 +10,7 @@ from nodes.errors import LogError, UsageError
 from nodes.values import Json
 from runtime import conversations, journal, log, sessions, store
 from runtime.briefs import shown
-from runtime.cli import console
+from runtime.cli import console, show_build
 from runtime.cli.runs import moment
 from runtime.cli.threads import OPEN
 from runtime.display import costs, plans
@@ -25,6 +25,9 @@ PREVIEW = 80
 
 ITSELF = "itself"
 """What the session's own requests are called beside those of its delegates."""
+
+BENCH = "bench"
+"""What nodes of a build have yielded, each by itself: the call that ran them tells it."""
 
 WHO = 7
 """Columns of the word that says what a line is."""
@@ -70,6 +73,7 @@ class View:
             "variables": {each.name: self._version_json(each) for each in self.past.variables()},
             "following": self.past.following.data["run"] if self.past.following is not None else None,
             "open": [each.call.path for each in self.past.open_calls()],
+            "build": show_build.as_json(self.past, self._value) if self.header.purpose == "build" else None,
             "said": [self._entry_json(each) for each in self._chosen(at)],
         }
 
@@ -150,7 +154,7 @@ class View:
         delegates = set(self.past.threads)
         begun: set[str] = set()
         for entry in self.reading.entries:
-            if entry.thread != thread:
+            if entry.thread != thread or (isinstance(entry, log.Version) and entry.of == BENCH):
                 continue
             yield from (f"{indent}{line}" for line in self._lines(entry, width))
             if isinstance(entry, log.Call):
@@ -233,9 +237,10 @@ class View:
         if self.reading.torn:
             yield f"  torn  the last {count(self.reading.torn, 'byte')} are no whole line: whoever goes on cuts them"
         yield self.summary.state
-        if not self.reading.held:
-            command = "build" if self.header.purpose == "build" else "chat"
-            yield f"  again  runops {command} --resume {self.session}"
+        if self.header.purpose == "build":
+            yield from show_build.lines(self.session, self.past, self._value, held=self.reading.held)
+        elif not self.reading.held:
+            yield f"  again  runops chat --resume {self.session}"
 
     # One call, or one line.
 

@@ -35,6 +35,14 @@ def test_a_question_waits_and_its_answer_goes_on(builds: Builds) -> None:
     assert "Which shop is it?" in done.stderr
     assert f"runops build --resume {session_of(done)} --answer TEXT" in done.stderr
     assert done.stdout == ""
+    shown = builds.project.runops("show", session_of(done)).stdout.splitlines()
+    assert [" ".join(line.split()) for line in shown[-5:-1]] == [
+        "idle",
+        "asks Which shop is it?",
+        "1 the old one",
+        "2 the new one",
+    ]
+    assert shown[-1] == f"  answer runops build --resume {session_of(done)} --answer TEXT"
     done, told = builds.goes_on([text("So be it."), text("I see.")], "--yes", "--answer", "2")
     assert builds.outputs(0)[1] == "the new one"
     assert (done.returncode, told["status"], told["error"]["code"]) == (1, "failed", "build-stopped")

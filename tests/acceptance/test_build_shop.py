@@ -62,6 +62,12 @@ def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds,
     project = builds.project
     listed = json.loads(project.runops("runs", "--sessions", "--json").stdout)["sessions"]
     assert [(each["purpose"], each["mode"], each["begins"]) for each in listed] == [("build", "agent", paying.GOAL)]
+    shown = project.runops("show", told["session"]).stdout
+    assert "  ended  done, proved: full\n" in shown
+    assert f"  run    runops run {told['file']} --frozen\n" in shown
+    assert "kept     bench" not in shown, "what nodes yielded stands with the call that ran them"
+    built = json.loads(project.runops("show", told["session"], "--json").stdout)["build"]
+    assert (built["finish"]["proved"], built["wish"]["goal"]) == ("full", paying.GOAL)
     window = json.loads(project.runops("show", told["session"], "--window", "--json").stdout)
     assert {each["name"]: each["tokens"] for each in window["sections"]}["tools"] > 2000
     (tmp_path / "fresh").mkdir()
