@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from director import grants, person
-from director.cli import building, interrupts, mending_builds, typing_in
-from director.cli.build_ends import READY
+from director.cli import build_ends, building, interrupts, mending_builds, typing_in
 from director.repairing import deeds, kept, mending
 from nodes.errors import SetupError, UsageError
 from nodes.values import Json
@@ -76,7 +75,7 @@ def carry_out(
     _refuse_other_file(loaded, past, run)
     before = kept.known(home, run) if wish.apply else None
     if before is not None:
-        _apply(wish, run, before, as_json=as_json)
+        _apply(wish, run, before, _going_on(run, past, loaded), as_json=as_json)
     policy = _policy(wish, loaded, past)
     order = mending_builds.Order(of_build, policy, wish.runs, wish.model, wish.no_model, wish.yes, quiet)
     outcome, code = _followed(wish, chosen, run, loaded, policy, quiet=quiet)
@@ -84,8 +83,8 @@ def carry_out(
         raise typer.Exit(code)
     came, hindered = _built(wish, outcome, order, past, loaded, home, quiet=quiet)
     mend = _mend_of(came) or _keep(home, outcome)
-    code = READY if mend is not None else 1
-    console.say("\n".join(_told(wish, outcome, mend, came, hindered, past, changed=_changed(loaded, past))))
+    code = build_ends.READY if mend is not None else 1
+    console.say("\n".join(_told(wish, outcome, mend, came, hindered, past, loaded)))
     if came is not None and came.ended is None:
         # The build can be gone on with: how is what a person reads last.
         code = came.code
@@ -94,9 +93,9 @@ def carry_out(
         console.result(console.as_json(**_json(outcome, code, mend, came)))
     elif mend is not None and mend["patch"]:
         console.result(str(mend["patch"]).rstrip("\n"))
-    made = kept.known(home, run) if wish.apply and mend is not None and code == READY else None
+    made = kept.known(home, run) if wish.apply and mend is not None and code == build_ends.READY else None
     if made is not None:
-        _apply(wish, run, made, as_json=False)
+        _apply(wish, run, made, _going_on(run, past, loaded), as_json=False)
     raise typer.Exit(code)
 
 
@@ -220,8 +219,8 @@ def _followed(
                 return None, interrupted.exit
 
 
-def _apply(wish: Wish, run: str, known: kept.Known, *, as_json: bool) -> None:
-    """Write the mend into its files, and end."""
+def _apply(wish: Wish, run: str, known: kept.Known, going_on: str, *, as_json: bool) -> None:
+    """Write the mend into its files, and end; ``going_on`` is what goes on then."""
     if known.verdict == "guess" and not wish.yes:
         raise UsageError(
             "mend-not-proved",
@@ -230,17 +229,26 @@ def _apply(wish: Wish, run: str, known: kept.Known, *, as_json: bool) -> None:
         )
     kept.apply(known.changes)
     files = [str(each.file) for each in known.changes]
-    console.say(f"applied to {', '.join(files)}\n  {_next(run, known)}")
+    console.say(f"applied to {', '.join(files)}\n  {_next(run, known, going_on)}")
     if as_json:
         told: dict[str, Json] = {"status": "applied", "exit": 0, "verdict": known.verdict, "files": list[Json](files)}
         console.result(console.as_json(run=run, **told, done=list[Json](known.done)))
     raise typer.Exit(0)
 
 
-def _next(run: str, known: kept.Known) -> str:
+def _going_on(run: str, past: history.History, loaded: workflow.Loaded) -> str:
+    """What to type to go on with the file as it is by then: a run goes on with no other file than the one it began with."""
+    assert past.header is not None
+    was = Path(past.header.file)
+    if was.resolve() == loaded.path.resolve():
+        return f"runops resume {run} --allow-changed"
+    return f"runops run {shlex.quote(build_ends.shown(str(loaded.path)))}   ({run} was a run of {one_line(str(was))}, and goes on with no other file)"
+
+
+def _next(run: str, known: kept.Known, going_on: str) -> str:
     """What to type once the file is mended. What the proof has done on the site must not be done again."""
     if not known.done:
-        return f"again  runops resume {run} --allow-changed"
+        return f"again  {going_on}"
     if known.verdict == "proved":
         return f"done   run {known.proof} went on to the end in its place: {run} is not to be resumed"
     deeds = ", ".join(briefs.ours(each) for each in known.done)
@@ -254,14 +262,15 @@ def _told(
     came: building.Came | None,
     hindered: str | None,
     past: history.History,
-    *,
-    changed: bool,
+    loaded: workflow.Loaded,
 ) -> list[str]:
     """What a person reads: of what the run failed, what speaks for it, the mend, and what to type next."""
     failure, found = outcome.case.failure, outcome.found
+    changed, gone = _changed(loaded, past), outcome.case.gone
     lines = [f"{console.paint(found.kind, console.BOLD, console.YELLOW)}  {one_line(failure.path)}"]
     rows: list[tuple[str, str]] = [("why", one_line(each)) for each in found.why]
     rows += [("file", "it has changed since the run began, and was looked at as it is now")] if changed else []
+    rows += [("file", f"it has no step `{one_line(failure.path)}` any more")] if gone else []
     seen = evidence.of(past, failure.path) or {}
     rows += [("page", str(seen["url"]))] if seen.get("url") else []
     rows += [
@@ -272,7 +281,7 @@ def _told(
     rows += [("tried", one_line(each)) for each in outcome.tried]
     rows += _of_model(came, hindered)
     if mend is None:
-        rows.append(("mend", found.mend))
+        rows.append(("mend", _none(outcome)))
         rows.append(("look", f"runops show {outcome.run} --at {shlex.quote(failure.path)}"))
         if found.kind in ("site error", "slow page", "signed out"):
             rows.append(("again", f"runops resume {outcome.run}{' --allow-changed' if changed else ''}"))
@@ -284,7 +293,7 @@ def _told(
         guess = " --yes" if mend["verdict"] == "guess" else ""
         rows.append(("apply", f"runops repair {wish.named}--run {outcome.run} --apply{guess}"))
         if not mend["done"]:
-            rows.append(("then", f"runops resume {outcome.run} --allow-changed"))
+            rows.append(("then", _going_on(outcome.run, past, loaded)))
     wide = max(len(name) for name, _ in rows)
     return [*lines, *(f"  {name:<{wide}}  {harmless(text)}" for name, text in rows)]
 
@@ -297,6 +306,11 @@ def _of_model(came: building.Came | None, hindered: str | None) -> list[tuple[st
     if came.ended is not None and not came.ended.done:
         rows.append(("model", one_line(f"found no mend: {came.ended.value.get('summary') or came.ended.answer}")))
     return [*rows, ("build", f"runops show {came.session}")]
+
+
+def _none(outcome: mending.Outcome) -> str:
+    """What would mend it, where no mend is proposed."""
+    return "none: run the file as it is now" if outcome.case.gone else outcome.found.mend
 
 
 def _proved(mend: dict[str, Json], *, built: bool) -> str:
@@ -317,7 +331,7 @@ def _json(
         "code": failure.code,
         "kind": found.kind,
         "why": list[Json](found.why),
-        "next": found.mend,
+        "next": _none(outcome),
         "mend": mend,
         "tried": list[Json](outcome.tried),
         "looked": outcome.looked,

@@ -40,6 +40,11 @@ class Case:
     """Where the target stands that found nothing."""
 
     @property
+    def gone(self) -> bool:
+        """Whether the file has no such step any more, though the run says at which it failed."""
+        return bool(self.failure.path) and self.found is None
+
+    @property
     def leaf(self) -> Leaf | None:
         """The node, where it is a leaf."""
         return self.found.node if self.found is not None and isinstance(self.found.node, Leaf) else None

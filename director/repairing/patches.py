@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
+import errno
 import json
+import os
 import re
 from pathlib import Path
 
@@ -53,14 +56,20 @@ class Patch:
             raise UsageError(
                 "file-changed",
                 f"{self.file} has changed since the mend was made",
-                mend="have it made again: `runops repair` without `--apply`",
+                mend="have it made again: the same without `--apply`",
             )
 
     def apply(self) -> None:
-        """Write it into its file, whose mode stays. Raises OSError."""
-        mode = self.file.stat().st_mode & 0o777
-        durable.write(self.file, self.after.encode())
-        self.file.chmod(mode)
+        """Write it into its file, whose mode and owner stay; where it is a link, into that which it leads to. Raises OSError."""
+        file = self.file.resolve()
+        known = file.stat()
+        if not known.st_mode & 0o222:
+            # Whoever may write anything, and whoever may write into the folder, could all the same: it is there to be minded.
+            raise PermissionError(errno.EACCES, "nobody may write it", str(self.file))
+        durable.write(file, self.after.encode())
+        file.chmod(known.st_mode & 0o777)
+        with contextlib.suppress(PermissionError):
+            os.chown(file, known.st_uid, known.st_gid)
 
 
 def _lines(text: str) -> list[str]:

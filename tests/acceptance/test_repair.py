@@ -24,7 +24,7 @@ nodes:
     type: browser_action
     action: click
     target: {{role: button, name: Book payment}}   # the only one
-    timeout: 0.5
+    timeout: 2
     verify: [{{text: Booked}}]
 """
 
@@ -80,9 +80,29 @@ def test_a_mend_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path
     assert "it has changed since the run began" in looked.stderr
     assert f"runops resume {run} --allow-changed" in looked.stderr
     went_on = project.runops("resume", "last", "--allow-changed", "--json")
-    assert (went_on.returncode, json.loads(went_on.stdout)["run"]) == (0, run)
+    assert (went_on.returncode, json.loads(went_on.stdout)["run"]) == (0, run), went_on.stderr
     assert [each.body for each in till.arrived("/done")] == ["amount=5"]
 
     again = project.runops("repair", "flow.yaml", "--run", run)
     assert (again.returncode, again.stdout) == (0, "")
     assert "nothing to repair" in again.stderr
+
+
+def test_what_goes_on_is_told_of_the_file_as_it_is_now(till: Site, tmp_path: Path) -> None:
+    """Of a step that the file has no more no mend is looked for; with a file that stands elsewhere no run goes on, and it is said what does."""
+    project = Project(tmp_path)
+    text = FLOW.format(base=till.origin)
+    file = project.write("flow.yaml", text)
+    assert project.runops("run", "flow.yaml", "--quiet").returncode == 1
+    run = project.runs()[-1]["id"]
+    file.write_text(text.replace("id: book", "id: pay"))
+    gone = project.runops("repair", "--yes")
+    assert gone.returncode == 1, gone.stderr
+    assert "it has no step `book` any more" in gone.stderr
+    assert "a model" not in gone.stderr
+    file.rename(tmp_path / "moved.yaml").write_text(text)
+    moved = project.runops("repair", "moved.yaml", "--yes")
+    assert moved.returncode == 6, moved.stderr
+    assert "  then   runops run moved.yaml " in moved.stderr
+    applied = project.runops("repair", "moved.yaml", "--run", run, "--apply")
+    assert (applied.returncode, "again  runops run moved.yaml " in applied.stderr) == (0, True), applied.stderr

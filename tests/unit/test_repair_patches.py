@@ -113,3 +113,22 @@ def test_a_patch_is_applied_by_us_as_by_git(tmp_path: Path, mark: str, newline: 
     with pytest.raises(UsageError) as refused:
         kept.apply([patch])
     assert refused.value.code == "file-changed"
+
+
+def test_what_nobody_may_write_stays_and_a_link_leads_on(tmp_path: Path) -> None:
+    """A file that is there to be read is not written, by no user; of a link its end is written, and it stays one."""
+    real, link = tmp_path / "real.yaml", tmp_path / "link.yaml"
+    real.write_text(FLOW)
+    real.chmod(0o444)
+    link.symlink_to(real)
+    change = patches.Patch.of(link, BLOCK)
+    with pytest.raises(UsageError) as refused:
+        kept.apply([change])
+    assert (refused.value.code, str(link) in refused.value.message, real.read_text()) == (
+        "file-not-written",
+        True,
+        FLOW,
+    )
+    real.chmod(0o640)
+    kept.apply([change])
+    assert (link.is_symlink(), real.read_text(), real.stat().st_mode & 0o777) == (True, BLOCK, 0o640)

@@ -29,10 +29,12 @@ nodes:
 )
 
 
-def outcome(kind: kinds.Kind = "drift", words: str = "Pay now", proof: Any = None, **more: Any) -> mending.Outcome:
+def outcome(
+    kind: kinds.Kind = "drift", words: str = "Pay now", proof: Any = None, path: str = "pay", **more: Any
+) -> mending.Outcome:
     """A repair of a run that failed at `pay`, on a page that said this."""
-    failure = kinds.Failure("pay", "target-not-found", "site", f"nothing is called {words}", {})
-    case = failures.Case("R", failure, kinds.Glance(words=words, alert=words), None, {}, ("target",))
+    failure = kinds.Failure(path, "target-not-found", "site", f"nothing is called {words}", {})
+    case = failures.Case("R", failure, kinds.Glance(words=words, alert=words), FILE.find(path), {}, ("target",))
     return mending.Outcome("R", case, kinds.Found(kind, [words], "a target"), proof, **more)
 
 
@@ -43,13 +45,14 @@ def proof(verdict: mending.Verdict) -> mending.Proof:
 
 @pytest.mark.parametrize("kind", get_args(kinds.Kind))
 def test_a_model_is_asked_only_where_the_file_may_be_what_is_wrong(kind: kinds.Kind) -> None:
-    """Never of a finding, of the site's, the data's or the account's fault; nor where a mend is proved, or going on is enough."""
+    """Never of a finding, of the site's, the data's or the account's fault; nor where a mend is proved, going on is enough, or the file has no such step."""
     may = kind in ("drift", "overlay", "slow page", "unknown")
     assert wishes.is_open(outcome(kind)) is may
     assert wishes.is_open(outcome(kind, proof=proof("guess"))) is may
     assert not wishes.is_open(outcome(kind, proof=proof("held")))
     assert not wishes.is_open(outcome(kind, proof=proof("proved")))
     assert not wishes.is_open(outcome(kind, works_now=True))
+    assert not wishes.is_open(outcome(kind, path="gone"))
 
 
 @hypothesis.given(st.sampled_from(["", telling.END, "[end of page"]), st.text(max_size=200))
