@@ -35,6 +35,13 @@ HARMLESS = frozenset(
 )
 """What a draft may say of its browser; the rest (switches, a proxy, certificates, headers, permissions) a person writes into the file."""
 
+MEANT = {
+    "workflow": "the draft's head",
+    "all": "all nodes",
+    "recent": "the nodes that were written last",
+}
+"""What the tools of a build call by these names."""
+
 _ADDRESS = re.compile(r"https?://[^\s\"'<>()]+", re.IGNORECASE)
 
 
@@ -45,6 +52,7 @@ def refused(made: Draft, before: Draft | None, wish: Wish) -> list[Diagnostic]:
         *_secrets(made, before, wish),
         *_inputs(made, wish),
         *_unknown(made, before, wish),
+        *_names(made, before),
     ]
     try:
         pythons.check(made.loaded)
@@ -146,6 +154,22 @@ def _unknown(made: Draft, before: Draft | None, wish: Wish) -> list[Diagnostic]:
         )
         for name, each in made.loaded.workflow.inputs.items()
         if each.required and name not in wish.inputs and name not in was
+    ]
+
+
+def _names(made: Draft, before: Draft | None) -> list[Diagnostic]:
+    """Ids that mean something else to the tools: what is called so could not be named."""
+    was = before.loaded.places if before is not None else {}
+    return [
+        diagnostic(
+            made,
+            (*made.loaded.places[name], "id"),
+            "reserved-name",
+            f"to the tools `{name}` means {meant}, so no node of a draft is called so",
+            "choose another id, which says what the node does",
+        )
+        for name, meant in MEANT.items()
+        if name in made.loaded.places and name not in was
     ]
 
 

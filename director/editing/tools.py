@@ -81,7 +81,7 @@ class _Edits:
 
         def make(before: Draft | None) -> Draft:
             draft = self._begun(before)
-            if node == "workflow" and "workflow" not in draft.loaded.places:
+            if node == "workflow":
                 return draft.with_head(text, self._limits(draft))
             return draft.with_updates(text, node, self._limits(draft))
 

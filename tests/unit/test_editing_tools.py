@@ -136,6 +136,21 @@ async def test_the_head_is_changed_by_its_own_name(tmp_path: Path) -> None:
     assert list(shop.desk.draft.loaded.workflow.inputs) == ["base_url", "user", "many", "sort"]
 
 
+@pytest.mark.parametrize("name", ["workflow", "all", "recent"])
+async def test_no_node_is_called_what_means_something_else_to_the_tools(tmp_path: Path, name: str) -> None:
+    """It could not be named: refused at its id, with the mend; in a file that has one, `workflow` is the head all the same, and the node is written anew by its own id."""
+    shop = shop_of(tmp_path)
+    node = f"- {{id: {name}, type: transform, expr: 1}}\n"
+    answer = await create(shop, LOOK + node)
+    assert "reserved-name" in answer
+    assert "--> yaml:2:8" in answer
+    assert "choose another id" in answer
+    head = "version: 1\ninputs: {user: {type: string, default: a}, many: {type: integer, default: 1}}\nnodes:\n"
+    shop = shop_of(tmp_path / "there", head + node)
+    assert "head: output new" in await told(shop, "update_node", id="workflow", yaml="output: 7")
+    assert "1 nodes in all" in await told(shop, "update_node", id=None, yaml=node.replace("1", "2"))
+
+
 async def test_what_changed_is_told_in_few_words(tmp_path: Path) -> None:
     """Nodes that are new, other, moved or gone, with their positions now; a description is a change too, a comment is none."""
     shop = shop_of(tmp_path)
