@@ -51,7 +51,10 @@ class Patch:
         return self.file.read_bytes() == self.after.encode()
 
     def check(self) -> None:
-        """Raise UsageError ``file-changed`` where the file says something else by now. Raises OSError."""
+        """Raise UsageError ``file-changed`` where the file says something else by now. Raises OSError, also where nobody may write it."""
+        if not self.file.stat().st_mode & 0o222:
+            # Whoever may write anything, or may write into the folder, could all the same: it is there to be minded.
+            raise PermissionError(errno.EACCES, "nobody may write it", str(self.file))
         if self.file.read_bytes().decode() != self.before:
             raise UsageError(
                 "file-changed",
@@ -63,9 +66,6 @@ class Patch:
         """Write it into its file, whose mode and owner stay; where it is a link, into that which it leads to. Raises OSError."""
         file = self.file.resolve()
         known = file.stat()
-        if not known.st_mode & 0o222:
-            # Whoever may write anything, and whoever may write into the folder, could all the same: it is there to be minded.
-            raise PermissionError(errno.EACCES, "nobody may write it", str(self.file))
         durable.write(file, self.after.encode())
         file.chmod(known.st_mode & 0o777)
         with contextlib.suppress(PermissionError):

@@ -121,9 +121,12 @@ def test_what_nobody_may_write_stays_and_a_link_leads_on(tmp_path: Path) -> None
     real.write_text(FLOW)
     real.chmod(0o444)
     link.symlink_to(real)
+    other = tmp_path / "other.yaml"
+    other.write_text(FLOW)
     change = patches.Patch.of(link, BLOCK)
     with pytest.raises(UsageError) as refused:
-        kept.apply([change])
+        kept.apply([patches.Patch.of(other, BLOCK), change])
+    assert other.read_text() == FLOW, "all of it, or nothing"
     assert (refused.value.code, str(link) in refused.value.message, real.read_text()) == (
         "file-not-written",
         True,
