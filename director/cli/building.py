@@ -123,6 +123,7 @@ def follow(
     who = typing_in.person_at(screen.asks) if asks and typing_in.possible() else person.Nobody()
     with asyncio.Runner() as runner:
         held = Building(pen, chosen, models, kept, screen, who)
+        _end_left(held, kept)
         again = f"again  runops build --resume {held.id}"
         signalled = interrupts.Interrupts(runner, lambda: again, lambda: _end_browsers(held))
         with signals.handled_by(signalled.handle):
@@ -165,10 +166,19 @@ def _tell(came: Came, *, as_json: bool, quiet: bool) -> None:
         console.result(build_ends.shown(str(ended.value["file"])))
 
 
+def _end_left(held: Building, kept: store.FileStore) -> None:
+    """End the browsers that a process of this build has left that died: what it tried there is tried anew. A run that somebody has taken up since keeps its own."""
+    _end_those(held, [held.id, *(each for each in held.session.open_runs if not kept.held(each))])
+
+
 def _end_browsers(held: Building) -> None:
     """End the browsers that would outlive us: those of the session and of the runs that it follows."""
+    _end_those(held, [held.id, *held.session.open_runs])
+
+
+def _end_those(held: Building, names: Sequence[str]) -> None:
     private = held.chosen.home / "private"
-    for name in (held.id, *held.session.open_runs):
+    for name in names:
         folder = private / name
         for each in (folder, *(found for found in folder.glob("*") if found.is_dir())):
             execution.end_browser(each)

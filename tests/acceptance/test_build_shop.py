@@ -152,3 +152,28 @@ def test_a_deed_that_ctrl_c_broke_off_is_told_and_not_done_again(builds: Builds,
         assert (done.returncode, told["status"]) == (0, "done"), done.stderr
         assert len(shop.ledger("payment")) == 1
     assert "paying[#1001]/pay: open: it may have happened" in builds.outputs(0)[-1]
+
+
+def test_a_build_that_goes_on_ends_the_browser_that_a_killed_one_left(builds: Builds, tmp_path: Path) -> None:
+    """A run of the draft is begun anew, whatever the one did that died with the build: nobody goes on in its browser."""
+
+    def browsers() -> list[object]:
+        living = json.loads(builds.project.runops("ps", "--json").stdout)["alive"]
+        return [each["browser"] for each in living if each["browser"] is not None]
+
+    go = '- {id: there, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}'
+    with Shop.start(tmp_path, orders=1, paid=0) as shop:
+        shop.switch("hold", path="/orders")
+        wish = ("--url", shop.url, "--save", "go.yaml")
+        project = builds.answers(
+            use("create_nodes", yaml=go, after=None, dry_run=None, reason="on")
+            + use("run_draft", inputs=None, reason="to see")
+        )
+        with project.start("build", "Go there", *wish) as process:
+            assert shop.wait("held")
+            process.kill()
+            process.communicate(timeout=60)
+        assert len(browsers()) == 1
+        shop.clear()
+        done, _told = builds.goes_on([finish(done=False)])
+    assert (done.returncode, browsers()) == (1, []), done.stderr
