@@ -16,7 +16,7 @@ from typing import Protocol
 
 from typing_extensions import override
 
-from director import summing
+from director import deeds, summing
 from director.listening import Listener
 from director.tools import Kit
 from nodes.budgets import Budget
@@ -30,7 +30,7 @@ from runtime.models.exchange import Item, Request
 MAX_OUTPUT = 4_000
 """Tokens that one answer of it may have."""
 
-ENDS = frozenset({"operator", "cancelled", "replaced", "internal"})
+ENDS = deeds.ENDS - {"budget", "paused"}
 """Who must act on an error after which nothing goes on, so that it is nobody's answer."""
 
 
@@ -69,6 +69,10 @@ class Sending(Kit):
     """Of the tool, and of the calls in the child's thread."""
     who: str
     """What it is called, where people and models are told of it."""
+    turns: int
+    """Requests that one may take."""
+    budget: Budget
+    """What one may spend."""
 
     def __init__(
         self, pen: journal.Journal[sessions.Session], models: supply.Supply | None, listener: Listener, sender: Sender
@@ -85,16 +89,6 @@ class Sending(Kit):
     @override
     def side_by_side(self) -> bool:
         return True
-
-    @property
-    @abstractmethod
-    def turns(self) -> int:
-        """Requests that one may take."""
-
-    @property
-    @abstractmethod
-    def budget(self) -> Budget:
-        """What one may spend."""
 
     @abstractmethod
     def outfit(self, call: log.Call, child: Child) -> Outfit:

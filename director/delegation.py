@@ -42,6 +42,8 @@ class Delegation(children.Sending):
 
     name = NAME
     who = "delegate"
+    turns = TURNS
+    budget = BUDGET
 
     def __init__(
         self,
@@ -84,16 +86,6 @@ class Delegation(children.Sending):
     @override
     def modes(self) -> frozenset[log.Mode]:
         return frozenset({"agent", "run"})
-
-    @property
-    @override
-    def turns(self) -> int:
-        return TURNS
-
-    @property
-    @override
-    def budget(self) -> Budget:
-        return BUDGET
 
     @override
     def before(self, arguments: dict[str, Json], asked: str) -> tuple[Item, ...]:

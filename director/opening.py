@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import bisect
-import contextlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import override
@@ -24,7 +23,7 @@ Pen = journal.Journal[sessions.Session]
 def begin(kept: store.Store, header: log.SessionHeader, masker: secrets.Masker) -> Pen:
     """A new session, which this process owns. Raises LogError."""
     pen = journal.Journal(kept.create(store.new_id()), sessions.Session(), masker, kept)
-    with _given_up_where_it_fails(pen.conversation):
+    with holders.given_up_where_it_fails(pen.conversation):
         _open(pen, header)
         _claimed(pen)
     return pen
@@ -46,7 +45,7 @@ def reopen(
     # Nothing is claimed, and nobody is ended, for what is no session.
     conversations.fold(kept.read(conversation))
     owned, entries = kept.claim(conversation, take_over=take_over)
-    with _given_up_where_it_fails(owned):
+    with holders.given_up_where_it_fails(owned):
         past = sessions.Session(entries)
         pen = journal.Journal(owned, past, masker, kept)
         told: dict[str, Json] = {"taken_from": owned.taken_from.told()} if owned.taken_from is not None else {}
@@ -88,7 +87,7 @@ def fork(
         "budget": budget if budget is not None else past.budget,
     }
     pen = journal.Journal(kept.create(store.new_id()), sessions.Session(), masker, kept)
-    with _given_up_where_it_fails(pen.conversation):
+    with holders.given_up_where_it_fails(pen.conversation):
         _open(pen, past.header.model_copy(update=update))
         # A power cut leaves the line that says what this is, so that a piece of what follows is seen for what it is.
         pen.barrier()
@@ -180,15 +179,6 @@ def _open(pen: Pen, header: log.SessionHeader) -> None:
 def _claimed(pen: Pen, **told: Json) -> None:
     data: dict[str, Json] = {**holders.me(), "epoch": pen.conversation.epoch, "version": version.VERSION, **told}
     pen.noted("claimed", data, log.SESSION_THREAD)
-
-
-@contextlib.contextmanager
-def _given_up_where_it_fails(conversation: store.Conversation) -> Generator[None]:
-    try:
-        yield
-    except BaseException:
-        conversation.close()
-        raise
 
 
 # What a fork takes over.

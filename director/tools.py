@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import override
 
+from director import deeds, states
 from director import desk as desks
-from director import states
 from director.listening import Listener
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
@@ -68,41 +68,12 @@ class Kit(Protocol):
         return None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Simple(Kit):
-    """A tool that answers with a text, at once."""
+class Offered(Kit):
+    """A tool that is told of in one way only, and used one call at a time."""
 
-    offered: Tool
-    allowed: frozenset[log.Mode]
-    do: Callable[[dict[str, Json]], str]
-
-    @property
-    @override
-    def tool(self) -> Tool:
-        return self.offered
-
-    @property
-    @override
-    def modes(self) -> frozenset[log.Mode]:
-        return self.allowed
-
-    @property
-    @override
-    def side_by_side(self) -> bool:
-        return False
-
-    @override
-    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        text = self.do(arguments)
-        return turn.Outcome(text, text)
-
-
-class OfBuild(Kit):
-    """A tool of a build: used where the model works, one call at a time. Each says what it does; what it is for, and what else it needs, it is made with."""
-
-    def __init__(self, shop: Workshop, offered: Tool, modes: frozenset[log.Mode] = CHANGED) -> None:
-        """``shop`` is that of the build."""
-        self._shop, self._offered, self._modes = shop, offered, modes
+    def __init__(self, offered: Tool, modes: frozenset[log.Mode]) -> None:
+        """``offered`` is what a model is told of it."""
+        self._offered, self._modes = offered, modes
 
     @property
     @override
@@ -118,6 +89,29 @@ class OfBuild(Kit):
     @override
     def side_by_side(self) -> bool:
         return False
+
+
+class Simple(Offered):
+    """A tool that answers with a text, at once."""
+
+    def __init__(self, offered: Tool, modes: frozenset[log.Mode], do: Callable[[dict[str, Json]], str]) -> None:
+        """``do`` is given the arguments, and answers."""
+        super().__init__(offered, modes)
+        self._do = do
+
+    @override
+    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        text = self._do(arguments)
+        return turn.Outcome(text, text)
+
+
+class OfBuild(Offered):
+    """A tool of a build, used where the model works unless it is said otherwise."""
+
+    def __init__(self, shop: Workshop, offered: Tool, modes: frozenset[log.Mode] = CHANGED) -> None:
+        """``shop`` is that of the build."""
+        super().__init__(offered, modes)
+        self._shop = shop
 
     @override
     def find_out(self, call: log.Call) -> turn.Outcome | None:
@@ -172,7 +166,7 @@ class Box(turn.Tools):
             return turn.Outcome(_words(error.as_json()), error=error.as_json())
         except RunOpsError as error:
             # What is kept cannot be written any more, or was taken over: nothing goes on from here.
-            if error.who in _ENDS:
+            if error.who in deeds.ENDS:
                 raise
             return turn.Outcome(_words(error.as_json()), error=error.as_json())
 
@@ -204,9 +198,6 @@ class Box(turn.Tools):
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         call = self._desk.history.deeds[result.call].call
         return self._bounded(text, turn.Place(0, call.path, call.thread)) if asked.name != states.NAME else text
-
-
-_ENDS = frozenset({"operator", "cancelled", "replaced", "internal", "budget", "paused"})
 
 
 def _words(error: dict[str, Json]) -> str:

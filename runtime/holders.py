@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodes.errors import Replaced, RunHeld
 from nodes.values import Json
 from runtime import locks, log, process
+
+if TYPE_CHECKING:
+    from runtime import store
 
 LOOK_SECONDS = 5.0
 """How long a holder may take from its lock to the entry that says who it is."""
@@ -193,3 +198,13 @@ def _taken_from(path: Path, holder: Holder, run: str, read: Callable[[], Entries
         if time.monotonic() > until:
             raise held(run, read(), f"process {holder.pid} was ended, and its lock is not free yet: try again")
     return handle
+
+
+@contextlib.contextmanager
+def given_up_where_it_fails(conversation: store.Conversation) -> Generator[None]:
+    """Until a run or a session is there to do it, the conversation is closed where something goes wrong: another process, or this one, may have it then."""
+    try:
+        yield
+    except BaseException:
+        conversation.close()
+        raise

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +16,7 @@ from runtime import (
     copies,
     events,
     history,
+    holders,
     journal,
     preparing,
     resolve,
@@ -111,7 +111,7 @@ async def begin(
     models = supplies.plan(loaded, chosen, purse=purse)
     kept = store.FileStore(chosen.home)
     conversation = kept.create(store.new_id()) if key is None else _of_key(kept, key)
-    with _given_up_where_it_fails(conversation):
+    with holders.given_up_where_it_fails(conversation):
         pen = journal.Journal(conversation, history.History(), secrets.Masker({**known, **models.masked}), kept)
         trial = part.header if part is not None else None
         run.write_header(pen, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=parent)
@@ -123,22 +123,12 @@ async def begin(
     return await one.begin() if part is None else await one.drive(part.run(one.engine))
 
 
-@contextlib.contextmanager
-def _given_up_where_it_fails(conversation: store.Conversation) -> Generator[None]:
-    """Until a run is there to do it, the conversation is closed where something goes wrong: another process, or this one, may have it then."""
-    try:
-        yield
-    except BaseException:
-        conversation.close()
-        raise
-
-
 def _of_key(kept: store.Store, key: str) -> store.Conversation:
     """The new conversation of a key: no other one has the key, and none will."""
     while True:
         run_id = kept.keyed(key)
         conversation = kept.create(run_id)
-        with _given_up_where_it_fails(conversation):
+        with holders.given_up_where_it_fails(conversation):
             if kept.keyed(key) == run_id:
                 return conversation
         # `runops prune` took the key away before the run was there to hold it: now the key has another one.
@@ -217,7 +207,7 @@ async def resume_run(
         pen = runs.claim(kept, run_id, masker, may_go_on, take_over=take_over, budget=models.budget_text)
     except _OverMeanwhile:
         return over[0]
-    with _given_up_where_it_fails(pen.conversation):
+    with holders.given_up_where_it_fails(pen.conversation):
         text.take(pen)
         one = _run(text.loaded, pen, kept, chosen, text.inputs, text.secrets, listener, models)
     one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
@@ -258,7 +248,7 @@ async def go_on_copy(
     text.check(past)
     models = supplies.plan(text.loaded, chosen, past.budget, purse)
     pen = copies.make(kept, reading, secrets.Masker({**text.secrets, **models.masked}), about, parent)
-    with _given_up_where_it_fails(pen.conversation):
+    with holders.given_up_where_it_fails(pen.conversation):
         text.take(pen)
         one = _run(text.loaded, pen, kept, chosen, text.inputs, text.secrets, listener, models)
         if holds is not None:

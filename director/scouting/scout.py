@@ -52,6 +52,8 @@ class Scouting(children.Sending):
 
     name = NAME
     who = "scout"
+    turns = TURNS
+    budget = BUDGET
 
     def __init__(self, shop: Workshop) -> None:
         """Who asks the models is said later: ``employ``."""
@@ -67,16 +69,6 @@ class Scouting(children.Sending):
     @override
     def modes(self) -> frozenset[log.Mode]:
         return CHANGED
-
-    @property
-    @override
-    def turns(self) -> int:
-        return TURNS
-
-    @property
-    @override
-    def budget(self) -> Budget:
-        return BUDGET
 
     @override
     def word(self, arguments: dict[str, Json]) -> str:

@@ -181,7 +181,7 @@ def test_a_delegate_spends_of_what_its_sender_has_left() -> None:
 
 def test_a_delegate_has_a_budget_of_its_own_for_all_that_works_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """What its own delegates spend is spent of it."""
-    monkeypatch.setattr(delegation, "BUDGET", delegation.BUDGET.model_copy(update={"calls": 3}))
+    monkeypatch.setattr(delegation.Delegation, "budget", delegation.BUDGET.model_copy(update={"calls": 3}))
     looks = [talks.asks(("get_workflow_summary", {}))] * 9
     scripts: Scripts = {"Why?": [sending("look")], "look": [sending("deeper")], "deeper": looks}
     life = talks.lived(by_task(scripts), "Why?", mode="agent", clean=True)
@@ -192,7 +192,7 @@ def test_a_delegate_has_a_budget_of_its_own_for_all_that_works_for_it(monkeypatc
 
 def test_a_delegate_has_so_many_requests_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that looks without end comes back with an error that says so."""
-    monkeypatch.setattr(delegation, "TURNS", 2)
+    monkeypatch.setattr(delegation.Delegation, "turns", 2)
     looks = [talks.asks(("get_workflow_summary", {}))] * 9
     life = talks.lived(by_task({"Why?": [sending("look")], "look": looks}), "Why?", mode="agent")
     assert "delegate-turns" in talks.outputs(life.requests[-1])[0]
