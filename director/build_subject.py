@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from director import around
 from director import desk as desks
+from director.draft import Draft
 from director.editing import heads, reference
 from director.subjects import DraftSubject
 from director.workshop import Wish
@@ -59,14 +60,30 @@ class BuildSubject(DraftSubject):
             f"{count} {state}" for state, count in Counter(states[each].partition(":")[0] for each in known).items()
         ]
         if stale := [each for each in known if states[each].startswith("stale")]:
-            named = f"({', '.join(stale[:NAMED])}{', …' if len(stale) > NAMED else ''})"
+            named = f"({_some(stale)})"
             told = [f"{each} {named}" if each.endswith(" stale") else each for each in told]
         return f"build: {goal}; {draft.layout.kinds()}" + (f"; {', '.join(told)}" if told else "")
 
     @override
     def summary(self) -> str:
         draft = self._desk.draft
-        return f"Goal: {self._wish.goal}\n{super().summary() if draft is not None else 'The draft has no nodes yet.'}"
+        if draft is None:
+            return f"Goal: {self._wish.goal}\nThe draft has no nodes yet: `create_nodes` begins it."
+        lines = super().summary().splitlines()
+        # A draft begins with the goal as its description: once is enough.
+        said = [each for each in lines if each.removeprefix("For: ") != one_line(self._wish.goal)]
+        return "\n".join([f"Goal: {self._wish.goal}", *said, self._next(draft)])
+
+    def _next(self, draft: Draft) -> str:
+        """What comes next for the nodes of the draft."""
+        states = self._states()
+        stale = [each.id for each in draft.layout.nodes if states.get(each.id, "").startswith("stale")]
+        waits = [each.id for each in draft.layout.nodes if not each.depth and each.id not in states]
+        if stale:
+            return f"Next: `execute_nodes` for what is stale ({_some(stale)})"
+        if waits:
+            return f"Next: `execute_nodes` for what was not tried yet ({_some(waits)})"
+        return "Next: `run_draft`, for all was tried"
 
     @override
     def outline(self) -> str:
@@ -102,6 +119,10 @@ class BuildSubject(DraftSubject):
         how = f"{around.prompt('build')}\n\nNode types, each with an example (`get_node_type` tells more):\n{reference.card()}"
         mend = [window.Part("mend", around.prompt("mend"))] if self._wish.mends is not None else []
         return window.Part("build", how), *mend, window.Part("wish", told(self._wish))
+
+
+def _some(ids: Sequence[str]) -> str:
+    return f"{', '.join(ids[:NAMED])}{', …' if len(ids) > NAMED else ''}"
 
 
 def told(wish: Wish) -> str:

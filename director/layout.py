@@ -13,15 +13,18 @@ from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.language import yaml_text
 from runtime.language.anatomy import Anatomy, Unit
-from runtime.language.diagnostics import Source
+from runtime.language.diagnostics import Mark, Source
 from runtime.language.workflow import Workflow
+
+HEAD = "workflow"
+"""What the head of a file is called where nodes are called by their ids."""
 
 RECENT = 5
 """How many nodes are the recent ones."""
 
 _COMMENT = re.compile(r"[ \t]+#[^\r\n]*")
 _PROPERTIES = re.compile(r"(?:[&!][^\s\[\]{},]*\s+)*")
-_KEPT = re.compile(r"(?:[&!]\S*\s+)*[|>][0-9]?\+")
+_TEXT = re.compile(r"(?:[&!]\S*\s+)*[|>](?P<how>[-+0-9]*)[ \t]*(?:#[^\r\n]*)?(?=[\r\n])")
 _EMPTY = re.compile(r"(?:[ \t]*(?:\r\n|\r|\n))+")
 _RANGE = re.compile(r"([0-9]{1,6})\s*(?:[-–]\s*([0-9]{1,6}))?")
 
@@ -138,7 +141,11 @@ class Layout:
             return {ids[part]}
         if (found := _RANGE.fullmatch(part)) is None:
             close = registry.near(part, ids)
-            mend = f"did you mean `{close}`?" if close else "say positions (`1-10`, `3`), `all`, `recent`, or an id"
+            mend = (
+                f"did you mean `{close}`?"
+                if close
+                else "say positions (`1-10`, `3`), `all`, `recent`, an id, or `workflow`, its head"
+            )
             raise _unknown(f"there is no node `{part[:80]}`", mend)
         first, last = int(found[1]), int(found[2] or found[1])
         within = {each.position for each in self.nodes if first <= each.position <= last}
@@ -156,6 +163,21 @@ class Layout:
             told_to = each.stop
             lines += [f"# {each.position}  line {each.line}", self.text_of(each)]
         return "\n".join(lines)
+
+    def read(self, which: str, kind: str | None = None, recent: Sequence[str] = ()) -> str:
+        """What is meant, as the file has it: nodes as ``selected`` says, or, for ``workflow``, all but the nodes."""
+        if which.strip() == HEAD and not any(each.id == HEAD for each in self.nodes):
+            return self.head
+        return self.told(self.selected(which, kind, recent))
+
+    @property
+    def head(self) -> str:
+        """The file without its nodes."""
+        text, key = self._document.source.text, self._document.keys.get(("nodes",))
+        if key is None:
+            return text
+        start = max(text.rfind("\n", 0, key.start), text.rfind("\r", 0, key.start)) + 1
+        return f"{text[:start].rstrip()}\n{text[end_of(self._document, ('nodes',)) :].strip()}".strip()
 
     def text_of(self, placed: Placed) -> str:
         """A node as an item of a list, as the file has it, at the left margin."""
@@ -179,13 +201,23 @@ def end_of(document: yaml_text.Document, path: yaml_text.Path) -> int:
         last: str | int = next(reversed(values)) if isinstance(values, dict) else len(values) - 1
         path, data = (*path, last), values[last]
     mark = document.values[path]
-    if _KEPT.match(document.source.text, mark.start) and (behind := _EMPTY.match(document.source.text, mark.stop)):
-        # Empty lines behind it are a part of it.
-        return behind.end() - len(Source.BREAKS.findall(behind[0])[-1])
+    if (found := _TEXT.match(document.source.text, mark.start)) is not None:
+        return _end_of_text(document.source.text, mark, found["how"])
     if mark.stop > mark.start or not (path and path in document.keys):
         return mark.stop
     # A key without a value.
     return document.source.text.index(":", document.keys[path].stop) + 1
+
+
+def _end_of_text(text: str, mark: Mark, how: str) -> int:
+    """Where a text of several lines ends, with the blanks behind it: on its last line, and below that, where they may be a part of it."""
+    behind = _EMPTY.match(text, mark.stop)
+    if behind is None:
+        return mark.stop + len(text[mark.stop :]) - len(text[mark.stop :].lstrip(" \t"))
+    if "+" in how:
+        # Empty lines behind it are a part of it.
+        return behind.end() - len(Source.BREAKS.findall(behind[0])[-1])
+    return mark.stop + len(behind[0].rstrip("\r\n"))
 
 
 def item(text: str, start: int, stop: int) -> str:

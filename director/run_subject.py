@@ -85,7 +85,7 @@ class RunSubject(Subject):
             # A step by its path, also one of a file that is used.
             its = now.layout if not found.user else layout.Layout(found.file.document)
             return its.told(its.selected(found.node.id, kind))
-        return now.layout.told(now.layout.selected(which, kind, now.recent()))
+        return now.layout.read(which, kind, now.recent())
 
     @override
     def variables(self) -> dict[str, object]:

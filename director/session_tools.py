@@ -67,7 +67,9 @@ def _kits(desk: desks.Desk, subject: Subject, texts: journal.Texts, listener: Li
     ) -> Kit:
         return Simple(schemas.tool(name, description, fields), modes, cast("Callable[[dict[str, Json]], str]", do))
 
-    which = schemas.of(schemas.TEXT, "Positions (`1-10`, `3`), an id, a step path, `all`, or `recent`.")
+    which = schemas.of(
+        schemas.TEXT, "Positions (`1-10`, `3`), an id, a step path, `all`, `recent`; `workflow`: the head."
+    )
     return (
         kit("get_workflow_summary", "What the workflow or run is, how it went, what stands in the way; with its outline.", {}, READ, reads.summary),
         kit("get_workflow_nodes", "Nodes as the file has them.", {"which": which, "type": schemas.of(schemas.PERHAPS, "Only of this node type.")}, READ, reads.nodes),

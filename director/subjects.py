@@ -126,7 +126,7 @@ class FileSubject(NoRun):
     @override
     def nodes(self, which: str, kind: str | None) -> str:
         found = self._now.layout
-        return self._masker.text(found.told(found.selected(which, kind)))
+        return self._masker.text(found.read(which, kind))
 
     @override
     def variables(self) -> dict[str, object]:
@@ -209,7 +209,7 @@ class DraftSubject(NoRun):
         draft = self._desk.draft
         if draft is None:
             return ""
-        return draft.layout.told(draft.layout.selected(which, kind, self._desk.recent_nodes()))
+        return draft.layout.read(which, kind, self._desk.recent_nodes())
 
     @override
     def variables(self) -> dict[str, object]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from director import around, build_subject
+from director import around, build_subject, draft
 from tests import workshops
 
 
@@ -36,6 +36,24 @@ def test_what_does_not_count_any_more_is_named(tmp_path: Path) -> None:
     assert about.title.endswith("1 done, 7 stale (n1, n2, n3, n4, n5, …)")
 
 
+def test_the_summary_says_what_comes_next(tmp_path: Path) -> None:
+    """Nodes to begin with, then those that are stale or were not tried, then the whole; the goal stands there once."""
+    states: dict[str, str] = {}
+    shop = workshops.opened(tmp_path, goal="Read it.")
+    about = build_subject.BuildSubject(shop.desk, shop.wish, states=lambda: states)
+    assert "`create_nodes` begins it" in about.summary()
+    text = "version: 1\ndescription: Read it.\nnodes:\n- {id: a, type: transform, expr: 1}\n- {id: b, type: group, nodes: [{id: c, type: transform, expr: 1}]}\n"
+    shop.desk.write_draft(draft.Draft.of(text), reason="new", by="model")
+    assert about.summary().splitlines()[-1] == "Next: `execute_nodes` for what was not tried yet (a, b)"
+    assert about.summary().count("Read it.") == 1
+    states |= {"a": "done", "b": "done", "c": "stale: `a` has run again"}
+    assert about.summary().splitlines()[-1] == "Next: `execute_nodes` for what is stale (c)"
+    states["c"] = "done"
+    assert about.summary().splitlines()[-1] == "Next: `run_draft`, for all was tried"
+    assert about.nodes("workflow", None) == "version: 1\ndescription: Read it."
+    assert about.nodes("c", None) == "# 3  line 5\n- {id: c, type: transform, expr: 1}"
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -45,6 +63,8 @@ def test_what_does_not_count_any_more_is_named(tmp_path: Path) -> None:
         "`unproved`",
         "`propose_target`",
         "read by its own id",
+        "inputs: {user: {type: string, default: admin}}",
+        "secrets: [NAME]",
         "two readings",
     ],
 )

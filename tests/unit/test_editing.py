@@ -28,6 +28,9 @@ LEAVES = (
     'id: {id}\ntype: transform\nexpr: "a\n  long \\\n  text # no comment"\n# in between\non_error: fail',
     "id: {id}\nx-kept: &{id} {{k: [1, 2]}}\nx-more: *{id}\ntype: transform\nexpr:\n- 1\n-   two: 3\n    four: 5",
     "id: {id}\ntype: transform\nexpr: 1\ndescription:",
+    "id: {id}\ntype: transform\nexpr: |2\n    \n    far\n   \n  near",
+    "id: {id}\ntype: transform\nexpr: >-\n  a\n   \n\n  b\n     \n    c ",
+    "id: {id}\ntype: transform\nexpr: |\n\n  \n  a\n      \n  b\n \n    \n",
 )
 """Ways in which a leaf is written, at the left margin."""
 
