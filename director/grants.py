@@ -73,14 +73,15 @@ class Grants:
         page: str | None = None,
         inputs: Mapping[str, Json] | None = None,
         pins: Mapping[str, Json] | None = None,
+        astray: bool = False,
     ) -> engine.Holds:
         """What of these deeds is held, as ``director.workshop.Effects`` says."""
         loaded = self._loaded
         given = self._inputs(loaded, inputs)
-        scouting = place if _SCOUTING.search(place) else ""
+        once = place if astray or _SCOUTING.search(place) else ""
         pinned = self._shop.desk.variables.all() if pins is None else pins
         known_ = demands.Rests(given, {}, pinned)
-        wanted = [demands.deed(loaded, leaf, path, known_, scouting) for leaf, path in deeds if effects.changes(leaf)]
+        wanted = [demands.deed(loaded, leaf, path, known_, once) for leaf, path in deeds if effects.changes(leaf)]
         policy = self._policy(loaded, given)
         granted: set[str] = set()
         if policy == "ask":
@@ -190,7 +191,7 @@ class Grants:
         where = page or deed.way.opened or self._shop.wish.url
         lines += [f"  page   {demands.one_line(where)}"] if where else []
         if deed.place:
-            lines.append("  (a look around: it is asked each time)")
+            lines.append("  (not where the draft leads to: it is asked each time)")
         return self._shop.pen.masker.text("\n".join(lines))
 
 

@@ -91,13 +91,15 @@ class Effects(Protocol):
         page: str | None = None,
         inputs: Mapping[str, Json] | None = None,
         pins: Mapping[str, Json] | None = None,
+        astray: bool = False,
     ) -> engine.Holds:
         """What of these deeds (each with its path) is held, once those were asked for that nobody was asked for yet.
 
         ``place`` is the path of the call that wants them, ``page`` the address where they are done, as far as that is known; ``inputs`` are those of the run, where they are not the wish's, and
         ``pins`` the values that stand in the place of what nodes yield, where they are not the session's variables.
 
-        Under `ask` a deed is asked for once, as it is: one that finds another element, or does or types something else, is another one. A yes is for that
+        Under `ask` a deed is asked for once, as it is: one that finds another element, or does or types something else, is another one; and so is one that is
+        done ``astray``, on a page to which the draft need not lead: that is asked for each time. A yes is for that
         deed alone, also where other deeds are done below its path. Deeds of another class may be among them, and are never held.
 
         Raises Paused ``question`` where nobody is there to be asked. So it is called before the tool's call is written (``deeds.done``): a call that waits

@@ -128,9 +128,15 @@ class Bench(workshop.Bench):
         report = reports.Report(places, wanted, selection.ids)
         rows = [[each] for each in selection.ids] if wanted.mode == "isolated" else [list(selection.ids)]
         # What cannot be run at all is said before a person is asked for anything.
-        self._plan(places, rows[0], given, wanted, prepared)
+        start = self._plan(places, rows[0], given, wanted, prepared).start
         report.notes += self.known.pinned(places, selection.ids)
-        holds = await self._demand(call, places, selection.ids, prepared.loaded)
+        astray = (
+            start.astray or (wanted.begin == "live" and len(rows) > 1) or any(plans.gaps(places, row) for row in rows)
+        )
+        shows = self.browser.page.url if self.browser is not None and not start.fresh else None
+        holds = await self._demand(
+            call, places, selection.ids, prepared.loaded, shows if astray else None, astray=astray
+        )
         shown = self.own.shown()
         for row in rows:
             report.notes += plans.gaps(places, row)
@@ -145,12 +151,19 @@ class Bench(workshop.Bench):
         return report
 
     async def _demand(
-        self, call: log.Call, places: Places, ids: Sequence[str], loaded: workflow.Loaded
+        self,
+        call: log.Call,
+        places: Places,
+        ids: Sequence[str],
+        loaded: workflow.Loaded,
+        page: str | None,
+        *,
+        astray: bool,
     ) -> engine.Holds:
         """What of the deeds in these nodes is held."""
         within = {each.id for node_id in ids for each in places.below(node_id)}
         deeds = [(leaf, path) for leaf, path in effects.deeds_of(loaded) if path.partition("/")[0] in within]
-        return await self._shop.effects.demand(deeds, place=call.path)
+        return await self._shop.effects.demand(deeds, place=call.path, page=page, astray=astray)
 
     def _plan(
         self,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from director import effects
+from director import demands, effects
 from director.bench import selections, states
 from director.bench.places import Place, Places, Read, written
 from director.bench.records import How, Judge, Lack, Lineage, Record
@@ -55,6 +55,8 @@ class Start:
     """What was done to the page with which the run begins."""
     how: str = ""
     """What a model is told of it."""
+    astray: bool = False
+    """Whether it may be another page than the draft leads to."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -114,8 +116,11 @@ class Planner:
 
     def _start(self, first: str, ahead: Sequence[str], begin: From, live: Live | None, kept: states.States) -> Start:
         """How the first node that works on a page finds it; those ``ahead`` of it in the run work on none."""
+        made = {each.id for node_id in ahead for each in self._places.below(node_id)}
+        items = {} if self._lists(self._places[first]) & made else self._items(self._places[first])
+        leads = [] if self._opens(first) else [key for _place, key in self._places.before(first, items)]
         if begin == "fresh":
-            return Start(fresh=True, how="a new browser")
+            return Start(fresh=True, how="a new browser", astray=bool(leads))
         if begin == "live":
             if live is None or not live.fits:
                 why = "nothing was executed yet, or the session was interrupted since"
@@ -124,10 +129,14 @@ class Planner:
                     f"there is no live page: {why if live is None else 'the draft asks for another browser now'}",
                     mend='use `from` "before", which goes on from the last state that was kept, or "fresh"',
                 )
-            return Start(lineage=live.lineage, how="the page as it stood")
-        made = {each.id for node_id in ahead for each in self._places.below(node_id)}
-        items = {} if self._lists(self._places[first]) & made else self._items(self._places[first])
+            astray = not self._opens(first) and not self._judge.fits(live.lineage, leads)
+            return Start(lineage=live.lineage, how="the page as it stood", astray=astray)
         return self._before(first, items, live, kept)
+
+    def _opens(self, node_id: str) -> bool:
+        """Whether it does not matter to a node what page it finds: it opens an address first."""
+        on_page = (each for each in self._places.leaves(self._places[node_id]) if each.touches_page)
+        return getattr(next(on_page, None), "action", None) in demands.OPENS
 
     def _before(self, first: str, items: Mapping[str, str], live: Live | None, kept: states.States) -> Start:
         """The live page, where it is just that, else the last state that was kept; what lies between is done again, if it may be."""

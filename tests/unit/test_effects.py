@@ -408,6 +408,42 @@ def test_paths_of_steps_find_their_deeds() -> None:
     assert {path: effects.key_of(loaded, path) for path in paths} == paths
 
 
+SENDS = """
+  - {id: home, type: browser_action, action: goto, url: "http://127.0.0.1:8765/home"}
+  - {id: open, type: browser_action, action: goto, url: "http://127.0.0.1:8765/form"}
+  - {id: amount, type: browser_action, action: fill, target: {label: Amount}, value: "10"}
+  - {id: send, type: browser_action, action: click, target: {text: Send}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("executed", "again"),
+    [
+        ([("open..amount", None), ("send", None)], False),
+        ([("open..amount", None), ("send", "live")], False),
+        ([("all", "fresh")], False),
+        ([("open..send", "live")], False),
+        ([("send", "live")], True),
+        ([("home", None), ("send", "live")], True),
+        ([("open, send", None)], True),
+        ([("send", "fresh")], True),
+    ],
+)
+async def test_a_yes_is_for_the_page_to_which_the_draft_leads(
+    tmp_path: Path, executed: Sequence[tuple[str, str | None]], again: bool
+) -> None:
+    """On the bench a deed that was granted is asked for again where the page is another one, or something was left out before it: with the page that is there."""
+    who = workshops.Answering("yes", "no")
+    rig = benches.Rig(tmp_path, SENDS, policy="ask", who=who)
+    done = await rig.execute("all")
+    assert done["send"] == "ok"
+    for nodes, begin in executed:
+        done = await rig.execute(nodes, begin=begin)
+    assert (len(who.asked), done["send"]) == (1 + again, "held" if again else "ok")
+    if executed == [("home", None), ("send", "live")]:
+        assert "page   http://127.0.0.1:8765/home" in who.asked[1]
+
+
 def test_a_file_that_is_used_goes_on_where_its_user_is() -> None:
     """What its user did on the page before belongs to the deed of a file that opens no page itself; behind it, that the file was used belongs to a deed of the user."""
     files = {"in.yaml": "version: 1\nnodes:\n- {id: go, type: browser_action, action: click, target: {text: Go}}\n"}
