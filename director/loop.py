@@ -56,6 +56,8 @@ class Build:
         """
         self._shop.runs.settle()
         mends.equip(self._shop)
+        if self._shop.wish.mends is not None and self._talk.untouched:
+            await self._shop.bench.take_over(self._shop.wish.mends.run)
         try:
             answer = await self._begun(word)
             while self._talk.ended is None:

@@ -128,6 +128,10 @@ class Bench(Protocol):
         """Looks on during a run of the whole draft that a tool's ``call`` starts, so that the values of its nodes count here too."""
         ...
 
+    async def take_over(self, run: str) -> None:
+        """Begin with what a run of the draft as it stands had come by that failed: its values, and the state of its last checkpoint."""
+        ...
+
     async def close(self) -> None:
         """End its browser."""
         ...

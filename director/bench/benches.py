@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from director import effects, workshop
 from director.bench import browser as browser_module
-from director.bench import known, plans, reports, selections, showing, watching
+from director.bench import known, plans, reports, retracing, selections, showing, watching
 from director.bench.places import Places
 from director.bench.records import Judge, Lineage
 from director.proving import drafts
@@ -97,6 +97,16 @@ class Bench(workshop.Bench):
             run=lambda: next(reversed(self._shop.runs.of(call)), ""),
         )
         return watching.Watching(places, (), hands)
+
+    @override
+    async def take_over(self, run: str) -> None:
+        hands = watching.Hands(
+            judge=lambda: self.known.judge(self.known.places, pins={}),
+            keep=lambda record: self.known.keep(record, retracing.WHY),
+            masks=self._masks,
+            run=lambda: run,
+        )
+        await retracing.take(self._shop, self.known, hands, run)
 
     def _masks(self, value: Json) -> bool:
         """Whether a secret stands in a value."""

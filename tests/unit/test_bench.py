@@ -19,7 +19,7 @@ from nodes.values import Json
 from runtime import log, run, running
 from runtime.browser import port
 from tests import workshops
-from tests.benches import Rig
+from tests.benches import HEAD, Rig
 from tests.fakes import FakeBrowser, FakePage, FakeSite
 
 pytestmark = pytest.mark.anyio
@@ -344,6 +344,46 @@ async def test_a_run_of_the_whole_draft_gives_the_bench_its_values(
     known = rig.bench.values()
     assert (known["seen"], known["long"], known["way"]) == ("open!", 5, "R")
     assert "twice" not in known
+
+
+async def test_a_mend_begins_where_the_run_that_failed_had_come_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its values are there, and the page of its last checkpoint, so that no deed before the step that failed need be done again; of a file that says something else nothing is."""
+    nodes = (
+        SIGN_IN.replace("- id: sign_in", '- id: sign_in\n    when: "{{ 1 == 1 }}"')
+        + """
+  - {id: orders, type: browser_action, action: goto, url: "http://127.0.0.1:8765/orders"}
+"""
+        + READS
+        + """
+  - {id: mine, type: browser_action, action: fill, target: {text: mine}, value: "{{ twice }}"}
+  - {id: send, type: browser_action, action: click, target: {text: send}}
+"""
+    )
+    rig = Rig(tmp_path, nodes, site(), policy="hold")
+    monkeypatch.setattr(running, "Chromium", lambda *_given: Fresh(rig.site))
+
+    async def refuse(target: str, _page: FakePage) -> None:
+        if "send" in target:
+            raise SiteError("target-covered", "it is covered")
+
+    rig.site.before_click = refuse
+    file = tmp_path / "failed.yaml"
+    file.write_text(HEAD + nodes)
+    failed = await running.start(file, {}, rig.shop.chosen)
+    assert (failed.status, failed.path) == ("failed", "send")
+    assert rig.site.deeds == ['text="submit"']
+    await rig.bench.take_over(failed.run)
+    assert rig.bench.values()["twice"] == 8
+    assert (await rig.execute("send"))["send"] == "held"
+    assert "on the state kept after `orders`; redone first, to come there: mine" in rig.told
+    assert rig.bench.opened[-1].page.url == "http://127.0.0.1:8765/orders"
+    assert rig.site.deeds == ['text="submit"']
+    other = Rig(tmp_path / "other", nodes.replace("value: admin", "value: other"), site(), policy="hold")
+    other.shop.kept, other.shop.chosen = rig.shop.kept, rig.shop.chosen
+    await other.bench.take_over(failed.run)
+    assert other.bench.values() == {}
 
 
 async def test_a_way_that_was_taken_is_told_node_by_node(tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""What a run that failed had come by, for a bench on which it is mended: the values of its steps, and the browser as its last checkpoint has it.
+
+The engine walks through what is recorded, as a run does that goes on, and does nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from director.bench import watching
+from director.bench.known import Known
+from director.bench.records import Lineage
+from director.proving import drafts
+from nodes.base import Leaf, Node
+from nodes.errors import InternalError, RunOpsError
+from runtime import checkpoints, engine, frames, journal, log, runs, store, taking
+from runtime.browser import port
+
+if TYPE_CHECKING:
+    from director.workshop import Workshop
+
+WHY = "what the run that failed had come by"
+
+
+class Retracing(watching.Watching):
+    """Looks on while a walk goes through what is recorded: what nodes yielded, and which of them lie before a line of the log."""
+
+    def __init__(self, known: Known, hands: watching.Hands, line: int, walked: Callable[[], int]) -> None:
+        """``walked`` tells by which line the walk has come; ``line`` is that of the last checkpoint."""
+        super().__init__(known.places, (), hands)
+        self._line, self._walked = line, walked
+        self.before_line: Lineage = ()
+        """What had been done to the page by then."""
+        self.within = False
+        """Whether something had moved it that is no whole node of that: the first nodes of a container, and not by turns."""
+
+    @override
+    async def after(self, node: Node, frame: frames.Frame, path: str, *, ran: bool) -> None:
+        await super().after(node, frame, path, ran=ran)
+        if self._walked() > self._line:
+            return
+        if len(self.lineage) > len(self.before_line):
+            self.before_line, self.within = self.lineage, False
+        elif isinstance(node, Leaf) and node.moves_page and ran:
+            place = self._own(node, path)
+            # A loop goes on from wherever its last turn has left the page.
+            self.within = self.within or place is None or not place.loops
+
+
+async def take(shop: Workshop, known: Known, hands: watching.Hands, run: str) -> None:
+    """Take what there is, where the file says still what it said to that run; where not, nothing is taken."""
+    with contextlib.suppress(RunOpsError):
+        past, _reading = runs.load_history(shop.chosen, run)
+        loaded = drafts.as_saved(shop)
+        fit = drafts.prepared(shop, loaded, known.given(loaded))
+        if past.header is None or taking.text_for(run, past.header, shop.kept, loaded).changed:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            conversation = store.FileStore(Path(folder)).create(run)
+            try:
+                pen = journal.Journal(conversation, past, shop.pen.masker, shop.kept)
+                walker = engine.ExecutionEngine(
+                    loaded,
+                    pen,
+                    inputs=fit.inputs,
+                    secrets=fit.secrets,
+                    open_browser=_none,
+                    private=shop.kept.private(run),
+                )
+                line = past.checkpoint.after if past.checkpoint is not None else 0
+                watch = walker.watch = Retracing(known, hands, line, lambda: walker.walked)
+                with contextlib.suppress(RunOpsError):
+                    # Where it fails on the way, it failed there.
+                    await walker.find_open_step()
+            finally:
+                conversation.close()
+        if past.checkpoint is not None and watch.before_line and not watch.within:
+            _take_state(shop, known, past.checkpoint, watch.before_line, run)
+
+
+def _take_state(shop: Workshop, known: Known, last: log.Checkpoint, lineage: Lineage, run: str) -> None:
+    folder = shop.kept.private(run)
+    if checkpoints.unusable(last, folder) is None:
+        with contextlib.suppress(OSError):
+            known.states.keep(lineage, port.Captured((folder / last.file).read_bytes(), last.urls), WHY)
+
+
+async def _none() -> port.Browser:
+    raise InternalError("internal", "what is recorded needs no browser")
