@@ -7,32 +7,18 @@ It dies at every entry that it writes and at every crash point besides, in the s
 from __future__ import annotations
 
 import collections
-import concurrent.futures
 import dataclasses
-import itertools
-import json
 import random
 import re
-import signal
-import subprocess
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
-from nodes.errors import UsageError
-from runtime import conversations, history, log, sessions, store
+from typing_extensions import override
+
+from runtime import history, log, sessions
 from runtime.crashes import CrashPoint
 from runtime.models import threads
-from runtime.testing import responses
-from tests import warm
-from tests.command import Project
-from tests.kills import controls, disk, drafted, mortal, said
-from tests.shop_process import Shop
-
-SECONDS = 240.0
-"""How long a command may take. None does; one that hangs is to be seen."""
-
-KILLED = 128 + signal.SIGKILL
+from tests.kills import controls, disk, drafted, lives, said
 
 _RUNS = re.compile(r"\bdone in (\d+) of \1 runs\b")
 _SUM = re.compile(r"\bsum [0-9a-f]{16}\b")
@@ -50,131 +36,38 @@ CONTROLS: dict[controls.Control, CrashPoint] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class Case(lives.Case):
     """How a build is led, and where it dies."""
 
     way: said.Way = "streamed"
     page: Page = "faked"
-    power: bool = False
-    """Whether the power goes with the process: of the disk only what was synced is left."""
-    deaths: tuple[int | CrashPoint, ...] = ()
-    """For each life the moment of its death: its number, from 1, or the crash point at whose first passing it dies."""
-    control: controls.Control | None = None
 
 
 @dataclasses.dataclass
-class Bench:
-    """Where trials take place."""
-
-    folder: Path
-    shop: Shop | None
-    server: warm.Warm
-    names: Iterator[int] = dataclasses.field(default_factory=itertools.count)
+class Bench(lives.Place):
+    """Where builds take place."""
 
     def run(self, case: Case) -> Trial:
         """One build to its end."""
         return Trial(self, case, f"b{next(self.names)}").run()
 
 
-class Trial:
+class Trial(lives.Trial[Case, drafted.Voice]):
     """One build, in a folder of its own."""
 
     def __init__(self, bench: Bench, case: Case, name: str) -> None:
-        self.case, self._bench = case, bench
-        self.kills: list[str] = []
-        """The moments at which it died."""
-        self.wrong: list[str] = []
-        self.lost = 0
-        """Requests that were announced, and of whose answer nothing is left."""
-        self.interrupted = 0
-        """Calls that the model was told of as interrupted."""
-        self.voice = drafted.Voice()
-        self._ref = f"ref-{name}"
-        self._folder = bench.folder / name
-        self._folder.mkdir()
-        self._record = bench.folder / f"{name}.record"
-        self._url = bench.shop.url if case.page == "shop" and bench.shop is not None else "http://127.0.0.1:9"
-        password = bench.shop.password if bench.shop is not None else "correct-horse"
+        shop = bench.shop if case.page == "shop" else None
+        self._url = shop.url if shop is not None else "http://127.0.0.1:9"
+        password = shop.password if shop is not None else "correct-horse"
         environment = {"RUNOPS_LINGER": "0", "SHOP_PASSWORD": password, **said.WAYS[case.way]}
-        self._project = Project(self._folder, **environment)
-        self._disk = disk.Disk(self._folder)
-        self._read = 0
+        super().__init__(bench, case, name, drafted.Voice(), environment, faked=case.page == "faked")
 
-    @property
-    def moments(self) -> list[str]:
-        """What was passed so far, in order: entries that were written, and crash points."""
-        return [each["point"][1] for each in disk.read(self._record) if "point" in each]
-
-    def run(self) -> Trial:
-        """To its end."""
-        with responses.serve(self.voice) as model:
-            self._project.environment |= {
-                "RUNOPS_MODEL": "test-model",
-                "RUNOPS_MODEL_BASE_URL": model.url,
-                "RUNOPS_MODEL_KEY": model.key,
-                "RUNOPS_MODEL_PROFILE": "openai",
-                "RUNOPS_PRICES": json.dumps({"test-model": {"input": 0.5, "output": 2.0}}),
-            }
-            for deadly in (*self.case.deaths, 0):
-                if not self._life(deadly):
-                    break
-            self.wrong += model.problems
-        self._judge()
-        return self
-
-    def _life(self, deadly: int | CrashPoint) -> bool:
-        """Begin, or go on; whether it died."""
-        begins = not self._sessions()
-        arguments = ["--resume", "last"]
-        if begins:
-            arguments = [drafted.GOAL, "--url", self._url, "--save", "built.yaml", "--effects", "allow"]
-            arguments += ["-i", f"ref={self._ref}", "--secret", "SHOP_PASSWORD"]
-        dies: dict[str, Any] = {"first": str(deadly)} if isinstance(deadly, CrashPoint) else {"any": deadly}
-        fate = mortal.Fate(
-            str(self._record),
-            begins=begins,
-            writes=True,
-            control=self.case.control or "",
-            faked=self.case.page == "faked",
-            **dies,
-        )
-        ended = subprocess.run(
-            [str(self._bench.server.script), "build", *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            cwd=self._folder,
-            env={**self._project.environment, **fate.environment()},
-            encoding="utf-8",
-            timeout=SECONDS,
-            check=False,
-        )
-        if ended.returncode == KILLED:
-            self.kills.append(self.moments[-1])
-            told = disk.read(self._record)
-            self._disk.learn(told[self._read :])
-            self._read = len(told)
-            if self.case.power:
-                self._disk.cut()
-            return True
-        if ended.returncode != 0 or "Traceback" in ended.stderr:
-            self.wrong.append(f"exit {ended.returncode}: {ended.stderr[-1500:]}")
-        return False
-
-    def _readings(self) -> list[store.Reading]:
-        kept = store.FileStore(self._folder / ".runops")
-        return [kept.read(each) for each in kept.ids()]
-
-    def _sessions(self) -> list[store.Reading]:
-        """Those that have begun, oldest first."""
-        return [each for each in self._readings() if _is_session(each)]
-
-    def _runs(self) -> dict[str, history.History]:
-        """The runs that have begun, by their ids."""
-        return {
-            each.id: history.History(each.entries)
-            for each in self._readings()
-            if isinstance(first := next(iter(each.entries), None), log.Scope) and first.run
-        }
+    @override
+    def _words(self, *, begins: bool) -> tuple[list[str], None]:
+        if not begins:
+            return ["build", "--resume", "last"], None
+        arguments = ["build", drafted.GOAL, "--url", self._url, "--save", "built.yaml", "--effects", "allow"]
+        return [*arguments, "-i", f"ref={self._ref}", "--secret", "SHOP_PASSWORD"], None
 
     # Its judge.
 
@@ -188,13 +81,14 @@ class Trial:
         # A run that passed before the proof was broken off counts beside those of the proof that was made anew.
         return _RUNS.sub("done in all runs", _SUM.sub("sum SUM", text))
 
+    @override
     def _judge(self) -> None:
         every = self._sessions()
         if len(every) != 1:
             self.wrong.append(f"there are {len(every)} sessions")
             return
-        fold, runs = sessions.Session(every[0].entries), self._runs()
-        self.wrong += [f"the call {each.call.call} is open" for each in fold.open_calls()]
+        fold = sessions.Session(every[0].entries)
+        self._judge_sessions([fold], announced=len(self.kills))
         self.wrong += [f"the run {each} is followed still" for each in fold.open_runs]
         self.wrong += [
             f"what came of {name} is not known"
@@ -203,21 +97,14 @@ class Trial:
             for name, done in each.done.items()
             if done.result is None or done.told is None
         ]
-        rows = fold.ledger.rows
-        paid = collections.Counter(row.response for row in rows if row.status == "ok" and row.source == "model")
-        self.wrong += [f"{each} was paid {times} times" for each, times in paid.items() if each and times > 1]
-        self.lost = sum(row.status == "open" for row in rows)
-        items: list[dict[str, Any]] = self.voice.items
-        self.interrupted = sum(drafted.is_interrupted(each) for each in items)
-        sent = len(self.voice.requests)
-        if not sent <= len(rows) <= sent + len(self.kills):
-            self.wrong.append(f"{sent} requests were sent, and {len(rows)} are in the ledger")
+        self.lost = sum(row.status == "open" for row in fold.ledger.rows)
+        self.interrupted = sum(drafted.is_interrupted(each) for each in self.voice.items)
         self.wrong += _done_twice(every[0].entries)
         # A deed is done for a call that stands in a run, and for each at most once.
         asked = [
             each
-            for past in runs.values()
-            for each in past.all_attempts()
+            for past in self._runs()
+            for each in history.History(past.entries).all_attempts()
             if each.call.action == "click" and each.call.effect == "effect"
         ]
         known = sum(each.result is not None and each.result.status == "ok" for each in asked)
@@ -230,12 +117,12 @@ class Trial:
     def _deeds(self) -> list[Any]:
         """What the site has done, as it tells it itself."""
         if self.case.page == "shop":
-            assert self._bench.shop is not None
-            return self._bench.shop.ledger("cart", self._ref)
+            assert self._shop is not None
+            return self._shop.ledger("cart", self._ref)
         return [each for each in disk.read(self._record) if "Add to cart" in each.get("deed", "")]
 
+    @override
     def differs(self, alone: Trial) -> Iterator[str]:
-        """In what it did not end as the build that nobody killed."""
         if self.built != alone.built:
             yield f"it left {self.built}"
         more = len(self.voice.requests) - len(alone.voice.requests)
@@ -256,23 +143,6 @@ def _done_twice(entries: Sequence[log.AnyEntry]) -> Iterator[str]:
             yield f"{calls[name].path} began {times} runs"
 
 
-def _is_session(reading: store.Reading) -> bool:
-    try:
-        conversations.fold(reading)
-    except UsageError:
-        return False
-    return True
-
-
-def moments(alone: Trial) -> list[int]:
-    """The moments at which a build is killed, by their numbers: each that something was done before, a crash point right behind an entry is none."""
-    return [
-        number
-        for number, (before, moment) in enumerate(itertools.pairwise(["", *alone.moments]), 1)
-        if moment == mortal.WRITTEN or before != mortal.WRITTEN
-    ]
-
-
 def examine(
     bench: Bench,
     case: Case,
@@ -281,26 +151,16 @@ def examine(
     jobs: int = 1,
     alone: Trial | None = None,
 ) -> Iterator[Trial]:
-    """Kill a build at each of its moments, or at those that are drawn; who goes on dies once too, in some.
+    """Kill a build at each of its moments, or at those that are drawn.
 
     The first is not killed, where there is none that was left ``alone`` already: however a model is asked, the build is the same.
     """
     if alone is None:
         alone = bench.run(case)
         yield alone
-    numbers = moments(alone)
-    chosen = numbers if draws is None else [numbers[each % len(numbers)] for each in draws]
-    cases = [
-        dataclasses.replace(case, deaths=(each, *([chance.randint(1, 60)] if chance.random() < 0.5 else [])))
-        for each in chosen
-    ]
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for done in pool.map(bench.run, cases):
-            done.wrong += done.differs(alone)
-            yield done
+    yield from lives.examine(bench.run, case, alone, lives.moments(alone), draws, chance, later=60, jobs=jobs)
 
 
 def found_out(bench: Bench, control: controls.Control, alone: Trial) -> list[str]:
     """What is not as it should be in a build that is wrong in this way, and dies where it shows."""
-    done = bench.run(dataclasses.replace(alone.case, deaths=(CONTROLS[control],), control=control))
-    return [*done.wrong, *done.differs(alone)]
+    return lives.found_out(bench.run, alone.case, control, CONTROLS[control], alone)

@@ -7,30 +7,19 @@ said, and says the rest. It ends as the one that nobody kills: with the same req
 from __future__ import annotations
 
 import collections
-import concurrent.futures
 import dataclasses
 import itertools
 import json
 import random
-import signal
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from nodes.errors import UsageError
-from runtime import conversations, history, log, sessions, store
+from typing_extensions import override
+
+from runtime import history, log, sessions
 from runtime.crashes import CrashPoint
 from runtime.models.threads import Exchange
-from runtime.testing import responses
-from tests import warm
-from tests.command import Project
-from tests.kills import controls, disk, mortal, said
-from tests.shop_process import Shop
-
-SECONDS = 180.0
-"""How long a command may take. None does; one that hangs is to be seen."""
-
-KILLED = -signal.SIGKILL
+from tests.kills import controls, disk, lives, said
 
 CONTROLS: dict[controls.Control, CrashPoint] = {
     "forgotten": CrashPoint.EXCHANGE_SYNCED,
@@ -46,7 +35,7 @@ OF_A_MODEL = frozenset({
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class Case(lives.Case):
     """How a session is led, and where it dies."""
 
     way: said.Way
@@ -54,109 +43,52 @@ class Case:
     """Whether its run orders something."""
     survives: bool = True
     """Whether the browser of its run outlives the process."""
-    power: bool = False
-    """Whether the power goes with the process: of the disk only what was synced is left."""
-    deaths: tuple[int | CrashPoint, ...] = ()
-    """For each life the moment of its death: its number, from 1, or the crash point at whose first passing it dies."""
-    control: controls.Control | None = None
 
 
 @dataclasses.dataclass
-class Bench:
-    """Where trials take place."""
-
-    folder: Path
-    shop: Shop | None
-    server: warm.Warm
-    names: Iterator[int] = dataclasses.field(default_factory=itertools.count)
+class Bench(lives.Place):
+    """Where sessions take place."""
 
     def run(self, case: Case) -> Trial:
         """One session to its end."""
         return Trial(self, case, f"s{next(self.names)}").run()
 
 
-class Trial:
+class Trial(lives.Trial[Case, said.Voice]):
     """One session, in a folder of its own."""
 
     def __init__(self, bench: Bench, case: Case, name: str) -> None:
-        self.case, self._bench = case, bench
-        self.kills: list[str] = []
-        """The moments at which it died."""
-        self.wrong: list[str] = []
-        self.shown: list[dict[str, Any]] = []
-        """What ``runops show`` says of each session at the end, but for ids and times."""
-        self._ref = f"ref-{name}"
-        self._folder = bench.folder / name
-        self._folder.mkdir()
-        self._record = bench.folder / f"{name}.record"
-        self.voice = said.Voice(case.way)
-        self.lost = 0
-        """Requests of which the answer was on its way as it died."""
-        self.interrupted = self.again = 0
-        """Delegates that a death has ended, and requests that are made once more for them."""
-        self.claims = 0
-        """How many processes had the run."""
         environment = {"RUNOPS_LINGER": "120" if case.survives else "0", **said.WAYS[case.way]}
         self._plot = said.TALK
+        super().__init__(bench, case, name, said.Voice(case.way), environment, faked=False)
         if case.shop:
             assert bench.shop is not None
-            environment["SHOP_PASSWORD"] = bench.shop.password
+            self._project.environment["SHOP_PASSWORD"] = bench.shop.password
             self._plot = said.order(bench.shop.url, self._ref)
-        self._project = Project(self._folder, **environment)
+        self.shown: list[dict[str, Any]] = []
+        """What ``runops show`` says of each session at the end, but for ids and times."""
+        self.again = 0
+        """Requests that are made once more for delegates that a death has ended."""
+        self.claims = 0
+        """How many processes had the run."""
         file = self._project.write("flow.yaml", self._plot.file)
         self._disk = disk.Disk(self._folder, {str(file): file.stat().st_size}, {str(file)})
-        self._read = 0
-
-    @property
-    def moments(self) -> list[str]:
-        """What was passed so far, in order: entries that were written, and crash points."""
-        return [each["point"][1] for each in disk.read(self._record) if "point" in each]
-
-    def run(self) -> Trial:
-        """To its end."""
-        with responses.serve(self.voice) as model:
-            self._project.environment |= {
-                "RUNOPS_MODEL": "test-model",
-                "RUNOPS_MODEL_BASE_URL": model.url,
-                "RUNOPS_MODEL_KEY": model.key,
-                "RUNOPS_MODEL_PROFILE": "openai",
-                "RUNOPS_PRICES": json.dumps({"test-model": {"input": 0.5, "output": 2.0}}),
-            }
-            for deadly in (*self.case.deaths, 0):
-                if not self._life(deadly):
-                    break
-            self.wrong += model.problems
-        self._judge()
-        return self
 
     # Its lives.
 
-    def _life(self, deadly: int | CrashPoint) -> bool:
-        """Begin, or go on; whether it died."""
+    @override
+    def _words(self, *, begins: bool) -> tuple[list[str], str]:
         left = self._left()
-        begins = not self._sessions()
         arguments = ["flow.yaml"] if begins else ["--resume", "last"]
         # What flags say holds for the session from its first word on.
         flags = self._plot.flags if len(left) == len(self._plot.words) else ()
-        # Tools that work side by side pass their moments in another order each time: only a name means the same one.
-        dies: dict[str, Any] = {"first": str(deadly)} if isinstance(deadly, CrashPoint) else {"any": deadly}
-        fate = mortal.Fate(str(self._record), begins=begins, writes=True, control=self.case.control or "", **dies)
-        environment = {**self._project.environment, **fate.environment()}
-        with self._bench.server.start(["chat", *arguments, *flags], self._folder, environment, asks=True) as chat:
-            ended = chat.result(SECONDS, "".join(f"{each}\n" for each in left))
-        if ended.returncode == KILLED:
-            self.kills.append(self.moments[-1])
-            told = disk.read(self._record)
-            self._disk.learn(told[self._read :])
-            self._read = len(told)
-            announced = self._announced()
-            if self.case.power:
-                self._disk.cut()
-            self.lost += self._on_the_way(announced)
-            return True
-        if ended.returncode != 0 or "Traceback" in ended.stderr:
-            self.wrong.append(f"exit {ended.returncode}: {ended.stderr[-1500:]}")
-        return False
+        return ["chat", *arguments, *flags], "".join(f"{each}\n" for each in left)
+
+    @override
+    def _dead(self, cut: Callable[[], object]) -> None:
+        announced = self._announced()
+        cut()
+        self.lost += self._on_the_way(announced)
 
     def _left(self) -> list[str]:
         """What is left to be said, as a person finds it who looks into the log."""
@@ -194,26 +126,6 @@ class Trial:
             return json.loads(self._kept.blob(entry.blob.sha256))
         return entry.text or ""
 
-    @property
-    def _kept(self) -> store.FileStore:
-        return store.FileStore(self._folder / ".runops")
-
-    def _readings(self) -> list[store.Reading]:
-        kept = self._kept
-        return [kept.read(each) for each in kept.ids()]
-
-    def _sessions(self) -> list[store.Reading]:
-        """Those that are whole, oldest first."""
-        return [each for each in self._readings() if _is_session(each)]
-
-    def _runs(self) -> list[store.Reading]:
-        """The runs that the session began, and that have begun."""
-        return [
-            each
-            for each in self._readings()
-            if isinstance(first := next(iter(each.entries), None), log.Scope) and first.run
-        ]
-
     def _announced(self) -> int:
         """The line of a request that was announced when this life ended, and not sent yet; 0 where there is none."""
         every = self._sessions()
@@ -246,15 +158,12 @@ class Trial:
 
     # Its judge.
 
+    @override
     def _judge(self) -> None:
         readings = self._sessions()
         folds = [sessions.Session(each.entries) for each in readings]
-        rows = [row for fold in folds for row in fold.ledger.rows]
-        paid = collections.Counter(row.response for row in rows if row.status == "ok" and row.source == "model")
-        self.wrong += [f"{each} was paid {times} times" for each, times in paid.items() if each and times > 1]
         if len(readings) != 1 + (said.FORK in self._plot.words):
             self.wrong.append(f"there are {len(readings)} sessions")
-        self.wrong += [f"the call {each.call.call} is open" for fold in folds for each in fold.open_calls()]
         # Only a power cut leaves nothing of a run, and then nothing of it is there.
         runs = [each.id for each in self._runs()]
         lost = [each.text or "" for one in readings for each in one.entries if isinstance(each, log.Event)]
@@ -265,7 +174,7 @@ class Trial:
         ]
         if self.case.shop and (times := len(self._orders())) != 1:
             self.wrong.append(f"{times} pieces were ordered")
-        threads = collections.Counter(row.thread for row in rows)
+        threads = collections.Counter(row.thread for fold in folds for row in fold.ledger.rows)
         for fold in folds:
             for deed in fold.deeds.values():
                 ended = deed.result is not None and deed.result.status == "interrupted"
@@ -277,21 +186,19 @@ class Trial:
                 # Why it broke off stands last in its thread; before that no answer.
                 if any(isinstance(each, Exchange) and not each.answer.calls for each in fold.thread(thread).said):
                     self.wrong.append(f"{deed.call.path} had answered, and is called interrupted")
-        sent = len(self.voice.requests)
         # What is announced counts, though it was never sent; of two delegates both may be about to.
-        if not sent <= len(rows) <= sent + len(self.kills) + self.interrupted:
-            self.wrong.append(f"{sent} requests were sent, and {len(rows)} are in the ledger")
+        self._judge_sessions(folds, announced=len(self.kills) + self.interrupted)
         self.claims = sum(
             isinstance(each, log.Note) and each.name == "claimed" for run in self._runs() for each in run.entries
         )
         self.shown = [self._project.show(each.id) for each in readings]
 
     def _orders(self) -> list[dict[str, Any]]:
-        assert self._bench.shop is not None
-        return self._bench.shop.ledger("cart", self._ref)
+        assert self._shop is not None
+        return self._shop.ledger("cart", self._ref)
 
+    @override
     def differs(self, alone: Trial) -> Iterator[str]:
-        """In what it did not end as the session that nobody killed."""
         asides: set[said.Aside] = {"delegates"} if self.interrupted else set()
         if self.claims != alone.claims:
             asides.add("run")
@@ -332,48 +239,22 @@ def _first_difference(one: Any, other: Any) -> str:
     return f"{one}, and should be {other}"
 
 
-def _is_session(reading: store.Reading) -> bool:
-    try:
-        conversations.fold(reading)
-    except UsageError:
-        return False
-    return True
-
-
 def moments(alone: Trial) -> list[int]:
-    """The moments at which a session is killed, by their numbers.
-
-    Each that something was done before: a crash point right behind an entry is none. Where another way is examined than the first, those of requests.
-    """
-    passed = alone.moments
+    """The moments at which a session is killed, by their numbers; where another way is examined than the first, those of requests."""
     if alone.case.way != next(iter(said.WAYS)):
-        return [number for number, moment in enumerate(passed, 1) if moment in OF_A_MODEL]
-    return [
-        number
-        for number, (before, moment) in enumerate(itertools.pairwise(["", *passed]), 1)
-        if moment == mortal.WRITTEN or before != mortal.WRITTEN
-    ]
+        return [number for number, moment in enumerate(alone.moments, 1) if moment in OF_A_MODEL]
+    return lives.moments(alone)
 
 
 def examine(
     bench: Bench, case: Case, draws: Sequence[int] | None, chance: random.Random, jobs: int = 1
 ) -> Iterator[Trial]:
-    """Kill a session at each of its moments, or at those that are drawn; who goes on dies once too, in some. The first is not killed."""
+    """Kill a session at each of its moments, or at those that are drawn. The first is not killed."""
     alone = bench.run(case)
     yield alone
-    numbers = moments(alone)
-    chosen = numbers if draws is None else [numbers[each % len(numbers)] for each in draws]
-    cases = [
-        dataclasses.replace(case, deaths=(each, *([chance.randint(1, 30)] if chance.random() < 0.5 else [])))
-        for each in chosen
-    ]
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for done in pool.map(bench.run, cases):
-            done.wrong += done.differs(alone)
-            yield done
+    yield from lives.examine(bench.run, case, alone, moments(alone), draws, chance, later=30, jobs=jobs)
 
 
 def found_out(bench: Bench, control: controls.Control, alone: Trial) -> list[str]:
     """What is not as it should be in a session that is wrong in this way, and dies where it shows."""
-    done = bench.run(dataclasses.replace(alone.case, deaths=(CONTROLS[control],), control=control))
-    return [*done.wrong, *done.differs(alone)]
+    return lives.found_out(bench.run, alone.case, control, CONTROLS[control], alone)

@@ -1,0 +1,243 @@
+"""The lives of a session that is killed and gone on with: how it begins, dies and goes on as a process, and what its folder and its disk hold then.
+
+It dies at a moment: an entry that it writes, or a crash point. What a life is told, and what must have come of all of them, each kind of session has itself.
+"""
+
+from __future__ import annotations
+
+import abc
+import collections
+import concurrent.futures
+import dataclasses
+import itertools
+import json
+import random
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from nodes.errors import UsageError
+from runtime import conversations, log, sessions, store
+from runtime.crashes import CrashPoint
+from runtime.testing import responses, scripted
+from tests import warm
+from tests.command import Project
+from tests.kills import controls, disk, mortal
+from tests.shop_process import Shop
+
+SECONDS = 240.0
+"""How long a command may take. None does; one that hangs is to be seen."""
+
+KILLED = -signal.SIGKILL
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Case:
+    """Where a session dies."""
+
+    power: bool = False
+    """Whether the power goes with the process: of the disk only what was synced is left."""
+    deaths: tuple[int | CrashPoint, ...] = ()
+    """For each life the moment of its death: its number, from 1, or the crash point at whose first passing it dies."""
+    control: controls.Control | None = None
+
+
+@dataclasses.dataclass
+class Place:
+    """Where trials take place."""
+
+    folder: Path
+    shop: Shop | None
+    server: warm.Warm
+    names: Iterator[int] = dataclasses.field(default_factory=itertools.count)
+
+
+class Voice(Protocol):
+    """The model of a session."""
+
+    requests: list[dict[str, Any]]
+    """All that it was asked, in order."""
+
+    def __call__(self, asked: scripted.Asked, /) -> scripted.Scripted:
+        """What it says to a request."""
+        ...
+
+
+OfCase = TypeVar("OfCase", bound=Case)
+OfVoice = TypeVar("OfVoice", bound=Voice)
+
+
+class Trial(abc.ABC, Generic[OfCase, OfVoice]):
+    """One session, in a folder of its own; ``faked`` says whether its pages are none."""
+
+    def __init__(
+        self, place: Place, case: OfCase, name: str, voice: OfVoice, environment: Mapping[str, str], *, faked: bool
+    ) -> None:
+        self.case, self.voice = case, voice
+        self.kills: list[str] = []
+        """The moments at which it died."""
+        self.wrong: list[str] = []
+        self.lost = 0
+        """Requests of whose answer nothing was left."""
+        self.interrupted = 0
+        """Calls that a death has ended."""
+        self._shop, self._server, self._faked = place.shop, place.server, faked
+        self._ref = f"ref-{name}"
+        self._folder = place.folder / name
+        self._folder.mkdir()
+        self._record = place.folder / f"{name}.record"
+        self._project = Project(self._folder, **environment)
+        self._disk = disk.Disk(self._folder)
+        self._read = 0
+
+    # What each kind of session has itself.
+
+    @abc.abstractmethod
+    def _words(self, *, begins: bool) -> tuple[list[str], str | None]:
+        """What a life is told: its arguments, and what is typed into it, if anything is."""
+
+    @abc.abstractmethod
+    def _judge(self) -> None:
+        """Look, at the end, for what is not as it should be."""
+
+    @abc.abstractmethod
+    def differs(self, alone: Any) -> Iterator[str]:
+        """In what it did not end as the session of its kind that nobody killed."""
+
+    def _dead(self, cut: Callable[[], object]) -> None:
+        """It has died; ``cut`` takes away what is not on the disk."""
+        cut()
+
+    # Its lives.
+
+    @property
+    def moments(self) -> list[str]:
+        """What was passed so far, in order: entries that were written, and crash points."""
+        return [each["point"][1] for each in disk.read(self._record) if "point" in each]
+
+    def run(self) -> Self:
+        """To its end."""
+        with responses.serve(self.voice) as model:
+            self._project.environment |= {
+                "RUNOPS_MODEL": "test-model",
+                "RUNOPS_MODEL_BASE_URL": model.url,
+                "RUNOPS_MODEL_KEY": model.key,
+                "RUNOPS_MODEL_PROFILE": "openai",
+                "RUNOPS_PRICES": json.dumps({"test-model": {"input": 0.5, "output": 2.0}}),
+            }
+            for deadly in (*self.case.deaths, 0):
+                if not self._life(deadly):
+                    break
+            self.wrong += model.problems
+        self._judge()
+        return self
+
+    def _life(self, deadly: int | CrashPoint) -> bool:
+        """Begin, or go on; whether it died."""
+        begins = not self._sessions()
+        arguments, typed = self._words(begins=begins)
+        # Tools that work side by side pass their moments in another order each time: only a name means the same one.
+        dies: dict[str, Any] = {"first": str(deadly)} if isinstance(deadly, CrashPoint) else {"any": deadly}
+        control = self.case.control or ""
+        fate = mortal.Fate(str(self._record), begins=begins, writes=True, control=control, faked=self._faked, **dies)
+        environment = {**self._project.environment, **fate.environment()}
+        with self._server.start(arguments, self._folder, environment, asks=typed is not None) as life:
+            ended = life.result(SECONDS, typed)
+        if ended.returncode == KILLED:
+            self.kills.append(self.moments[-1])
+            told = disk.read(self._record)
+            self._disk.learn(told[self._read :])
+            self._read = len(told)
+            self._dead(self._disk.cut if self.case.power else lambda: None)
+            return True
+        if ended.returncode != 0 or "Traceback" in ended.stderr:
+            self.wrong.append(f"exit {ended.returncode}: {ended.stderr[-1500:]}")
+        return False
+
+    # What it leaves.
+
+    @property
+    def _kept(self) -> store.FileStore:
+        return store.FileStore(self._folder / ".runops")
+
+    def _readings(self) -> list[store.Reading]:
+        kept = self._kept
+        return [kept.read(each) for each in kept.ids()]
+
+    def _sessions(self) -> list[store.Reading]:
+        """The sessions that are whole, oldest first."""
+        return [each for each in self._readings() if _is_session(each)]
+
+    def _runs(self) -> list[store.Reading]:
+        """The runs that the session began, and that have begun."""
+        return [
+            each
+            for each in self._readings()
+            if isinstance(first := next(iter(each.entries), None), log.Scope) and first.run
+        ]
+
+    def _judge_sessions(self, folds: Iterable[sessions.Session], announced: int) -> None:
+        """No call is open, none is paid twice, and each that was sent stands there; besides, so many at most as were ``announced``."""
+        folds = list(folds)
+        self.wrong += [f"the call {each.call.call} is open" for fold in folds for each in fold.open_calls()]
+        rows = [row for fold in folds for row in fold.ledger.rows]
+        paid = collections.Counter(row.response for row in rows if row.status == "ok" and row.source == "model")
+        self.wrong += [f"{each} was paid {times} times" for each, times in paid.items() if each and times > 1]
+        sent = len(self.voice.requests)
+        if not sent <= len(rows) <= sent + announced:
+            self.wrong.append(f"{sent} requests were sent, and {len(rows)} are in the ledger")
+
+
+def _is_session(reading: store.Reading) -> bool:
+    try:
+        conversations.fold(reading)
+    except UsageError:
+        return False
+    return True
+
+
+def moments(alone: Trial[Any, Any]) -> list[int]:
+    """The moments at which a session is killed, by their numbers: each that something was done before, a crash point right behind an entry is none."""
+    return [
+        number
+        for number, (before, moment) in enumerate(itertools.pairwise(["", *alone.moments]), 1)
+        if moment == mortal.WRITTEN or before != mortal.WRITTEN
+    ]
+
+
+OfTrial = TypeVar("OfTrial", bound=Trial[Any, Any])
+
+
+def examine(
+    run: Callable[[OfCase], OfTrial],
+    case: OfCase,
+    alone: OfTrial,
+    numbers: Sequence[int],
+    draws: Sequence[int] | None,
+    chance: random.Random,
+    *,
+    later: int,
+    jobs: int = 1,
+) -> Iterator[OfTrial]:
+    """Kill a session at each moment of these ``numbers``, or at those of them that are drawn; who goes on dies once too, in some, ``later`` at most.
+
+    Each must end as the one that was left ``alone``.
+    """
+    chosen = numbers if draws is None else [numbers[each % len(numbers)] for each in draws]
+    cases = [
+        dataclasses.replace(case, deaths=(each, *([chance.randint(1, later)] if chance.random() < 0.5 else [])))
+        for each in chosen
+    ]
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for done in pool.map(run, cases):
+            done.wrong += done.differs(alone)
+            yield done
+
+
+def found_out(
+    run: Callable[[OfCase], OfTrial], case: OfCase, control: controls.Control, dies: CrashPoint, alone: OfTrial
+) -> list[str]:
+    """What is not as it should be in a session that is wrong in this way, and dies where it shows."""
+    done = run(dataclasses.replace(case, deaths=(dies,), control=control))
+    return [*done.wrong, *done.differs(alone)]
