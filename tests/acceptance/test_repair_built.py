@@ -13,7 +13,7 @@ from runtime.testing import scripted
 from tests import builds_rig
 from tests.builds_rig import Builds, use
 from tests.chats import words_of
-from tests.paying import finish
+from tests.paying import execute, finish
 from tests.site import Site, serve
 
 FLOW = """\
@@ -82,14 +82,18 @@ def test_a_model_mends_what_no_candidate_did(failed: tuple[Builds, str]) -> None
 
 
 def test_a_mend_is_proposed_and_applied_only_when_asked_for(failed: tuple[Builds, str]) -> None:
-    """The command itself ends with 6; `--apply` writes what was proposed, and the file passes then."""
+    """The command itself ends with 6; `--apply` writes what was proposed, and the file passes then. The step is tried where the run that failed had come to."""
     builds, run = failed
     file = builds.folder / "flow.yaml"
     before = file.read_bytes()
-    done = builds.answers(mended()).runops("repair", "--run", run, "--runs", "1", "--json")
+    done = builds.answers(execute("total"), mended()).runops("repair", "--run", run, "--runs", "1", "--json")
     told = json.loads(done.stdout)
     assert (done.returncode, told["status"], told["mend"]["verdict"]) == (6, "mend-ready", "proved"), done.stderr
     assert told["build"]["status"] == "done"
+    [tried] = builds.outputs()
+    assert "0 of 1 nodes ran" in tried
+    assert "began on the state kept after `open`" in tried
+    assert 'heading "Till"' in tried
     assert file.read_bytes() == before
     assert builds.project.runops("repair", "--run", run, "--apply").returncode == 0
     try:
