@@ -26,6 +26,9 @@ OTHERS = 3
 WORTH_TELLING = 20
 """Score that one of them must have."""
 
+PLACED, PLACED_WITHIN = 8, 40
+"""What a place among all its like is worth, and one in a row or part that is told by what it says."""
+
 _FAILS = 45
 """What it costs not to hold."""
 
@@ -46,7 +49,7 @@ class Candidate:
     @property
     def score(self) -> int:
         """From 0 to 100: how well it says what is meant, less for each proof that failed, a little less for one that was not made."""
-        score = 8 if self.placed else self.way.worth
+        score = self.way.worth if not self.placed else PLACED_WITHIN if self.target.within is not None else PLACED
         score -= 2 if self.target.exact else 0
         score -= 6 if _counts(self.target) else 0
         for mark, untried in ((self.reloaded, 6), (self.grown, 4)):
@@ -156,7 +159,9 @@ def told(proof: Proof, fields: Sequence[str] = (), most: int = MOST) -> tuple[li
         ours.append(
             "the `anchor` that was given does not find it alone, so this is without it; one of the texts around it may"
         )
-    if best.placed:
+    if best.placed and best.holds and best.target.within is not None:
+        ours.append("there only its place tells it from its like: check behind the deed that it was this one")
+    elif best.placed:
         ours.append(
             "only its place tells it from its like, and that changes: give an `anchor`, or have the page changed"
         )

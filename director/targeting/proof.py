@@ -87,13 +87,22 @@ async def _now(
 
 
 async def _placed(pointed: Pointed, role: str, name: str, usable: Callable[[str], bool]) -> list[Candidate]:
-    """The element by its place among its like: where nothing else finds it."""
-    for way in targets.ways(pointed.facts, role, name, usable):
+    """The element by its place among its like, in the one row or part that says something: where nothing else finds it."""
+    alone = targets.ways(pointed.facts, role, name, usable)
+    # The nearest parts come first: in a row there are the fewest of its like.
+    within = list(targets.anchored(alone, pointed.facts, usable))[:TRIED]
+    for way in [*within, *alone]:
+        around = way.fields.get("within")
+        if around is not None and (await pointed.places(Target.model_validate(around)))[0] != 1:
+            continue
         for target in targets.forms(way.fields):
             count, index = await pointed.places(target)
             if count > 1 and index >= 0:
                 placed = Target.model_validate({**way.fields, "nth": index})
-                return [Candidate(placed, dataclasses.replace(way, why="its place among its like"), placed=True)]
+                where = f" in {way.why.partition(' in ')[2]}" if around is not None else ""
+                return [
+                    Candidate(placed, dataclasses.replace(way, why=f"its place among its like{where}"), placed=True)
+                ]
     return []
 
 
@@ -161,6 +170,11 @@ async def _reloaded(fresh: Tab, found: Sequence[Candidate], who: str) -> Proof:
     while True:
         marks = [await _mark(fresh, each.target, who) for each in found]
         if "one" in marks:
+            # What was tried before it came is tried again.
+            marks = [
+                mark if mark == "one" else await _mark(fresh, each.target, who)
+                for each, mark in zip(found, marks, strict=True)
+            ]
             break
         if time.monotonic() > until:
             if set(marks) == {"none"}:

@@ -61,6 +61,9 @@ _COUNTED = re.compile(
 _CODE = re.compile(r"(?=(?:\D*\d){3})[\w-]+")
 """A number that tells things apart, as `1001` and `INV-204`: with three digits at least, since one with fewer may count something."""
 
+_BADGE = re.compile(r"\s*[(\[]\d[\d.,]*\+?[)\]]$")
+"""What counts something behind a name, as in `Load (3)`."""
+
 POOR_ANCHOR = 0.6
 """What is left of the worth of a way by a text that counts something, and changes."""
 
@@ -142,6 +145,8 @@ def _said(facts: Facts, role: str, name: str) -> Iterator[Way]:
             yield Way({"label": each}, 95, "its label")
     if named:
         yield Way({"role": role, "name": name}, 94, "its role and name")
+        if (stem := _BADGE.sub("", name)) and stem != name:
+            yield Way({"role": role, "name": stem}, 93, "its role and name without what counts")
     for field in ("placeholder", "alt", "title"):
         if 0 < len(said := getattr(facts, field)) <= LONGEST:
             yield Way({field: said}, 80, f"its {field}")

@@ -55,6 +55,11 @@ FACTS = (
   const ids = (node, name) => (node.getAttribute(name) || '').split(/\s+/).map((id) => id && node.getRootNode().getElementById(id)).filter(Boolean);
   // As it is written: names, and texts in CSS, know nothing of letters that a style sheet makes large.
   const raw = (node) => short(node.textContent);
+  // CSS that finds an element by its text: `:text-is` knows what stands in the element itself only.
+  const saying = (node, tag) => {
+    const whole = raw(node), own = Array.from(node.childNodes).some((child) => child.nodeType === 3 && folded(child.data) === whole);
+    return [`${tag}:${own ? 'text-is' : 'has-text'}(`, whole];
+  };
   const called = (node) => {
     const aria = node.getAttribute('aria-label') || ids(node, 'aria-labelledby').map((each) => each.textContent).join(' ');
     if (aria) return short(aria);
@@ -89,12 +94,12 @@ FACTS = (
     if (head && !head.contains(element) && !element.contains(head)) {
       const before = head.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING;
       if (before && heads.filter((each) => each.localName === head.localName).length === 1 && short(seen(head)))
-        part.heading = {text: short(seen(head)), way: [`${around.localName}:has(${head.localName}:text-is(`, raw(head), '))']};
+        part.heading = {text: short(seen(head)), way: [`${around.localName}:has(${saying(head, head.localName)[0]}`, raw(head), '))']};
     }
     // Or right before the part.
     const leads = around.previousElementSibling;
     if (!part.heading && leads && leads.matches('h1, h2, h3, h4, h5, h6') && short(seen(leads)))
-      part.heading = {text: short(seen(leads)), way: [`${leads.localName}:text-is(`, raw(leads), `) + ${around.localName}`]};
+      part.heading = {text: short(seen(leads)), way: [...saying(leads, leads.localName), `) + ${around.localName}`]};
     if ((part.role || part.heading || part.texts.length) && areas.length < 5) areas.push({...part, tag: around.localName});
   }
   // What stands beside a field or a value, and says what it is.
@@ -107,11 +112,11 @@ FACTS = (
     const before = node.previousElementSibling;
     if (node.localName === 'dd') {
       const term = before && before.localName === 'dt' ? before : null;
-      if (term) note(seen(term), [`dt:text-is(`, raw(term), `) + dd${tail(node)}`]);
+      if (term) note(seen(term), [...saying(term, 'dt'), `) + dd${tail(node)}`]);
       break;
     }
     if (before && speaks(before) && before.localName !== 'br' && seen(before).trim()) {
-      note(seen(before), [`${before.localName}:text-is(`, raw(before), `) + ${node.localName}${tail(node)}`]);
+      note(seen(before), [...saying(before, before.localName), `) + ${node.localName}${tail(node)}`]);
       break;
     }
     if (['td', 'th', 'tr', 'li', 'table', 'form'].includes(node.localName)) break;
@@ -126,7 +131,7 @@ FACTS = (
   // What a box is for stands behind it.
   const after = element.nextElementSibling;
   if (box && !beside.length && after && speaks(after) && seen(after).trim())
-    note(seen(after), [`${element.localName}:has(+ ${after.localName}:text-is(`, raw(after), '))']);
+    note(seen(after), [`${element.localName}:has(+ ${saying(after, after.localName)[0]}`, raw(after), '))']);
   else if (box && !beside.length && up(element) && up(element).querySelectorAll('input').length === 1 && own(up(element)).trim())
     note(own(up(element)), [`${up(element).localName}:has-text(`, short(own(up(element))), `) > ${element.localName}`]);
   return {
@@ -156,16 +161,23 @@ IDENTITY = (
     + r"""
   const identity = (element) => {
     const up = (node) => node.parentElement || (node.getRootNode() instanceof ShadowRoot ? node.getRootNode().host : null);
-    const said = (node) => folded(seen(node)).slice(0, 300);
+    // A clock that runs, and how long ago something was, are nothing to be known by.
+    const said = (node) => folded(seen(node)).replace(/\d+(:\d\d)+|\d+ ?(s|sec|seconds?|min|minutes?)\b/g, '').slice(0, 300);
     const known = ['type', 'name', 'href', 'role', 'aria-label', 'alt', 'title', 'placeholder'].map((name) => element.getAttribute(name) || '');
+    const isCard = (node) => !['td', 'th', 'dt', 'dd', 'body'].includes(node.localName) && node.parentElement && Array.from(node.parentElement.children)
+      .some((each) => each !== node && each.localName === node.localName && Array.from(node.classList).some((one) => each.classList.contains(one)));
     let row = '';
     for (let around = up(element); around && !row; around = up(around))
-      if (['tr', 'li', 'article'].includes(around.localName) || ['row', 'listitem', 'article'].includes(around.getAttribute('role'))) row = said(around);
-    return JSON.stringify([element.localName, ...known, element.localName === 'select' ? '' : said(element), row]);
+      if (['tr', 'li', 'article'].includes(around.localName) || ['row', 'listitem', 'article'].includes(around.getAttribute('role')) || isCard(around)) row = said(around);
+    // Of what is called the same in several parts, the heading of its part tells which it is.
+    const heads = row ? [] : Array.from(element.getRootNode().querySelectorAll('h1, h2, h3, h4, h5, h6, [role=heading], legend, caption'))
+      .filter((head) => !element.contains(head) && head.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING);
+    const head = heads.length ? said(heads[heads.length - 1]).replace(/[(\[]?\d[\d.,]*[)\]]?/g, '') : '';
+    return JSON.stringify([element.localName, ...known, element.localName === 'select' ? '' : said(element), row, head]);
   };
 """
 )
-"""JavaScript: who an element is, told by what it and its row say, so that it is known again in another document."""
+"""JavaScript: who an element is, told by what it and its row, card or heading say, so that it is known again in another document."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

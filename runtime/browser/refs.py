@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import urllib.parse
 from abc import abstractmethod
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -22,8 +21,35 @@ QUIET_SECONDS = 0.1
 
 _IDENTITY = "(element) => {" + markup.IDENTITY + "return identity(element); }"
 
-_FRAME = """(element) => element.id ? `#${CSS.escape(element.id)}`
-  : element.title ? `${element.localName}[title=${JSON.stringify(element.title)}]` : element.localName"""
+_FRAME = r"""(element) => {
+  const frames = (root) => Array.from(root.querySelectorAll('*')).flatMap((each) => [
+    ...(each.matches('iframe, frame') ? [each] : []),
+    ...(each.shadowRoot ? frames(each.shadowRoot) : []),
+  ]);
+  const all = frames(element.ownerDocument), only = (fits) => all.filter(fits).length === 1;
+  if (element.name && !/^(\*\*|\/|https?:)/.test(element.name) && only((each) => each.name === element.name)) return element.name;
+  const bare = (frame) => (frame.src || '').split(/[?#]/)[0];
+  if (/^https?:/.test(bare(element))) {
+    const path = new URL(bare(element)).pathname;
+    // A path holds wherever the site runs.
+    if (path.length > 1 && only((each) => bare(each).endsWith(path))) return `**${path}`;
+    if (only((each) => bare(each) === bare(element))) return bare(element);
+  }
+  const tag = element.localName, among = Array.from(element.parentNode.children).filter((each) => each.localName === tag);
+  const place = `:nth-of-type(${among.indexOf(element) + 1})`, above = element.parentElement;
+  const ways = [
+    element.id && `#${CSS.escape(element.id)}`,
+    element.title && `${tag}[title=${JSON.stringify(element.title)}]`,
+    ...Array.from(element.classList, (each) => `${tag}.${CSS.escape(each)}`),
+    element.hasAttribute('srcdoc') && `${tag}[srcdoc]`,
+    ...['name', 'id', 'title', 'src'].map((each) => !element.hasAttribute(each) && `${tag}:not([${each}])`),
+    above && above.id && `#${CSS.escape(above.id)} > ${tag}`,
+    above && above.id && `#${CSS.escape(above.id)} > ${tag}${place}`,
+    `${tag}${place}`,
+  ];
+  return ways.find((css) => css && only((each) => each.matches(css))) || tag;
+}"""
+"""JavaScript: what finds a frame among those of its document: its name, a glob of its address, or CSS."""
 
 _PLACES = "(all, other) => [all.length, all.indexOf(other)]"
 
@@ -98,7 +124,7 @@ class Refs(Reach):
         frames: list[str] = []
         frame = await handle.owner_frame()
         while frame is not None and frame.parent_frame is not None:
-            frames.insert(0, frame.name or await _frame(frame))
+            frames.insert(0, await _frame(frame))
             frame = frame.parent_frame
         return markup.facts(found, frames)
 
@@ -146,17 +172,9 @@ class Refs(Reach):
 
 
 async def _frame(frame: Frame) -> str:
-    """A frame without a name: by its address, or where it has none by its element."""
-    if frame.url.startswith(("http://", "https://")):
-        return _address(frame.url)
+    """What a target calls the frame."""
     element = await frame.frame_element()
     try:
         return str(await element.evaluate(_FRAME))
     finally:
         await element.dispose()
-
-
-def _address(url: str) -> str:
-    """The address of a frame as a glob that holds wherever the site runs."""
-    path = urllib.parse.urlsplit(url).path
-    return f"**{path}" if len(path) > 1 else url.partition("?")[0].partition("#")[0]

@@ -46,12 +46,27 @@ fetch('/data').then((a) => a.json()).then((all) => { list.innerHTML = all.map((e
 OPENED = """<!doctype html><title>Opened</title><button onclick="box.hidden = false">More</button><div id=box hidden><ul><li>One <button>Deep</button></li></ul></div>"""
 
 
+HARD = """<!doctype html><title>Hard</title><h1>Hard</h1><table>
+<tr><td>7<td>Ada<td><button><svg width=9 height=9></svg></button> <button id=i7><svg width=9 height=9></svg></button></tr>
+<tr><td>8<td>Ada<td><button><svg width=9 height=9></svg></button> <button id=i8><svg width=9 height=9></svg></button></tr></table>
+<p><span class=star><b>Email</b>*</span><input></p><button>Load (3)</button>
+<section><h2>Part <i>A</i></h2><a href=/x>Open</a></section><section><h2>Part <i>B</i></h2><a href=/x>Open</a></section>
+<iframe id=pay src=/framed></iframe><iframe src=/framed></iframe><iframe srcdoc="<button>Within</button>"></iframe>"""
+TURNED = """<!doctype html><title>Turned</title><h1>Turned</h1><div class=card><p>No 1</p><p id=a></p><button>Buy</button></div>
+<div class=card><p>No 2</p><p id=b></p><button>Buy</button></div><script>
+const seen = sessionStorage.seen || localStorage.seen; sessionStorage.seen = localStorage.seen = 1;
+a.textContent = seen ? 'Tea' : 'Coffee'; b.textContent = seen ? 'Cake' : 'Tea';</script>"""
+
+
 @pytest.fixture(scope="module")
 def served() -> Iterator[site.Site]:
     """The pages."""
     with site.serve() as served:
         for path, body in {"/": ORDERS, "/alone": ALONE, "/later": LATER, "/opened": OPENED, "/sent": ORDERS}.items():
             served.page(path, body)
+        served.page("/hard", HARD)
+        served.page("/turned", TURNED)
+        served.page("/framed", "<!doctype html><button>Press</button>")
         served.page("/data", '["Tea", "Coffee"]')
         yield served
 
@@ -192,6 +207,32 @@ async def test_a_place_is_proposed_only_where_nothing_else_is_there_and_that_is_
     said, target = await told(shop, await ref_of(shop, "#grid :nth-child(2)"))
     assert target == {"text": "x", "nth": 1}
     assert "only its place tells it from its like" in said
+
+
+async def test_what_is_hard_to_find_is_found_by_what_stands_around_it(shop: Workshop, served: site.Site) -> None:
+    """An icon by its place in its own row, a field by a caption with markup in it, a button without its count, a link by such a heading, elements of frames that are alike."""
+    eyes = await show(shop, f"{served.origin}/hard", "Hard")
+    hard = {
+        "#i8": '{role: button, within: {role: row, has_text: "8"}, nth: 1}',
+        "p input": '{css: "span:has-text(\\"Email*\\") + input"}',
+        "p + button": "{role: button, name: Load}",
+        "section + section a": "{role: link, name: Open, within: {css: section, has_text: Part B}}",
+    }
+    for css, best in hard.items():
+        said, target = await told(shop, await ref_of(shop, css))
+        assert target == yaml.safe_load(best), said
+        assert "one now, one after reload" in said
+    view = await eyes.look("scout")
+    framed = [(await told(shop, ref))[1]["frame"] for ref in view.refs if view.element(ref).name in ("Press", "Within")]
+    assert framed == ["#pay", "iframe:nth-of-type(2)", "iframe[srcdoc]"]
+
+
+async def test_another_card_is_not_the_same_though_its_button_is(shop: Workshop, served: site.Site) -> None:
+    """Cards that say something else when the page is loaded again: what finds a button of the same name in another card is said to find another one."""
+    await show(shop, f"{served.origin}/turned", "Turned")
+    said, _target = await told(shop, await ref_of(shop, ".card:nth-of-type(2) button"))
+    assert ", one after reload" not in said, said
+    assert "ANOTHER ONE after reload" in said or "NONE after reload" in said
 
 
 async def test_nothing_is_sent_for_a_proof_but_the_address_itself(shop: Workshop, served: site.Site) -> None:
