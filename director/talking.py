@@ -109,6 +109,7 @@ class Talk:
             seat,
             talks=True,
             find_out=lambda call: next(filter(None, (each.find_out(call) for each in every)), None),
+            refused=self._tools.refused,
         )
 
     @property

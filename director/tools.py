@@ -158,6 +158,12 @@ class Box(turn.Tools):
         self._listener.done(place.path, self._desk.masker.text(told), failed=outcome.error is not None)
         return dataclasses.replace(outcome, told=told)
 
+    def refused(self, asked: ToolCall, place: turn.Place, told: str) -> None:
+        """A call came to no tool; whoever watches hears of it all the same."""
+        masker = self._desk.masker
+        self._listener.called(place.path, asked.name, masker.text(asked.arguments))
+        self._listener.done(place.path, masker.text(told), failed=True)
+
     async def _outcome(self, kit: Kit, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         try:
             self._refuse(kit)

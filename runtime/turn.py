@@ -141,6 +141,14 @@ FindOut = Callable[[log.Call], Outcome | None]
 """Says what came of a call that a crash left open, where that is known all the same: what it yielded, or in which words it is told as interrupted."""
 
 
+Refused = Callable[[ToolCall, Place, str], None]
+"""Hears of a call that no tool was asked to do, and what the model is told of it."""
+
+
+def _unheard(_asked: ToolCall, _place: Place, _told: str) -> None:
+    pass
+
+
 def _unknown(_call: log.Call) -> Outcome | None:
     return None
 
@@ -158,6 +166,7 @@ class Turns:
         *,
         talks: bool = False,
         find_out: FindOut = _unknown,
+        refused: Refused = _unheard,
     ) -> None:
         """``thread`` and ``frame`` are those of the thread of ``seat``; what stands there already is taken from the log.
 
@@ -173,7 +182,7 @@ class Turns:
         """The last answer, where the caller has not been given it."""
         self._doing: set[str] = set()
         """The ids of the calls that were begun in this process."""
-        self._talks, self._find_out = talks, find_out
+        self._talks, self._find_out, self._refused = talks, find_out, refused
         self.count = 0
         """How many turns there were: answers that ``turn`` has given, or had given before a crash."""
         self.since_word = 0
@@ -362,6 +371,7 @@ class Turns:
         self._doing.add(asked.id)
         if refusal is not None:
             outcome = Outcome(refusals.told(refusal.as_json()), error=refusal.as_json())
+            self._refused(asked, place, outcome.told)
         else:
             outcome = await self._tools.take(asked, refusals.arguments(asked, self._tools.offered), place)
         if not outcome.written:

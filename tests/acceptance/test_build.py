@@ -30,8 +30,12 @@ ASKS = use("ask_user", question="Which shop is it?", choices=["the old one", "th
 
 def test_a_question_waits_and_its_answer_goes_on(builds: Builds) -> None:
     """With `--yes` a question ends the command with 4 and says how it is answered; the answer reaches the model, and nothing before is asked again."""
-    done = builds.build([plan() + ASKS], "--yes")
+    done = builds.build([plan() + use("inspect_tab", which="x"), plan() + ASKS], "--yes")
     assert done.returncode == 4, done.stderr
+    refused = done.stderr.index(">   inspect_tab  {")
+    assert done.stderr.index("error  the arguments", refused) < done.stderr.index("turn 2"), (
+        "whoever watches sees it, too"
+    )
     assert "Which shop is it?" in done.stderr
     assert f"runops build --resume {session_of(done)} --answer TEXT" in done.stderr
     assert done.stdout == ""
@@ -44,7 +48,7 @@ def test_a_question_waits_and_its_answer_goes_on(builds: Builds) -> None:
     ]
     assert shown[-1] == f"  answer runops build --resume {session_of(done)} --answer TEXT"
     done, told = builds.goes_on([text("So be it."), text("I see.")], "--yes", "--answer", "2")
-    assert builds.outputs(0)[1] == "the new one"
+    assert builds.outputs(0)[3] == "the new one"
     assert (done.returncode, told["status"], told["error"]["code"]) == (1, "failed", "build-stopped")
     assert told["questions"] == [
         {"question": "Which shop is it?", "choices": ["the old one", "the new one"], "answer": "the new one"}
