@@ -89,14 +89,27 @@ def carry_out(
         # The build can be gone on with: how is what a person reads last.
         code = came.code
         console.say(came.told())
-    if as_json:
-        console.result(console.as_json(**_json(outcome, code, mend, came)))
-    elif mend is not None and mend["patch"]:
-        console.result(str(mend["patch"]).rstrip("\n"))
+    try:
+        if as_json:
+            console.result(console.as_json(**_json(outcome, code, mend, came)))
+        elif mend is not None and mend["patch"]:
+            console.result(str(mend["patch"]).rstrip("\n"))
+    except SetupError as error:
+        # The same command would look, and may be pay, once more for what is there.
+        error.mend = "make room; what was found stands as it was told"
+        console.say(console.failure(error, _look(wish, run, mend)))
+        raise typer.Exit(error.exit) from None
     made = kept.known(home, run) if wish.apply and mend is not None and code == build_ends.READY else None
     if made is not None:
         _apply(wish, run, made, _going_on(run, past, loaded), as_json=False)
     raise typer.Exit(code)
+
+
+def _look(wish: Wish, run: str, mend: dict[str, Json] | None) -> str:
+    """What to type where a result could not be written."""
+    if mend is None:
+        return f"runops show {run}"
+    return f"runops repair {wish.named}--run {run} --apply{' --yes' if mend['verdict'] == 'guess' else ''}"
 
 
 def _built(
@@ -215,7 +228,7 @@ def _followed(
             try:
                 return signalled.run(one.repair(run, loaded)), 0
             except signals.Interrupted as interrupted:
-                console.say(f"interrupted; nothing is changed\n  {again}")
+                console.say(f"interrupted; no file is changed\n  {again}")
                 return None, interrupted.exit
 
 
@@ -290,8 +303,7 @@ def _told(
         rows.append(("proof", _proved(mend, built=_mend_of(came) is not None)))
         rows += [("done", f"{one_line(str(each))}, in the proof: it is done on the site") for each in mend["done"]]
         rows.append(("patch", str(mend["kept"])))
-        guess = " --yes" if mend["verdict"] == "guess" else ""
-        rows.append(("apply", f"runops repair {wish.named}--run {outcome.run} --apply{guess}"))
+        rows.append(("apply", _look(wish, outcome.run, mend)))
         if not mend["done"]:
             rows.append(("then", _going_on(outcome.run, past, loaded)))
     wide = max(len(name) for name, _ in rows)
