@@ -1,4 +1,4 @@
-"""Faults that are put into a copy of the code, to see that its tests by property find each of them."""
+"""Faults that are put into a copy of the code, to see that its tests find each of them: in the builder of windows, and in what a build may do and prove."""
 
 from __future__ import annotations
 
@@ -12,10 +12,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-WINDOW = Path(__file__).parent / "window"
+FOLDERS = tuple(Path(__file__).parent / name for name in ("window", "building"))
+"""Where the faults are."""
 
-PROPERTIES = ("tests/unit/test_window_properties.py", "tests/unit/test_summary_properties.py")
-"""Where what holds of every window is said. No example stands in them: what they find is found for any window."""
+PROPERTIES = (
+    "tests/unit/test_window_properties.py",
+    "tests/unit/test_summary_properties.py",
+    "tests/unit/test_build_loop.py",
+    "tests/unit/test_effects.py",
+    "tests/unit/test_finishing.py",
+    "tests/unit/test_proofs.py",
+)
+"""Where what holds of every window is said (no example stands there: what they find is found for any window), and what holds of builds."""
 
 COPIED = (
     "nodes",
@@ -25,15 +33,26 @@ COPIED = (
     "tests/windows.py",
     "tests/window_draws.py",
     "tests/talks.py",
+    "tests/workshops.py",
+    "tests/benches.py",
+    "tests/build_lives.py",
+    "tests/fakes.py",
+    "tests/rig.py",
     *PROPERTIES,
 )
 """What these tests need."""
 
 PROFILE = """\
 import hypothesis
+import pytest
 
 phases = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
 hypothesis.settings.register_profile("search", max_examples=1_000, deadline=None, database=None, phases=phases)
+
+
+@pytest.fixture(scope="session")
+def anyio_backend():
+    return "asyncio"
 """
 """How a fault is looked for: more is drawn than each time that the tests are run beside all others, up to the first that fails; not for the smallest."""
 
@@ -43,18 +62,25 @@ SEED = 1
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """A mistake that somebody might make in the builder of windows, as a patch."""
+    """A mistake that somebody might make, as a patch."""
 
     patch: Path
     mistake: str
     """In words."""
     finders: tuple[str, ...]
-    """The properties that find it, each by itself."""
+    """The tests that find it, each by itself."""
 
     @property
     def name(self) -> str:
         """That of its file."""
         return self.patch.stem
+
+    @property
+    def file(self) -> str:
+        """What it is put into."""
+        found = re.search(r"^\+\+\+ b/(.+)$", self.patch.read_text(encoding="utf-8"), re.MULTILINE)
+        assert found is not None
+        return found[1]
 
 
 def read(patch: Path) -> Fault:
@@ -68,12 +94,12 @@ def read(patch: Path) -> Fault:
 
 
 def faults() -> list[Fault]:
-    """The faults in the builder of windows."""
-    return [read(each) for each in sorted(WINDOW.glob("*.patch"))]
+    """All of them."""
+    return [read(each) for folder in FOLDERS for each in sorted(folder.glob("*.patch"))]
 
 
 def copy(folder: Path) -> Path:
-    """A copy of what the tests of windows need."""
+    """A copy of what the tests need."""
     ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "cli")
     for name in COPIED:
         there = folder / name
@@ -96,7 +122,7 @@ def failing(folder: Path, names: Sequence[str] = (), *, search: bool = True, see
     profile = ["--hypothesis-profile=search"] if search else []
     chosen = [f"{file}::{name}" for file in PROPERTIES for name in names if f"def {name}(" in (ROOT / file).read_text()]
     if len(chosen) < len(names):
-        raise RuntimeError(f"there is no property of one of these names: {', '.join(names)}")
+        raise RuntimeError(f"there is no test of one of these names: {', '.join(names)}")
     tests = [sys.executable, "-m", "pytest", "-q", "-rf", "--tb=line", "-p", "no:randomly", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*tests, *profile, f"--hypothesis-seed={seed}", *(chosen or PROPERTIES)],

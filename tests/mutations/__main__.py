@@ -1,8 +1,8 @@
-"""`make mutations`: every fault is put into a copy of the code, and the properties that it names must find it.
+"""`make mutations`: every fault is put into a copy of the code, and the tests that it names must find it.
 
 python -m tests.mutations [--all] [NAME …]
 
-With ``--all`` every property is tried on every fault, and those that find it are told.
+With ``--all`` every test is tried on every fault, and those that find it are told.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests import mutations
 
 
 def main(words: list[str]) -> int:
-    """Try those whose names hold one of the words, or all; 1 where a property does not find what it should."""
+    """Try those whose names hold one of the words, or all; 1 where a test does not find what it should."""
     every, names = "--all" in words, [each for each in words if each != "--all"]
     chosen = [each for each in mutations.faults() if not names or any(name in each.name for name in names)]
     with tempfile.TemporaryDirectory(prefix="runops-mutations-") as folder:

@@ -1,7 +1,8 @@
-"""The properties of windows find faults in the builder: one drawn at each run, all of them by `make mutations`."""
+"""The tests find faults that are put into the code: one drawn at each run, all of them by `make mutations`."""
 
 from __future__ import annotations
 
+import collections
 import random
 import shutil
 from pathlib import Path
@@ -11,32 +12,25 @@ import pytest
 from tests import mutations
 from tests.mutations import __main__ as command
 
-BUILDER = ("window", "pieces", "framing", "summaries")
-"""What the faults are put into."""
-
 
 def test_every_fault_fits_the_code(tmp_path: Path) -> None:
-    """Ten at least, and each can be put into the builder as it is now: one that cannot proves nothing any more."""
+    """Ten of windows at least, and four of builds; each can be put into the code as it is now: one that cannot proves nothing any more."""
     faults = mutations.faults()
-    assert len(faults) >= 10
-    assert len({each.mistake for each in faults}) == len(faults)
+    of = collections.Counter(each.patch.parent.name for each in faults)
+    assert of["window"] >= 10
+    assert of["building"] >= 4
+    assert len({each.mistake for each in faults}) == len({each.name for each in faults}) == len(faults)
     for fault in faults:
-        there = tmp_path / fault.name / "runtime"
-        there.mkdir(parents=True)
-        for name in BUILDER:
-            shutil.copy(mutations.ROOT / "runtime" / f"{name}.py", there)
-        mutations.apply(fault, there.parent)
-        changed = [
-            name
-            for name in BUILDER
-            if (there / f"{name}.py").read_bytes() != (mutations.ROOT / "runtime" / f"{name}.py").read_bytes()
-        ]
-        assert len(changed) == 1
+        there = tmp_path / fault.name / fault.file
+        there.parent.mkdir(parents=True)
+        shutil.copy(mutations.ROOT / fault.file, there)
+        mutations.apply(fault, tmp_path / fault.name)
+        assert there.read_bytes() != (mutations.ROOT / fault.file).read_bytes()
 
 
 @pytest.mark.drawn(1, of="mutations")
 def test_a_fault_is_found(tmp_path: Path) -> None:
-    """With it in a copy of the code each property fails that the fault names."""
+    """With it in a copy of the code each test fails that the fault names."""
     fault = random.choice(mutations.faults())
     folder = mutations.copy(tmp_path / fault.name)
     mutations.apply(fault, folder)
@@ -47,18 +41,13 @@ def test_a_fault_is_found(tmp_path: Path) -> None:
 def test_what_is_no_fault_is_not_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command fails where a change of the builder goes unseen, and says which."""
-    word = '"""How large something is in a request: an upper bound of its tokens."""'
-    lines = (mutations.ROOT / "runtime" / "window.py").read_text(encoding="utf-8").splitlines()
-    number = next(number for number, line in enumerate(lines, 1) if word in line)
-    finder = "test_the_newest_word_is_told_whole"
-    head = (
-        f"mistake: other words of no weight\nfound by: {finder}\n\n--- a/runtime/window.py\n+++ b/runtime/window.py\n"
-    )
-    told = [lines[number - 2], f"-{lines[number - 1]}", f"+{lines[number - 1][:-3]} Yes.{word[-3:]}", lines[number]]
-    hunk = "\n".join(f" {line}" if line[:1] not in ("-", "+") else line for line in told)
-    (tmp_path / "01_no_fault.patch").write_text(f"{head}@@ -{number - 1},3 +{number - 1},3 @@\n{hunk}\n")
-    monkeypatch.setattr(mutations, "WINDOW", tmp_path)
+    """The command fails where a change of the code goes unseen, and says which."""
+    file, finder = "director/proving/proofs.py", "test_words_count_every_run"
+    first, *after = (mutations.ROOT / file).read_text(encoding="utf-8").splitlines()[:3]
+    told = "\n".join([f"-{first}", f"+{first[:-3]} Yes.{first[-3:]}", *(f" {line}" for line in after)])
+    head = f"mistake: other words of no weight\nfound by: {finder}\n\n--- a/{file}\n+++ b/{file}\n"
+    (tmp_path / "01_no_fault.patch").write_text(f"{head}@@ -1,3 +1,3 @@\n{told}\n")
+    monkeypatch.setattr(mutations, "FOLDERS", (tmp_path,))
     assert command.main([]) == 1
     assert "MISSED  01_no_fault: other words of no weight\n" in capsys.readouterr().out
 
