@@ -210,6 +210,8 @@ def fields(leaf: Leaf) -> dict[str, Json]:
     """What a deed is given beside its target."""
     said: dict[str, Json] = leaf.model_dump(mode="json", by_alias=True, exclude_defaults=True, warnings=False)
     left_out = {*effects.NO_DEED_OF_AGENT, "id", "type", "action", "target", "goal", "effect"}
+    if effects.repeats(leaf):
+        left_out.remove("retry")
     fields = {name: each for name, each in said.items() if name not in left_out and not name.startswith("x-")}
     if leaf.asks == "agent":
         fields["goal"] = said.get("goal")

@@ -42,8 +42,15 @@ def changes(leaf: Leaf) -> bool:
 
 def core(leaf: Leaf) -> Json:
     """What a leaf does on the site: all its fields but those that say how it is checked, waited for and tried again."""
-    left_out = NO_DEED_OF_AGENT if leaf.asks == "agent" else NO_DEED
-    return leaf.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=set(left_out), warnings=False)
+    left_out = set(NO_DEED_OF_AGENT if leaf.asks == "agent" else NO_DEED)
+    if repeats(leaf):
+        left_out.remove("retry")
+    return leaf.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=left_out, warnings=False)
+
+
+def repeats(leaf: Leaf) -> bool:
+    """Whether the file has the deed done again behind an error, whatever may have happened by then."""
+    return leaf.retry is not None and leaf.retry.on is not None
 
 
 def is_filled(said: Json, written: Json) -> bool:

@@ -97,6 +97,7 @@ async def test_a_yes_holds_nothing_back_but_what_it_was_given_for(tmp_path: Path
         ("default: Ann", "default: Eve"),
         ("id: pay", "id: pay_it"),
         ("timeout: 5", "when: '{{ order.no }}'"),
+        ("timeout: 5", "retry: {attempts: 3, on: [verify-failed]}"),
         ('default: "http://127.0.0.1:8765"', 'default: "http://127.0.0.1:9"'),
     ],
 )
