@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from nodes.base import Leaf, Node
+from nodes.browser_action import Download
 from nodes.template import OPENING
 from nodes.values import Json
 from runtime.language import workflow
@@ -31,13 +32,21 @@ _KEYS = re.compile(r"\[[^\]]*\]")
 def changes(leaf: Leaf) -> bool:
     """Whether the leaf does a deed of class *effect*.
 
-    An address that is none of a site is one, whatever it is said to be: it may be a script, or a page of one's own that sends a form to the site.
+    An address that is none of a site is one, whatever it is said to be: it may be a script, or a page of one's own that sends a form to the site. The click
+    of a download is one, unless it is on a link, or the file says what it is: a button may send a form.
     """
-    if leaf.effect_class == "effect":
+    if leaf.effect_class == "effect" or presses(leaf):
         return True
     url = _INVISIBLE.sub("", str(getattr(leaf, "url", None) or "")).lower()
     scheme = _SCHEME.match(url)
     return scheme is not None and scheme[0] not in HARMLESS
+
+
+def presses(leaf: Leaf) -> bool:
+    """Whether a download clicks what may be no link, and the file does not say what that does."""
+    if not isinstance(leaf, Download) or leaf.target is None or leaf.effect is not None:
+        return False
+    return any(each.role != "link" for each in leaf.target.any_of or [leaf.target])
 
 
 def core(leaf: Leaf) -> Json:

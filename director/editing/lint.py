@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from director import effects as deeds
 from director.draft import Draft
 from director.workshop import Wish
 from nodes.base import Container, Leaf, Node
@@ -173,6 +174,10 @@ def effects(draft: Draft) -> list[Hint]:
     """Deeds that may not be done twice, and of which nothing says whether they succeeded."""
     found: list[Hint] = []
     for node, around in draft.loaded.index.values():
+        if isinstance(node, Leaf) and deeds.presses(node) and not _in_confirm(node, around):
+            why = "its click may do more than give a file, so it is governed as a deed"
+            mend = "`effect: idempotent`, where it only gives the file; or load its `url`"
+            found.append(Hint("hint", "download-by-click", node.id, why, mend))
         if not isinstance(node, Leaf) or node.effect_class != "effect" or _in_confirm(node, around):
             continue
         if not node.postconditions and not _read_next(node, around):

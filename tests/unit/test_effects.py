@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from director import demands, draft, effects, grants, person, workshop
+from director.editing import lint
 from nodes import registry
 from nodes.base import Leaf
 from nodes.errors import Paused, UsageError
@@ -315,6 +316,28 @@ async def test_a_script_in_an_address_is_a_deed(tmp_path: Path, address: str, de
         shop, _asked = asking(tmp_path / written[:2], policy="hold", text=text)
         held, node = await holds(shop), leaf(shop, "open")
         assert held(node.model_copy(update={"url": address}), "open") is deed
+
+
+@pytest.mark.parametrize(
+    ("how", "deed"),
+    [
+        ("target: {role: button, name: Export}", True),
+        ("target: {css: a.file}", True),
+        ("target: {any_of: [{role: link, name: File}, {text: File}]}", True),
+        ("target: {role: button, name: Export}, effect: idempotent", False),
+        ("target: {role: link, name: File}", False),
+        ('url: "{{ inputs.base_url }}/file"', False),
+        ('url: "{{ inputs.base_url }}/file", effect: effect', True),
+    ],
+)
+async def test_a_download_by_what_may_be_no_link_is_a_deed(tmp_path: Path, how: str, deed: bool) -> None:
+    """A button that gives a file may send a form: it is held, and the draft is told so, unless the draft says what it is; a link and an address are not."""
+    text = TEXT.replace("action: press, key: Enter", f"action: download, {how}")
+    shop, _asked = asking(tmp_path, policy="hold", text=text)
+    assert (await holds(shop))(leaf(shop, "note"), "note") is deed
+    assert shop.desk.draft is not None
+    hints = [each.node for each in lint.effects(shop.desk.draft) if each.code == "download-by-click"]
+    assert hints == (["note"] if deed and "effect:" not in how else [])
 
 
 async def test_a_line_break_that_is_typed_is_a_key(tmp_path: Path) -> None:
