@@ -106,6 +106,19 @@ class BuildSubject(DraftSubject):
         return {**super().variables(), **inputs, **self._values()}
 
     @override
+    def lacks(self, name: str) -> tuple[str, str] | None:
+        draft = self._desk.draft
+        place = draft.loaded.places.get(name) if draft is not None else None
+        if place is None:
+            return None
+        state = self._states().get(name)
+        if state == "done":
+            return "it yields nothing, or what it yielded held a secret", "read something else"
+        if state is not None and not state.startswith("stale"):
+            return "it was passed by", "see its `when`, and what it reads"
+        return state or "it was not executed by itself yet", f'execute_nodes "{name}", or `run_draft`'
+
+    @override
     def description(self) -> str:
         return super().description() or self._wish.goal
 

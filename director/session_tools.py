@@ -110,10 +110,13 @@ class _Reads:
             return telling.fenced(states.as_text(values[key]))
         within = {name: value for name, value in values.items() if name.startswith(f"{key}.")}
         if not within:
-            raise variables_module.unknown(key, list(values))
+            raise variables_module.unknown(key, list(values), self._subject.lacks(key))
         return telling.fenced("\n".join(variables_module.told(within)))
 
     def variable(self, arguments: dict[str, Json]) -> str:
+        if arguments["key"] not in self._desk.variables.names():
+            # What a node has yielded is asked for so as often as it is with the other tool.
+            return self.variables(arguments)
         return telling.fenced(states.as_text(self._desk.variables.get(str(arguments["key"]))))
 
     def plan(self, _arguments: dict[str, Json]) -> str:

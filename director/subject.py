@@ -38,6 +38,10 @@ class Subject(Protocol):
         """The values that it has by now: inputs, ``vars``, and what the steps of a run yielded."""
         ...
 
+    def lacks(self, _name: str) -> tuple[str, str] | None:
+        """Why a node of this id has no value that counts, and what gives it one; None where nothing is known of it."""
+        return None
+
     def description(self) -> str:
         """What is wanted of it, in the words that were last agreed on."""
         ...

@@ -115,8 +115,10 @@ def told(values: Mapping[str, object]) -> Iterator[str]:
         yield f"{name} = {briefs.shown(value)}"
 
 
-def unknown(name: str, names: list[str]) -> ModelError:
-    """The error of whoever asks for a variable that has no value."""
+def unknown(name: str, names: list[str], lacks: tuple[str, str] | None = None) -> ModelError:
+    """The error of whoever asks for a variable that has no value; ``lacks`` is why it has none, and what gives it one, where that is known."""
+    if lacks is not None:
+        return ModelError("variable-unknown", f"`{name[:100]}` has no value that counts: {lacks[0]}", mend=lacks[1])
     close = registry.near(name, names)
     listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     return ModelError(

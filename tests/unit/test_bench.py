@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
+from director import session_tools, shops
 from director.bench import showing
 from director.bench import tools as bench_tools
 from director.proving import tools
@@ -16,8 +17,9 @@ from nodes.errors import SiteError
 from nodes.pages import Deed
 from nodes.targets import Target
 from nodes.values import Json
-from runtime import log, run, running
+from runtime import log, run, running, turn
 from runtime.browser import port
+from runtime.models.exchange import ToolCall
 from tests import workshops
 from tests.benches import HEAD, Rig
 from tests.fakes import FakeBrowser, FakePage, FakeSite
@@ -143,6 +145,31 @@ async def test_what_rests_on_an_edit_is_refused_with_what_refreshes_it(tmp_path:
     assert 'execute "long,twice"' in rig.told
     assert await rig.execute("long,twice") == {"long": "ok", "twice": "ok"}
     assert rig.bench.values()["twice"] == 10
+
+
+async def test_whoever_asks_for_a_value_that_does_not_count_is_told_why(tmp_path: Path) -> None:
+    """With what makes it anew, by either tool that tells values; one that counts is told whole."""
+    rig = Rig(tmp_path, READS + '\n  - {id: never, type: transform, expr: 1, when: "{{ 1 == 2 }}"}', site())
+
+    async def ask(name: str) -> str:
+        tools_of = session_tools.Toolbox(rig.shop.desk, shops.subject_of(rig.shop), rig.shop.pen, rig.shop.listener)
+        told = set[str]()
+        for tool in ("get_workflow_variables", "get_workflow_variable"):
+            asked = ToolCall("a", tool, json.dumps({"key": name}))
+            told.add((await tools_of.take(asked, {"key": name}, turn.Place(1, f"1_{tool}", "session", "a"))).told)
+        [one] = told
+        return one
+
+    assert "`long` has no value that counts: it was not executed by itself yet" in await ask("long")
+    await rig.execute("all")
+    assert await ask("long") == "[page]\n4\n[end of page]"
+    assert "passed by" in await ask("never")
+    rig.site.texts['text="status"'] = "open!"
+    await rig.execute("seen")
+    asked = await ask("long")
+    assert "stale: read `seen`, which has changed since" in asked
+    assert 'execute_nodes "long"' in asked
+    assert "these have a value: " in await ask("nothing")
 
 
 async def test_a_node_that_yields_the_same_again_makes_nothing_stale(tmp_path: Path) -> None:
