@@ -191,7 +191,7 @@ class Grants:
         where = page or deed.way.opened or self._shop.wish.url
         lines += [f"  page   {demands.one_line(where)}"] if where else []
         if deed.place:
-            lines.append("  (not where the draft leads to: it is asked each time)")
+            lines.append("  (a look around, or out of its order: it is asked each time)")
         return self._shop.pen.masker.text("\n".join(lines))
 
 
