@@ -34,6 +34,9 @@ KEPT = "!~*'()"
 DEEP = 7
 """Backslashes before one character: those of JSON in JSON in JSON."""
 
+_ESCAPES = re.compile(r"[\\%&]")
+"""What an escaped character begins with."""
+
 _NAMED = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f"}
 
 
@@ -145,6 +148,8 @@ class Masker:
         self._text = re.compile(self._pattern) if every else None
         self._beginnings = {form[:end] for form in every for end in range(SHORTEST_BEGINNING, len(form))}
         self._longest = max((length for length, _pattern in patterns), default=0)
+        self._unescaped = max([*map(len, every), *(2 * len(value) for value in values)], default=0)
+        """How long a secret may be in whose text no escape stands: a quote that is doubled has two characters."""
 
     @functools.cached_property
     def _bytes(self) -> re.Pattern[bytes]:
@@ -180,7 +185,9 @@ class Masker:
         """``text`` as far as no secret can begin in it that goes on behind it, masked; and the rest, as it stands."""
         if self._text is None:
             return text, ""
-        end = max(0, len(text) - self._longest + 1)
+        far, end = (max(0, len(text) - length + 1) for length in (self._longest, self._unescaped))
+        if (escape := _ESCAPES.search(text, far)) is not None:
+            end = min(end, max(far, escape.start() - self._unescaped))
         for found in self._text.finditer(text):
             if found.start() < end < found.end():
                 end = found.end()

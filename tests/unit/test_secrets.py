@@ -13,10 +13,10 @@ import urllib.parse
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from runtime.secrets import MASK, SHORTEST, Masker
+from runtime.secrets import MASK, SHORTEST, Masker, Stream
 
 secrets = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=SHORTEST, max_size=24).filter(
     lambda secret: secret not in MASK
@@ -119,3 +119,22 @@ def test_nothing_is_masked_without_secrets() -> None:
         assert masker.idle
         assert masker.text("anything") == "anything"
         assert not masker.touches(b"anything")
+
+
+@settings(max_examples=80)
+@given(writing=st.sampled_from(sorted(WRITINGS)), secret=secrets, before=around, after=around, size=st.integers(1, 9))
+@example(writing="an address in an address", secret="?!?!?!?!", before="", after="", size=1)
+def test_a_text_that_comes_in_pieces_is_masked_as_a_whole_one(
+    writing: str, secret: str, before: str, after: str, size: int
+) -> None:
+    """Wherever it is cut, what is handed on is the whole text masked; and of a long one without escapes only the length of the secret is held back."""
+    masker, heard = Masker({"S": secret}), list[str]()
+    stream = Stream(masker, heard.append)
+    text = f"{before}{WRITINGS[writing](secret)}{after}"
+    for start in range(0, len(text), size):
+        stream.take(text[start : start + size])
+    stream.end()
+    assert secret not in "".join(heard)
+    assert "".join(heard) == masker.text(text)
+    plain = "\N{BLACK STAR}" * 400
+    assert len(plain) - len(masker.split(plain)[0]) < 16 * len(secret.encode()) + 16
