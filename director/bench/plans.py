@@ -250,7 +250,9 @@ class Planner:
         name = written(lacks[0].chain)
         selection = self._judge.refresh(lacks)
         pin = f"pin a value (`set_variable` {name})"
-        mend = f'execute "{selection}", or {pin}' if selection is not None else pin
+        turns = any(each.maker is not None and self._places[each.maker].loops for each in lacks)
+        same = " with the same `item`" if turns and self._given else ""
+        mend = f'execute "{selection}"{same}, or {pin}' if selection is not None else pin
         said = "; ".join(words)
         return ModelError("value-stale", said, mend=mend) if stale else ModelError("value-missing", said, mend=mend)
 

@@ -205,6 +205,7 @@ async def test_a_node_of_a_loop_runs_for_one_item(tmp_path: Path) -> None:
     # The list may be made in the same run.
     assert await rig.execute("list,name,pay") == dict.fromkeys(("list", "name", "pay"), "ok")
     assert await rig.execute("pay", item="9") == {"error": "value-missing"}
+    assert 'execute "name..pay" with the same `item`, or pin' in rig.told
     assert await rig.execute("each[#9]/name, each[#9]/pay") == {"name": "ok", "pay": "ok"}
     assert await rig.execute("pay", begin="live", item="2") == {"pay": "ok"}
     assert rig.site.deeds == ['text="Pay N7/2"', 'text="Pay N9/2"', 'text="Pay N9/2"']
