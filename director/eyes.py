@@ -228,7 +228,7 @@ class Eyes(workshop.Eyes):
     async def _view(self, page: Tab) -> Observation:
         page.calm()
         self._bound(page, LOOK_SECONDS)
-        seen = await page.look()
+        seen = await page.look(marks=True)
         here, mask = origins.origin(page.url) or "", self.masking()
         return seen.masked(mask, lambda address: mask(telling.from_here(address, here)))
 

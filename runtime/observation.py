@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from runtime.observing import captions, changes, frame, tree
+from runtime.observing import captions, changes, frame, marks, tree
 from runtime.observing.finding import Element, Finder
 from runtime.observing.folding import Fold
 from runtime.observing.lines import items, quoted
@@ -36,11 +36,14 @@ class Observation:
         self._refs = {node.ref: node for node in root.walk() if node.ref is not None}
 
     @classmethod
-    def read(cls, snapshot: str, url: str = "", title: str = "", facts: Sequence[Fact] = ()) -> Observation:
-        """The observation of what ``aria_snapshot(mode="ai")`` tells, and of facts that it does not."""
+    def read(
+        cls, snapshot: str, url: str = "", title: str = "", facts: Sequence[Fact] = (), seen: Sequence[marks.Mark] = ()
+    ) -> Observation:
+        """The observation of what ``aria_snapshot(mode="ai")`` tells, and of facts that it does not; ``seen`` are marks that are to be shown."""
         observation = cls(url, title, tree.read(snapshot))
         tree.add(observation._root, facts, observation._refs)
         captions.add(observation._root)
+        marks.add(seen, observation._refs)
         return cls(url, title, observation._root) if facts else observation
 
     def part(self, ref: str) -> Observation:

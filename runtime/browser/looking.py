@@ -16,6 +16,7 @@ from nodes.targets import Target
 from runtime.browser import failures, unseen
 from runtime.browser.reach import Reach
 from runtime.observation import Observation
+from runtime.observing.marks import Mark
 from runtime.observing.tree import Fact
 
 TRIES = 5
@@ -36,13 +37,13 @@ class Looking(Reach):
     _documents = 0
     """How many numbers of documents were given out."""
 
-    async def look(self, target: Target | None = None) -> Observation:
-        """One look at the page, or at an element of it; its refs stand until the next look, as long as the elements do."""
+    async def look(self, target: Target | None = None, *, marks: bool = False) -> Observation:
+        """One look at the page, or at an element of it; its refs stand until the next look, as long as the elements do. With ``marks`` it shows test ids."""
         settled, found = (None, None) if target is None else await self._found(target)
 
         async def look() -> Observation:
             for _try in range(TRIES):
-                if (seen := await self._seen(found)) is not None:
+                if (seen := await self._seen(found, marks=marks)) is not None:
                     return seen
             raise SiteError(
                 "timeout",
@@ -83,7 +84,7 @@ class Looking(Reach):
             return frame.locator(f"{unseen.NAME}={own[2]}")
         return self.page.get_by_ref(ref) if _REF.fullmatch(ref) else None
 
-    async def _seen(self, found: Locator | None) -> Observation | None:
+    async def _seen(self, found: Locator | None, *, marks: bool) -> Observation | None:
         """The page as it is now; None where a frame went away meanwhile."""
         milliseconds = self._patience.milliseconds()
         snapshot = await self.page.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds)
@@ -92,20 +93,24 @@ class Looking(Reach):
         frames = sorted(frames, key=lambda frame: frame.parent_frame is not None)
         # Each document keeps the number that it was given first, so that no ref is ever given again, to an element of another document.
         first, self._documents = self._documents, self._documents + len(frames)
-        told = await asyncio.gather(*(self._told(frame, number) for number, frame in enumerate(frames, first)))
+        told = await asyncio.gather(
+            *(self._told(frame, number, marks=marks) for number, frame in enumerate(frames, first))
+        )
         facts: list[Fact] = []
+        seen_marks: list[Mark] = []
         looked: dict[int, Frame] = {}
         for frame, each in zip(frames, told, strict=True):
             if each is None:
                 return None
-            _title, number, found_in, ghosts = each
+            _title, number, found_in, ghosts, marked = each
             looked[number] = frame
             framed = frame.parent_frame is not None
             facts += [_fact(fact, f"f{number}" if number else "", framed=framed) for fact in found_in]
             facts += [Fact(ref, "", ghost=text, framed=framed) for ref, text in ghosts]
+            seen_marks += [Mark(tuple(refs), mark, text) for refs, mark, text in marked]
         title: str = told[0][0] if told[0] is not None else ""
         self._looked = looked
-        observation = Observation.read(snapshot, self.page.url, title, facts)
+        observation = Observation.read(snapshot, self.page.url, title, facts, seen_marks)
         if found is None:
             return observation
         ref = json.loads(await found.locator(f"{unseen.NAME}=self").text_content(timeout=milliseconds) or "null")
@@ -113,14 +118,14 @@ class Looking(Reach):
             return observation.part(ref)
         # What is not to be seen has no ref; a look at it alone gives none to what is around it.
         alone = await found.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds)
-        return Observation.read(alone, self.page.url, title, facts)
+        return Observation.read(alone, self.page.url, title, facts, seen_marks)
 
-    async def _told(self, frame: Frame, number: int) -> list[Any] | None:
-        """What the snapshot does not tell of a frame: title and number of its document, and facts; None where it went away.
+    async def _told(self, frame: Frame, number: int, *, marks: bool) -> list[Any] | None:
+        """What the snapshot does not tell of a frame: title and number of its document, facts, ghosts, ``marks``; None where it went away.
 
         ``number`` is the document's where it has none yet.
         """
-        asked = f"{unseen.NAME}=facts {number}"
+        asked = f"{unseen.NAME}=facts {number}{' marks' if marks else ''}"
         try:
             told = await frame.locator(asked).text_content(timeout=self._patience.milliseconds())
         except Error as error:

@@ -32,8 +32,9 @@ ENGINE = r"""({
   queryAll(root, asked) {
     if (asked === 'self') return this.told(root._ariaRef ? root._ariaRef.ref : null);
     if (asked.startsWith('facts ')) {
-      if (globalThis._runopsDocument === undefined) globalThis._runopsDocument = Number(asked.slice(6));
-      return this.told([document.title, globalThis._runopsDocument, this.facts(), this.ghosts()]);
+      const [number, marks] = asked.slice(6).split(' ');
+      if (globalThis._runopsDocument === undefined) globalThis._runopsDocument = Number(number);
+      return this.told([document.title, globalThis._runopsDocument, this.facts(), this.ghosts(), marks ? this.marks() : []]);
     }
     return this.all(document).filter((element) => element.isConnected && `x${element._runopsRef}` === asked);
   },
@@ -74,6 +75,24 @@ ENGINE = r"""({
       }
     }
     return ghosts;
+  },
+  marks() {
+    const found = [];
+    const around = (element) => element.assignedSlot || element.parentElement || element.getRootNode().host || null;
+    const every = this.all(document).filter((element) => element.getAttribute('data-testid')), times = new Map();
+    const named = (element) => element.getAttribute('data-testid');
+    for (const element of every) times.set(named(element), (times.get(named(element)) || 0) + 1);
+    for (const element of every) {
+      const mark = named(element);
+      // One that several have finds none of them.
+      if (times.get(mark) > 1 || found.length >= 300 || !element.checkVisibility({visibilityProperty: true})) continue;
+      // The snapshot may have made a text of what is around it out of the element.
+      const refs = [];
+      for (let each = element; each && refs.length < 8; each = around(each)) refs.push(each._ariaRef ? each._ariaRef.ref : null);
+      const said = element.textContent.replace(/\s+/g, ' ').trim();
+      found.push([refs, mark, said.length <= 60 ? said : '']);
+    }
+    return found;
   },
   facts() {
     const found = [];
@@ -148,4 +167,4 @@ ENGINE = r"""({
     return found;
   },
 })"""
-"""``facts 7``: everything that may be lacking, as JSON, of the document whose number is 7 where it has none yet. ``self``: the ref of the element that it is asked of. ``x3``: the element of that ref."""
+"""``facts 7``: everything that may be lacking, as JSON, of the document whose number is 7 where it has none yet; ``facts 7 marks`` test ids, too. ``self``: the ref of the element that it is asked of. ``x3``: the element of that ref."""

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from runtime.observing.folding import bounded
-from runtime.observing.lines import NAME_MOST, TEXT_MOST, chosen, is_noise, labels, line_of, quoted, row_text
+from runtime.observing.lines import NAME_MOST, TEXT_MOST, chosen, is_noise, labels, line_of, quoted, row_text, text_of
 from runtime.observing.tree import FIELDS, ROWS, URGENT, Node, inner
 
 _ROW_MOST = 60
@@ -122,7 +122,7 @@ def _line(node: Node) -> str:
         or any(each.acting and said in each.name for each in node.above())
     ):
         return ""
-    return quoted(said, TEXT_MOST)
+    return text_of(node)
 
 
 def _row(node: Node) -> str:

@@ -28,6 +28,8 @@ _PLAIN = frozenset({
     "list", "toolbar", "legend", "text", "fragment",
 })  # fmt: skip
 _REGIONS = LANDMARKS | URGENT | {"table", "grid", "treegrid", "iframe", "tablist", "menu", "menubar", "listbox", "tree", "radiogroup", "group", "feed"}  # fmt: skip
+UNNAMED = "(unnamed)"
+"""What is said of what has no name of its own, though something stands beside it that says what it is."""
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _PUNCTUATION = re.compile(
     r"[\s!-/:-@\[-`{-~\xa1\xa7\xab\xb7\xbb\xbf\u2010-\u2015\u2018-\u201f\u2022\u2026\u2039\u203a]+"
@@ -81,7 +83,8 @@ def line_of(node: Node, role: str | None = None, name: str | None = None, *, add
     if name:
         parts.append(quoted(name, NAME_MOST))
     elif node.caption:
-        parts.append(f"of {quoted(node.caption, NAME_MOST)}")
+        parts += [] if node.mark else [UNNAMED]
+        parts.append(f"beside {quoted(node.caption, NAME_MOST)}")
     parts += [state.removeprefix("level=") if role == "heading" else f"({state})" for state in node.states]
     if (node.acting or (node.caption and role == node.role)) and node.ref is not None:
         parts.append(f"[ref={node.ref}]")
@@ -97,9 +100,17 @@ def line_of(node: Node, role: str | None = None, name: str | None = None, *, add
         parts.append(quoted(node.text, TEXT_MOST))
     if choices := options(node):
         parts.append(_choices(choices))
+    if node.mark:
+        parts.append(node.mark)
     if node.error:
         parts.append(f"error: {quoted(node.error, TEXT_MOST)}")
     return " ".join(parts)
+
+
+def text_of(node: Node) -> str:
+    """The line of a text, with its mark where it has one."""
+    said = quoted(node.text or node.name, TEXT_MOST)
+    return f"text {said} {node.mark}" if node.mark else said
 
 
 def options(node: Node) -> list[Node]:
@@ -165,11 +176,7 @@ def _items(node: Node, alike: str) -> list[Item]:
     if alike or (node.role == "row" and not node.acting):
         return _row(node, alike)
     if node.role in _PLAIN and not node.acting and not node.caption:
-        own = (
-            [Item(node, quoted(node.text or node.name, TEXT_MOST))]
-            if node.text or (node.name and not node.children)
-            else []
-        )
+        own = [Item(node, text_of(node))] if node.text or (node.name and not node.children) else []
         return own + _children(node)
     if node.role == "listitem" and not node.acting:
         within = _children(node)

@@ -50,6 +50,8 @@ class Node:
     """Whether only its address tells it from other links."""
     caption: str = ""
     """What stands beside a field that has no name, or before a value, and says what it is."""
+    mark: str = ""
+    """The target that its test id makes, as a file has it; with what it says behind it, where that is a part of the node only."""
     told: bool = False
     """Whether it is the caption of what stands beside it, and is told there."""
     children: list[Node] = dataclasses.field(default_factory=list)
@@ -252,6 +254,7 @@ def copied(
             placeholder=change(old.placeholder) if old.placeholder else "",
             address=led(old.address) if old.address else "",
             caption=change(old.caption) if old.caption else "",
+            mark=change(old.mark) if old.mark else "",
             children=[],
             parent=above,
         )

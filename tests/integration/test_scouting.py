@@ -208,6 +208,25 @@ async def test_a_page_is_shown_once_and_then_what_changed(shop: workshop.Worksho
     assert 'combobox "Size"' in named.told
 
 
+async def test_test_ids_are_shown_as_targets_have_them(shop: workshop.Workshop, served: site.Site) -> None:
+    """In what the Director is shown, on a value and on a part of a text, also in a shadow root and in a frame; what is told so finds the element."""
+    inner = "<p>Seats <b data-testid=seats>4</b></p>"
+    served.page(
+        "/marked",
+        "<!doctype html><title>Marked</title><dl><dt>Status<dd><span data-testid=status>open</span></dl>"
+        "<p>Draft <i data-testid=draft>17</i></p><div id=h></div><p hidden data-testid=hidden>x</p><p data-testid=twice>a</p><p data-testid=twice>b</p>"
+        f'<script>h.attachShadow({{mode: "open"}}).innerHTML = "{inner}"</script><iframe src=/framed></iframe>',
+    )
+    served.page("/framed", "<!doctype html><p data-testid=note>Note</p>")
+    told = (await call(shop, "debug_navigate", url="/marked")).told
+    assert 'beside "Status"' in told
+    for mark in ("{test_id: status}", "{test_id: draft}", "{test_id: seats}", "{test_id: note}"):
+        assert told.count(mark) == 1
+    assert "hidden" not in told
+    assert "twice" not in told
+    assert "test_id" not in (await eyes_of(shop).page("scout").look()).render()
+
+
 async def test_an_error_page_is_no_empty_page(shop: workshop.Workshop, served: site.Site) -> None:
     """The status of its document is told; an origin that is not allowed is not loaded at all."""
     broken = await call(shop, "debug_navigate", url="/broken")

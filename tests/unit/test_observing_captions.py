@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runtime.observation import Observation
+from runtime.observing import marks
 
 INVOICE = """
 - table [ref=e1]:
@@ -61,15 +62,15 @@ def shown(seen: Observation) -> list[str]:
 def test_a_field_without_a_name_is_shown_with_the_caption_beside_it() -> None:
     """Its column, the cell left of it, the text before it, for a box the text behind it; what stands behind another field is the unit of that one."""
     lines = shown(read(INVOICE))
-    assert [each for each in lines if " of " in each] == [
-        'textbox of "Item" [ref=e11]',
-        'spinbutton of "Pieces" [ref=e14] = "3"',
-        'textbox of "Discount code" [ref=e24]',
-        'textbox of "Width" [ref=e31]',
-        'textbox of "Height" [ref=e32]',
-        'checkbox of "Remember me" [ref=e51]',
-        'definition of "Decision" [ref=e62] = "accepted"',
-        'definition of "Files" [ref=e64]',
+    assert [each for each in lines if " beside " in each] == [
+        'textbox (unnamed) beside "Item" [ref=e11]',
+        'spinbutton (unnamed) beside "Pieces" [ref=e14] = "3"',
+        'textbox (unnamed) beside "Discount code" [ref=e24]',
+        'textbox (unnamed) beside "Width" [ref=e31]',
+        'textbox (unnamed) beside "Height" [ref=e32]',
+        'checkbox (unnamed) beside "Remember me" [ref=e51]',
+        'definition (unnamed) beside "Decision" [ref=e62] = "accepted"',
+        'definition (unnamed) beside "Files" [ref=e64]',
     ]
     # What is told so is not told once more.
     assert not {'"Width"', '"Height"', '"Remember me"', '"Decision"', '"Files"'} & {*lines}
@@ -79,8 +80,10 @@ def test_a_field_without_a_name_is_shown_with_the_caption_beside_it() -> None:
 def test_what_is_told_by_its_caption_is_found_by_it() -> None:
     """By the caption as by a name; and what is only there to be read is given with its ref, where it is asked for."""
     seen = read(INVOICE)
-    assert seen.find(name="Discount code") == 'textbox of "Discount code" [ref=e24] in "Discount code | "'
-    assert seen.find(role="definition", name="Decision") == 'definition of "Decision" [ref=e62] = "accepted"'
+    assert seen.find(name="Discount code") == 'textbox (unnamed) beside "Discount code" [ref=e24] in "Discount code | "'
+    assert (
+        seen.find(role="definition", name="Decision") == 'definition (unnamed) beside "Decision" [ref=e62] = "accepted"'
+    )
     assert seen.find(text="kg") == 'text "kg" in generic [ref=e40]'
     assert read('- paragraph [ref=e1]: "Total 12.50"').find(text="12.50") == 'paragraph "Total 12.50" [ref=e1]'
     assert seen.element("e24").caption == "Discount code"
@@ -102,9 +105,42 @@ def test_what_changes_behind_a_term_is_told_with_it() -> None:
     """The line says which value it is."""
     after = read(INVOICE.replace("accepted", "refused"))
     assert after.since(read(INVOICE)).split("\n") == [
-        'new: definition of "Decision" [ref=e62] = "refused"',
-        'gone: definition of "Decision" [ref=e62] = "accepted"',
+        'new: definition (unnamed) beside "Decision" [ref=e62] = "refused"',
+        'gone: definition (unnamed) beside "Decision" [ref=e62] = "accepted"',
     ]
+
+
+def test_a_test_id_is_shown_where_nothing_else_finds_the_element() -> None:
+    """As a target has it: on a value, a field, a text or a part of one, and not on what has a name, or on every cell of a table; it is masked like all else."""
+    snapshot = [
+        *INVOICE.split("\n"),
+        "- paragraph [ref=e70]: Draft 17 of Ada",
+        '- button "Save" [ref=e71]',
+        "- generic [ref=e72]:",
+        "  - text: Came",
+        '  - link "List" [ref=e73]',
+    ]
+    given = (
+        (("e62",), "decision", "accepted"),
+        (("e64", "e60"), "files", "letter.pdf"),
+        (("e24", "e23"), "the code", ""),
+        ((None, "e70"), "draft", "17"),
+        (("e99", "e70"), "who", "Ada"),
+        (("e71",), "save", "Save"),
+        ((None, "e72"), "came", "Came"),
+        (("e10", "e9"), "cell", ""),
+        ((None, "e73"), "listed", "List"),
+        ((None, None), "gone", "gone"),
+    )
+    seen = Observation.read("\n".join(snapshot), seen=[marks.Mark(*each) for each in given])
+    assert [each for each in shown(seen) if "test_id" in each] == [
+        'textbox beside "Discount code" [ref=e24] {test_id: "the code"}',
+        'definition beside "Decision" [ref=e62] = "accepted" {test_id: decision}',
+        'definition beside "Files" [ref=e64] {test_id: files}',
+        'text "Draft 17 of Ada" {test_id: draft} = "17" {test_id: who} = "Ada"',
+        'text "Came" {test_id: came}',
+    ]
+    assert "draft" not in seen.masked(lambda text: text.replace("draft", "•")).render(20_000)
 
 
 def test_links_of_one_name_are_told_apart_by_where_they_lead() -> None:
