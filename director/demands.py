@@ -16,6 +16,7 @@ from nodes.group import Group
 from nodes.iterate import Iterate
 from nodes.route import Route
 from nodes.values import Json
+from runtime import briefs
 from runtime.display.text import harmless
 from runtime.language import workflow
 
@@ -228,6 +229,21 @@ def steps(way: Way) -> list[str]:
         summary = each.summary() if isinstance(each, Leaf) else f"use {getattr(each, 'use', '')}"
         lines.append(one_line(f"{summary}{''.join(given)}"))
     return lines if len(lines) <= MOST_READ else [f"… ({len(lines) - MOST_READ} more)", *lines[-MOST_READ:]]
+
+
+def told(deed: Deed, page: Json) -> list[str]:
+    """A deed as a person is asked for it, a line each: what would be done, on what, for what, and where. Its words may come from a page, and are quoted."""
+    lines = [f"  what   {one_line(deed.leaf.summary())}"]
+    lines += [f"  {name:<6} {one_line(value)}" for name, value in sorted(fields(deed.leaf).items())]
+    lines += [f"  after  {each}" for each in steps(deed.way)]
+    lines += [f"  only   in {name}: {one_line(value)}" for name, value in deed.only.items()]
+    lines += [f"  each   of {name}: {one_line(value)}" for name, value in deed.around.items()]
+    lines += [f"  with   inputs.{name} = {one_line(value)}" for name, value in deed.rests.inputs.items()]
+    lines += [f"  with   {name} = {one_line(value)} (set by hand)" for name, value in deed.rests.pins.items()]
+    lines += [f"  from   {name}: {one_line(value)}" for name, value in list(deed.rests.nodes.items())[:MOST_READ]]
+    lines.append(f"  step   {briefs.ours(deed.path)}")
+    lines += [f"  page   {one_line(page)}"] if page else []
+    return lines
 
 
 def one_line(value: Json) -> str:

@@ -173,23 +173,7 @@ class Grants:
             lines = [
                 "The build wants to let a model act on the site by itself: it may click and type. May it do just this?"
             ]
-        lines.append(f"  what   {demands.one_line(deed.leaf.summary())}")
-        for name, value in sorted(demands.fields(deed.leaf).items()):
-            lines.append(f"  {name:<6} {demands.one_line(value)}")
-        lines += [f"  after  {each}" for each in demands.steps(deed.way)]
-        for name, value in deed.only.items():
-            lines.append(f"  only   in {name}: {demands.one_line(value)}")
-        for name, value in deed.around.items():
-            lines.append(f"  each   of {name}: {demands.one_line(value)}")
-        for name, value in deed.rests.inputs.items():
-            lines.append(f"  with   inputs.{name} = {demands.one_line(value)}")
-        for name, value in deed.rests.pins.items():
-            lines.append(f"  with   {name} = {demands.one_line(value)} (set by hand)")
-        for name, value in list(deed.rests.nodes.items())[: demands.MOST_READ]:
-            lines.append(f"  from   {name}: {demands.one_line(value)}")
-        lines.append(f"  step   {briefs.ours(deed.path)}")
-        where = page or deed.way.opened or self._shop.wish.url
-        lines += [f"  page   {demands.one_line(where)}"] if where else []
+        lines += demands.told(deed, page or deed.way.opened or self._shop.wish.url)
         if deed.place:
             lines.append("  (a look around, or out of its order: it is asked each time)")
         return self._shop.pen.masker.text("\n".join(lines))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from director import effects, grants, person
+from director import demands, effects, grants, person
 from nodes.base import Leaf, Node
-from runtime import briefs, engine, trial
-from runtime.display.text import one_line
+from nodes.template import to_text
+from nodes.values import Json
+from runtime import engine, trial
 from runtime.language import workflow
 
 if TYPE_CHECKING:
     from director.workshop import Policy
+
+_INPUT = re.compile(r"\{\{ *inputs\.(\w+) *\}\}")
 
 
 class Deeds:
@@ -24,14 +28,28 @@ class Deeds:
         self._policy = policy
         self._who = who
         self._granted: dict[str, bool] = {}
+        self.refused = False
+        """Whether a person has said no to any."""
 
-    async def demand(self, loaded: workflow.Loaded, deeds: Sequence[tuple[Leaf, str]]) -> engine.Holds:
-        """What is held of a run of ``loaded``. Raises Paused where a person would have to be asked, and nobody is there."""
+    async def demand(
+        self,
+        loaded: workflow.Loaded,
+        deeds: Sequence[tuple[Leaf, str]],
+        *,
+        inputs: Mapping[str, Json] | None = None,
+        at: str = "",
+        page: str | None = None,
+    ) -> engine.Holds:
+        """What is held of a run of ``loaded``. ``inputs`` are those of the run, ``page`` is where the step ``at`` works.
+
+        Raises Paused where a person would have to be asked, and nobody is there.
+        """
         if self._policy == "allow":
             return engine.nothing
         if self._policy == "ask":
+            rests = demands.Rests(inputs or {})
             for leaf, path in deeds:
-                await self._ask(leaf, path)
+                await self._ask(demands.deed(loaded, leaf, path, rests, ""), path, page if path == at else None)
 
         def holds(leaf: Leaf, path: str) -> bool:
             if not effects.changes(leaf):
@@ -43,17 +61,30 @@ class Deeds:
 
         return holds
 
-    async def _ask(self, leaf: Leaf, path: str) -> None:
-        key = _key(leaf, path)
+    async def _ask(self, deed: demands.Deed, path: str, page: str | None) -> None:
+        key = _key(deed.leaf, path)
         if key in self._granted or self._policy != "ask":
             return
-        question = f"To prove the mend, this deed would be done on the site: {one_line(leaf.summary())}  ({briefs.ours(path)}). Do it?"
-        said = await self._who.ask(question, grants.CHOICES)
+        lines = demands.told(deed, page or deed.way.opened)
+        asked = "\n".join(["To prove the mend, this would be done on the site. May it be?", *lines])
+        said = await self._who.ask(filled(asked, deed.rests.inputs), grants.CHOICES)
+        if said != grants.YES:
+            self.refused = True
         if said == grants.HOLD_ALL:
             self._policy = "hold"
             self._granted.clear()
             return
         self._granted[key] = said == grants.YES
+
+
+def filled(text: str, inputs: Mapping[str, Json]) -> str:
+    """A text with the values of inputs in the place of references to them."""
+
+    def value(found: re.Match[str]) -> str:
+        given = inputs.get(found[1])
+        return demands.one_line(to_text(given)) if isinstance(given, str | int | float) else found[0]
+
+    return _INPUT.sub(value, text)
 
 
 def _key(leaf: Leaf, path: str) -> str:

@@ -1,0 +1,57 @@
+"""What a person is asked before a proof does a deed on the site, and what a no means."""
+
+from __future__ import annotations
+
+import pytest
+
+from director import grants
+from director.repairing import deeds
+from runtime.language import workflow
+from tests import workshops
+
+pytestmark = pytest.mark.anyio
+
+FILE = workflow.parse(
+    """
+version: 1
+name: Pays
+inputs: {base: {type: string, default: "http://127.0.0.1:1"}, number: {type: string, default: "1002"}}
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base }}/orders/{{ inputs.number }}"}
+  - {id: amount, type: browser_action, action: fill, target: {label: Amount}, value: "5"}
+  - id: pay
+    type: browser_action
+    action: click
+    target: {role: button, name: Pay, within: {role: region, name: "\\nOrder {{ inputs.number }}"}}
+  - {id: keep, type: browser_action, action: click, target: {role: button, name: Keep}}
+""",
+    "pays.yaml",
+)
+INPUTS = {"base": "http://127.0.0.1:1", "number": "1002"}
+WANTED = deeds.after(FILE, "pay")
+
+
+async def test_a_question_says_on_what_for_what_and_where() -> None:
+    """References are filled in, blanks are folded, and the page, what is filled in before, and the inputs that count are told."""
+    who = workshops.Answering("yes", "yes")
+    one = deeds.Deeds("ask", who)
+    holds = await one.demand(FILE, WANTED, inputs=INPUTS, at="pay", page="http://127.0.0.1:1/orders/1002?tab=2")
+    first, second = who.asked
+    assert 'what   click role=button name="Pay" within role=region name=" Order 1002"' in first
+    assert "with   inputs.number = 1002" in first
+    assert 'after  fill label="Amount" "5"' in first
+    assert "page   http://127.0.0.1:1/orders/1002?tab=2" in first
+    assert "page   http://127.0.0.1:1/orders/1002" in second.splitlines()[-1]
+    assert [holds(leaf, path) for leaf, path in WANTED] == [False, False]
+    assert not one.refused
+
+
+@pytest.mark.parametrize("said", [grants.NO, grants.HOLD_ALL])
+async def test_what_is_refused_is_held_and_asked_for_once(said: str) -> None:
+    """A no is for that deed, whoever wants it again; to hold all is a no to whatever comes."""
+    who = workshops.Answering(said, "yes")
+    one = deeds.Deeds("ask", who)
+    for _again in range(2):
+        holds = await one.demand(FILE, WANTED, inputs=INPUTS)
+        assert [holds(leaf, path) for leaf, path in WANTED] == [True, said == grants.HOLD_ALL]
+    assert (len(who.asked), one.refused) == (1 if said == grants.HOLD_ALL else 2, True)
