@@ -62,7 +62,9 @@ class Order:
         chosen = ordering.chosen_for(self.chosen)
         models = beginning.Models.of(chosen)
         models.check(chosen.budget)
-        wish = wishes.of(outcome, past, loaded, kept, policy=self.policy, runs=self.runs)
+        # What a person has refused once they are not asked for again.
+        policy = "hold" if outcome.refused else self.policy
+        wish = wishes.of(outcome, past, loaded, kept, policy=policy, runs=self.runs)
         known = settings.read_secrets(wish.secrets, wish.place.parent) if wish.secrets else {}
         masker = secrets.Masker({**known, **models.masked()})
         text = mends.text_of(wish.place)

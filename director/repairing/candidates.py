@@ -1,7 +1,8 @@
 """What an element might be called by now: elements of the page, ranked by how much they have of what was meant. Pure.
 
 What was meant is told by the target that finds nothing any more, by what the step does, and by what the step is called. An element that shares no word with
-any of that may be it all the same, but nobody can tell: such a mend is never more than a guess (``Score.shares``).
+any of that may be it all the same, but nobody can tell; nor where another one is called nearly as much alike. Such a mend is never more than a guess (``named``).
+Where a link leads tells nothing of what it is called.
 """
 
 from __future__ import annotations
@@ -19,6 +20,18 @@ LEAST = 0.2
 
 ALIKE = 0.75
 """How alike the spelling of two words must be, to count as the same word."""
+
+SHARES = 0.5
+"""How much of a name must be the same, to count as called alike."""
+
+SAME = 0.9
+"""How much of a name must be the same where the role is another one."""
+
+CLEARLY = 0.2
+"""By how much more of its name an element must share than every other one of its role in the same place."""
+
+LIGHT = 0.3
+"""What an empty word counts beside a telling one."""
 
 PRESSED = frozenset(
     {
@@ -112,15 +125,38 @@ class Score:
     seen: Seen
     worth: float
     """From 0 to 1."""
-    shares: bool
-    """Whether it is called, in whole or in part, as what was meant."""
+    own: float
+    """How much of its name, or of what the document calls it, is the same."""
+    words: frozenset[str]
+    """Of what was meant, the words that it shares."""
+    kin: bool
+    """Whether its role is the one that was meant."""
     why: str
+
+    @property
+    def shares(self) -> bool:
+        """Whether it is called, in whole or in part, as what was meant."""
+        return self.own >= SHARES
 
 
 def ranked(meant: Meant, seen: Iterable[Seen]) -> list[Score]:
     """The elements that may be what was meant, the likeliest first."""
     scores = [score for each in seen if (score := scored(meant, each)) is not None]
     return sorted(scores, key=lambda score: -score.worth)
+
+
+def named(score: Score, others: Iterable[Score]) -> bool:
+    """Whether its name alone tells that it is what was meant: it is the old one but for a little, and no other one of its role in the same place comes near.
+
+    One that has kept another word of the old name comes near, too: `Open orders` may be `Orders` by now, and it may be `Open`.
+    """
+    if not score.shares or (not score.kin and score.own < SAME):
+        return False
+    return not any(
+        other.own > score.own - CLEARLY or not other.words <= score.words
+        for other in others
+        if other is not score and other.seen.role == score.seen.role
+    )
 
 
 def scored(meant: Meant, seen: Seen) -> Score | None:
@@ -137,19 +173,25 @@ def scored(meant: Meant, seen: Seen) -> Score | None:
     # What the document calls it tells as much of an element as its name does, where the name is another one.
     by_name = max((alike(meant.said, each) for each in seen.marks), default=0.0) * 0.9 if meant.said else 0.0
     own = max(same_name, same_mark, by_name)
-    kin = 1.0 if not meant.role or meant.role == seen.role else 0.5
+    kin = not meant.role or meant.role == seen.role
     anchored = 1.0 if meant.anchor else 0.0
-    worth = 0.6 * own + 0.2 * kin + 0.1 * hinted + 0.1 * anchored
+    worth = 0.6 * own + 0.2 * (1.0 if kin else 0.5) + 0.1 * hinted + 0.1 * anchored
     if worth < LEAST:
         return None
-    return Score(seen, round(worth, 3), own >= 0.5, _why(meant, seen, own, hinted))
+    has = [word for each in [*called, *seen.marks] for word in words(each)]
+    shared = frozenset(each for each in words(meant.said or meant.marks) if any(_same(each, word) for word in has))
+    return Score(
+        seen, round(worth, 3), round(own, 3), shared, kin, _why(meant, seen, max(same_name, same_mark), own, hinted)
+    )
 
 
-def _why(meant: Meant, seen: Seen, own: float, hinted: float) -> str:
+def _why(meant: Meant, seen: Seen, name: float, own: float, hinted: float) -> str:
     reasons: list[str] = []
-    if own >= 0.5:
+    if name >= SHARES:
         reasons.append("it is called alike")
-    elif hinted >= 0.5:
+    elif own >= SHARES:
+        reasons.append("the document calls it alike")
+    elif hinted >= SHARES:
         reasons.append("it is called as the step is")
     if meant.role and meant.role == seen.role:
         reasons.append(f"it is a {seen.role}, too")
@@ -159,10 +201,8 @@ def _why(meant: Meant, seen: Seen, own: float, hinted: float) -> str:
 
 
 def words(text: str) -> list[str]:
-    """The telling words of a text, in small letters; of an id the parts it is made of."""
-    found = [each.casefold() for each in _WORD.findall(_CAMEL.sub(" ", text).replace("_", " "))]
-    telling = [each for each in found if each not in EMPTY]
-    return telling or found
+    """The words of a text, in small letters; of an id the parts it is made of."""
+    return [each.casefold() for each in _WORD.findall(_CAMEL.sub(" ", text).replace("_", " "))]
 
 
 def alike(one: str, other: str) -> float:
@@ -172,9 +212,14 @@ def alike(one: str, other: str) -> float:
         return 0.0
     if first == second:
         return 1.0
-    shared = sum(1 for each in first if any(_same(each, word) for word in second))
-    back = sum(1 for each in second if any(_same(each, word) for word in first))
-    return round((shared / len(first) + back / len(second)) / 2, 3)
+    return round((_part(first, second) + _part(second, first)) / 2, 3)
+
+
+def _part(some: Sequence[str], others: Sequence[str]) -> float:
+    """How much of some words stands among others; an empty word counts little."""
+    weights = [LIGHT if each in EMPTY else 1.0 for each in some]
+    kept = sum(weight for each, weight in zip(some, weights, strict=True) if any(_same(each, word) for word in others))
+    return kept / sum(weights)
 
 
 _SYNONYMS = """

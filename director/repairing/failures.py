@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from director import effects
 from director.repairing import kinds
 from nodes.base import Leaf
 from nodes.errors import UsageError
@@ -64,6 +65,15 @@ class Case:
         """How one sees that the node has done what it was to do, values filled in."""
         found = [_parsed(Rule, each) for each in self.args.get("verify") or ()]
         return [each for each in found if each is not None]
+
+    @property
+    def types_secret(self) -> bool:
+        """Whether the step types what the file takes from a secret, or from what may hold one."""
+        if self.leaf is None or self.found is None or self.failure.action not in ("fill", "type"):
+            return False
+        written = [each for each in effects.texts(effects.core(self.leaf)) if each in self.found.file.templates]
+        secret = any(use.root == "secrets" for each in written for use in self.found.file.templates[each].names)
+        return secret or "{{ secrets." in str(self.args.get("value"))
 
     def refills(self) -> Callable[[str], str]:
         """Puts a reference in the place of each text that it stood for in the step."""

@@ -12,7 +12,7 @@ from typing import Any, cast
 from playwright.async_api import Error
 
 from director import effects
-from director.repairing import candidates, kinds
+from director.repairing import elements, kinds
 from nodes.base import Leaf
 from nodes.errors import RunOpsError
 from nodes.rules import Rule
@@ -29,9 +29,6 @@ LOOK_SECONDS = 10.0
 
 LEAST_MORE, MOST_MORE = 3.0, 30.0
 """Seconds that the target is waited for beyond the time of its step."""
-
-MOST = 12
-"""Elements of which the document is asked."""
 
 CLOSERS = (
     "close",
@@ -64,29 +61,6 @@ CLOSERS = (
 HARMLESS = frozenset(CLOSERS[: CLOSERS.index("got it") + 1])
 """Those of them that agree to nothing, and may be pressed twice."""
 
-_KNOWN = r"""() => {
-  const found = new Set();
-  for (const element of document.querySelectorAll('[id], [class], [data-testid]')) {
-    if (/^[A-Za-z][\w-]*$/.test(element.id)) found.add('#' + element.id);
-    for (const each of element.classList) if (/^[A-Za-z][\w-]*$/.test(each)) found.add('.' + each);
-    const mark = element.getAttribute('data-testid');
-    if (mark && !mark.includes('"')) found.add(`[data-testid="${mark}"]`);
-    if (found.size > 3000) break;
-  }
-  return Array.from(found);
-}"""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Candidate:
-    """A target that finds one element of the page, which may be what was meant."""
-
-    target: Target
-    """As a file has it: what comes from data is a reference again."""
-    shares: bool
-    worth: float
-    why: str
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Closer:
@@ -106,7 +80,9 @@ class Seen:
     """All that the look found."""
 
     look: kinds.Look
-    candidates: list[Candidate] = dataclasses.field(default_factory=list[Candidate])
+    candidates: list[elements.Candidate] = dataclasses.field(default_factory=list[elements.Candidate])
+    left_out: list[str] = dataclasses.field(default_factory=list[str])
+    """What is no candidate though it could take the deed, and why, each in a sentence."""
     closer: Closer | None = None
 
 
@@ -127,6 +103,8 @@ class Looker:
     """Puts references back into a text of the page, where it holds what they stand for."""
     rules: Sequence[Rule] = ()
     """What holds once the step has done what it is to do, values filled in."""
+    secret: bool = False
+    """Whether a secret is typed: that only ever goes into a field which hides it."""
     say: Callable[[str], None] = lambda _text: None
     seen: Seen | None = None
     _reached: bool = False
@@ -190,7 +168,7 @@ class Looker:
         view = await page.look()
         self.seen.closer = await self._closer(page, view)
         if came is None:
-            self.seen.candidates = await self._candidates(page, view)
+            await self._likely(page, view)
         already, proves = await self._holding(page)
         near = any(each.shares for each in self.seen.candidates)
         self.seen.look = dataclasses.replace(look, already=already, proves=proves, near=near)
@@ -233,119 +211,14 @@ class Looker:
                 return 0
         return None
 
-    # What might be meant by now.
-
-    async def _candidates(self, page: Tab, view: Observation) -> list[Candidate]:
-        assert self.resolved is not None
+    async def _likely(self, page: Tab, view: Observation) -> None:
+        """Look for what might be meant by now."""
         assert self.raw is not None
-        hints = f"{self.node.id} {self.node.description or ''}" if self.node is not None else ""
-        meant = candidates.Meant.of(self.resolved, self.action, hints)
-        shown = [
-            candidates.Seen(each.ref, each.role, each.name, around=each.row) for each in map(view.element, view.refs)
-        ]
-        loose = dataclasses.replace(meant, anchor="")
-        if meant.anchor:
-            # Of the rows in which the data stands, whatever they are made of now.
-            shown = [each for each in shown if candidates.stands_in(meant.anchor, each.around)]
-        first = sorted(shown, key=lambda each: -_worth(loose, each))[:MOST]
-        found: list[Candidate] = []
-        known: list[candidates.Seen] = []
-        for each in first:
-            seen = await self._known(page, each)
-            if seen is not None:
-                known.append(seen)
-        for score in candidates.ranked(meant, known)[:6]:
-            target = await self._target(page, score.seen)
-            if target is not None:
-                found.append(Candidate(target, score.shares, score.worth, score.why))
-        return [*await self._selectors(page), *found]
-
-    async def _known(self, page: Tab, seen: candidates.Seen) -> candidates.Seen | None:
-        """The element with what its document says of it."""
-        try:
-            async with page.pointed(seen.ref) as pointed:
-                facts = pointed.facts
-        except RunOpsError:
-            return None
-        texts = [
-            *facts.labels,
-            facts.placeholder,
-            facts.title,
-            facts.alt,
-            facts.text,
-            *(each.text for each in facts.beside),
-        ]
-        marks = [facts.id, facts.test_id, facts.name, facts.link, *(each.lstrip(".") for each in facts.classes)]
-        return dataclasses.replace(seen, texts=[*filter(None, texts)], marks=[*filter(None, marks)])
-
-    async def _target(self, page: Tab, seen: candidates.Seen) -> Target | None:
-        """The best target of the element, in the place of the old one: what the old one stood within stays, as long as that is there."""
         assert self.resolved is not None
-        assert self.raw is not None
-        within, raw_within = self.resolved.within, self.raw.within
-        async with page.pointed(seen.ref) as pointed:
-            alone = targets.ways(pointed.facts, seen.role, seen.name, lambda _text: True)
-            arounds: list[tuple[Target | None, Target | None]] = []
-            if within is not None and raw_within is not None:
-                arounds = [(within, raw_within)]
-                if within.has_text and raw_within.has_text:
-                    arounds += [
-                        (_row(row.role, within.has_text), _row(row.role, raw_within.has_text))
-                        for row in pointed.facts.rows
-                        if row.role != within.role
-                    ]
-                    arounds += [
-                        (Target(css=css, has_text=within.has_text), Target(css=css, has_text=raw_within.has_text))
-                        for area in pointed.facts.areas
-                        for css in area.css
-                    ]
-                elif not within.has_text and await page.count(within) == 0:
-                    # What it stood within was told by nothing of the data, and is gone.
-                    arounds = [(None, None)]
-            else:
-                arounds = [(None, None)]
-            ways = [*alone]
-            if arounds[0][0] is None:
-                ways += list(targets.anchored(alone, pointed.facts, lambda _text: True))
-            for around, raw_around in arounds:
-                for way in targets.ranked(ways):
-                    for form in targets.forms(way.fields):
-                        live = form if around is None else form.model_copy(update={"within": around})
-                        if await pointed.places(live) == (1, 0):
-                            written = form if raw_around is None else form.model_copy(update={"within": raw_around})
-                            return self._referring(written)
-        return None
-
-    def _referring(self, target: Target) -> Target:
-        """The target with references in the place of what the step's data says."""
-        said: dict[str, Json] = {}
-        for field in ("name", "label", "text", "placeholder", "title", "alt", "test_id", "css"):
-            value = getattr(target, field)
-            if isinstance(value, str):
-                said[field] = self.refills(value)
-        return target.model_copy(update=said)
-
-    async def _selectors(self, page: Tab) -> list[Candidate]:
-        """A selector, or a test id, with another id, class or test id in it."""
-        resolved, raw = self.resolved, self.raw
-        assert resolved is not None
-        assert raw is not None
-        if resolved.css is None and resolved.test_id is None:
-            return []
-        known: list[str] = await page.page.evaluate(_KNOWN)
-        tries: list[dict[str, Json]] = []
-        if resolved.test_id is not None:
-            tries = [{"test_id": each} for each in candidates.near_marks(resolved.test_id, known)]
-        elif resolved.css is not None:
-            tries = [{"css": each} for each in candidates.selectors(resolved.css, known)]
-        found: list[Candidate] = []
-        for changed in tries:
-            count = await page.count(resolved.model_copy(update=changed))
-            many = self.action in ("extract", "count", "exists")
-            if count == 1 or (many and count > 0):
-                written = {name: self.refills(str(each)) for name, each in changed.items()}
-                found.append(Candidate(raw.model_copy(update=written), True, 0.9, "the document calls it so now"))
-        return found
+        assert self.seen is not None
+        found = elements.Elements(self.node, self.raw, self.resolved, self.action, self.refills, self.secret)
+        self.seen.candidates = await found.candidates(page, view)
+        self.seen.left_out = found.left_out
 
     async def _closer(self, page: Tab, view: Observation) -> Closer | None:
         """What closes that which lies over the page, what decides least first."""
@@ -367,18 +240,6 @@ class Looker:
         async with page.pointed(best[1]) as pointed:
             target = await targets.target_of(pointed, element.role, element.name, lambda _text: True)
         return Closer(target, element.name)
-
-
-def _row(role: str, text: str) -> Target:
-    return Target(role=role, has_text=text)
-
-
-def _worth(meant: candidates.Meant, seen: candidates.Seen) -> float:
-    score = candidates.scored(meant, seen)
-    able = candidates.ROLES.get(meant.action)
-    if able is not None and seen.role not in able:
-        return -1.0
-    return score.worth if score is not None else 0.0
 
 
 def _parts(target: Target) -> Sequence[Target]:

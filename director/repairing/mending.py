@@ -1,15 +1,15 @@
 """Mends of a run that failed: made from what a fresh look found, each tried in a copy of the run until one is proved.
 
 A mend is proved by going on: from before the step that failed, with the file as it would be, to the end of the workflow. What finds something there may
-still be the wrong thing. So it counts only where the step's own `verify` says that it worked, or where what is found is called as what was meant; anything
-else is told as a guess.
+still be the wrong thing. So it counts only where the step's own `verify` says that it worked, or where what is found is called as what was meant, and nothing
+else in its place nearly so; anything else is told as a guess, with what it may be instead.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -50,17 +50,21 @@ class Mend:
     text: str
     """Of the file, as it would be."""
     shares: bool
-    """Whether what is found is called as what was meant."""
+    """Whether what is found is called as what was meant, in whole or in part."""
+    named: bool
+    """Whether its name tells that it is what was meant: no other one is called nearly so."""
     verified: bool
     """Whether the step has a `verify` that did not hold before it: that it holds afterwards says something."""
     clear: bool = True
     """Whether no other candidate is nearly as good."""
     target: Target | None = None
+    others: Sequence[str] = ()
+    """What it may be instead, where nothing tells."""
 
     @property
     def told(self) -> bool:
         """Whether anything tells, or will tell, that what it finds is what was meant."""
-        return self.shares or self.verified
+        return self.named or self.verified
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,6 +97,8 @@ class Outcome:
     """The copy that took the fresh look."""
     works_now: bool = False
     """Whether the fresh look found the step done, or ready: going on is all that it needs."""
+    refused: bool = False
+    """Whether a person has said no to a deed that a proof would have done."""
 
 
 class Mending:
@@ -114,12 +120,14 @@ class Mending:
         self._tried: list[str] = []
         self._lines = 0
         """Lines of the run's own log; what a copy has beyond them it did itself."""
+        self._inputs: Mapping[str, Json] = {}
 
     async def repair(self, run: str, loaded: workflow.Loaded) -> Outcome:
         """Find out of what the run failed, and what mends it. Raises UsageError ``not-failed``, and what keeps the file from being run."""
         past, reading = runs.load_history(self._chosen, run)
         runs.refuse_trial(past, run)
         self._lines = len(reading.entries)
+        self._inputs = past.header.inputs if past.header is not None else {}
         case = failures.read(run, past, self._kept, loaded)
         at_once = kinds.classify(case.failure, case.then, None)
         if at_once.kind in ("finding", "workflow"):
@@ -130,7 +138,7 @@ class Mending:
         if found.kind in kinds.MENDED and seen is not None:
             proof = await self._mended(case, loaded, found, seen, ())
         works_now = seen is not None and seen.look.code is None
-        return Outcome(run, case, found, proof, self._tried, copy, works_now)
+        return Outcome(run, case, found, proof, self._tried, copy, works_now, self._deeds.refused)
 
     async def _look(self, case: failures.Case, loaded: workflow.Loaded) -> tuple[looking.Seen | None, str | None]:
         """One fresh look at the page of the step; None where the run cannot go on with the file as it is now."""
@@ -144,6 +152,7 @@ class Mending:
             code=case.failure.code,
             refills=case.refills(),
             rules=case.rules,
+            secret=case.types_secret,
             say=self._say,
         )
         about: dict[str, Json] = {"node": case.failure.path, "copy": case.run, "for": "look"}
@@ -163,6 +172,8 @@ class Mending:
             return None, None
         if looker.seen is None and ended.status == "passed":
             return looking.Seen(kinds.Look(kinds.Glance(), None, None)), ended.run
+        if looker.seen is not None:
+            self._tried += looker.seen.left_out
         return looker.seen, ended.run
 
     # The mends.
@@ -178,13 +189,14 @@ class Mending:
         """The first mend that is proved, behind those that were made ``before``; else the best guess."""
         guess: Proof | None = None
         for mend in self._mends(case, loaded, found, seen)[:MOST_TRIES]:
-            if not mend.told and not mend.clear:
+            if not mend.told and not mend.shares and not mend.clear:
                 self._tried.append(f"{mend.what}: and nothing tells it from others")
                 continue
             proof = await self._try(case, loaded, mend, before)
             if proof is None:
                 continue
-            if proof.verdict != "guess":
+            if proof.verdict != "guess" or self._deeds.refused:
+                # A person who said no is not asked for the next best deed in its place.
                 return proof
             guess = guess or proof
         return guess
@@ -197,12 +209,12 @@ class Mending:
         if found.kind == "slow page" and seen.look.came_after is not None:
             seconds = float(round(seen.look.came_after * 3 + 0.5))
             text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
-            return [self._mend(case, f"give it {seconds:g} s", text, shares=True)]
+            return [self._mend(case, f"give it {seconds:g} s", text, named=True)]
         if found.kind == "slow page" and case.failure.code == "timeout" and seen.look.code is not None:
             # Nobody has seen how long it takes: whether this is enough, the proof finds out.
             seconds = float(round(min(MOST_SECONDS, max(LEAST_SECONDS, 4 * case.failure.seconds))))
             text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
-            return [self._mend(case, f"give it {seconds:g} s", text, shares=True)]
+            return [self._mend(case, f"give it {seconds:g} s", text, named=True)]
         if found.kind == "overlay" and seen.closer is not None:
             return [self._closing(case, seen.closer)]
         if found.kind == "drift":
@@ -215,13 +227,16 @@ class Mending:
         what: str,
         text: str,
         *,
-        shares: bool,
+        named: bool,
+        shares: bool = True,
         verified: bool = False,
         clear: bool = True,
         target: Target | None = None,
+        others: Sequence[str] = (),
     ) -> Mend:
         assert case.found is not None
-        return Mend(case.failure.path, what, case.found.file.path, text, shares, verified, clear, target)
+        file = case.found.file.path
+        return Mend(case.failure.path, what, file, text, shares, named, verified, clear, target, others)
 
     def _closing(self, case: failures.Case, closer: looking.Closer) -> Mend:
         """A step in front of the one that failed, which closes what lies over the page where it is there."""
@@ -240,16 +255,16 @@ class Mending:
         if closer.harmless:
             fields["effect"] = "idempotent"
         text = patches.with_node_before(case.found.file, case.leaf.id, fields)
-        return self._mend(case, f'press "{closer.name}" before it, where that is there', text, shares=True)
+        return self._mend(case, f'press "{closer.name}" before it, where that is there', text, named=True)
 
     def _targets(self, case: failures.Case, seen: looking.Seen) -> list[Mend]:
-        """The target in the place of the one that finds nothing: first those that are called alike."""
+        """The target in the place of the one that finds nothing: first what its name tells, then those that are called alike."""
         raw, leaf = case.raw, case.leaf
         if raw is None or leaf is None or case.found is None:
             return []
         mends: list[Mend] = []
         verified = bool(case.rules) and seen.look.proves
-        ordered = sorted(seen.candidates, key=lambda each: (not each.shares, -each.worth))
+        ordered = sorted(seen.candidates, key=lambda each: (not each.named, not each.shares, -each.worth))
         for each in ordered:
             others = [other for other in ordered if other is not each]
             clear = all(each.worth - other.worth >= CLEAR or (each.shares and not other.shares) for other in others)
@@ -262,9 +277,9 @@ class Mending:
             if text == case.found.file.text or any(text == known.text for known in mends):
                 continue
             what = f"find it as {each.target}: {each.why}"
-            mends.append(
-                self._mend(case, what, text, shares=each.shares, verified=verified, clear=clear, target=each.target)
-            )
+            instead = [str(other.target) for other in others if other.shares or not each.shares]
+            told = {"named": each.named, "shares": each.shares, "verified": verified, "clear": clear}
+            mends.append(self._mend(case, what, text, **told, target=each.target, others=instead))
         return mends
 
     # Trying them.
@@ -276,7 +291,9 @@ class Mending:
         self._say(f"trying to {mend.what}")
         try:
             patched = self._patched(loaded, mend)
-            holds = await self._deeds.demand(patched, deeds.after(patched, mend.path))
+            page = case.then.url if case.then is not None else None
+            wanted = deeds.after(patched, mend.path)
+            holds = await self._deeds.demand(patched, wanted, inputs=self._inputs, at=mend.path, page=page)
             if not mend.told:
                 holds = _but(holds, mend.path)
             about: dict[str, Json] = {"node": mend.path, "copy": case.run, "for": "proof"}
@@ -294,7 +311,7 @@ class Mending:
         reason = (ended.question or {}).get("reason")
         if ended.status == "paused" and reason == "held":
             at_step = ended.path == mend.path
-            sure = all(each.shares and each.clear for each in mends) if at_step else _counts(mends)
+            sure = all(each.named for each in mends) if at_step else _counts(mends)
             return Proof("held" if sure else "guess", mends, patched, ended.run, ended.path, _done(past, self._lines))
         if _same_step(ended.path, mend.path) or past.done(mend.path) is None:
             self._tried.append(f"{mend.what}: {(ended.error or ended.question or {}).get('message')}")

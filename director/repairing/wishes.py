@@ -28,8 +28,8 @@ LINE = 400
 
 
 def is_open(outcome: mending.Outcome) -> bool:
-    """Whether a model could find more than was found: a mend in the file is possible, and none is proved."""
-    proved = outcome.proof is not None and outcome.proof.verdict != "guess"
+    """Whether a model could find more than was found: a mend in the file is possible, and none is proved, nor was one found whose proof a person refused."""
+    proved = outcome.proof is not None and (outcome.proof.verdict != "guess" or outcome.refused)
     return outcome.found.kind in ASKED and not proved and not outcome.works_now and not outcome.case.gone
 
 

@@ -140,6 +140,21 @@ CASES = [
         _change(replacing({">Username<": ">User or e-mail<"})),
         "label: User or e-mail",
     ),
+    Case("renamed, and two share a word with it", "filter", "drift", lambda proxy, _shop: proxy.begin(None)),
+    Case(
+        "renamed, and one in its place shares a word",
+        "bar",
+        "drift",
+        lambda proxy, _shop: proxy.begin(None),
+        "name: Open,",
+    ),
+    Case(
+        "a secret, and a field that shows what is typed is called alike",
+        "password",
+        "drift",
+        lambda proxy, _shop: proxy.begin(None),
+        "label: Password",
+    ),
     Case("another id", "list", "drift", _change(replacing({'id="orders"': 'id="order-list"'})), "#order-list tbody tr"),
     Case(
         "another test id",

@@ -99,4 +99,30 @@ NOTE = (
 )
 """Writes a note; nothing is verified."""
 
-FLOWS = {"row": ROW, "list": LIST, "order": ORDER, "card": CARD, "status": STATUS, "note": NOTE}
+FILTER = (
+    SIGN_IN
+    + """
+  - {id: go, type: browser_action, action: click, target: {role: link, name: Open orders}, timeout: 1.5}
+  - {id: orders, type: browser_query, query: count, target: {css: "#orders tbody tr"}}
+output: "{{ orders }}"
+"""
+)
+"""Goes to the open orders by a link, and counts them; nothing is verified. The shop calls the link `Open`, beside `All`, and another one `Orders`."""
+
+FILTER_BAR = FILTER.replace("name: Open orders}", "name: Open orders, within: {role: navigation, name: Filter}}")
+"""The same, in the bar of the list."""
+
+USER_PASSWORD = SIGN_IN.replace("label: Password", "label: User password")
+"""Signs in; the shop has a `Username`, and a `Password`."""
+
+FLOWS = {
+    "row": ROW,
+    "list": LIST,
+    "order": ORDER,
+    "card": CARD,
+    "status": STATUS,
+    "note": NOTE,
+    "filter": FILTER,
+    "bar": FILTER_BAR,
+    "password": USER_PASSWORD,
+}

@@ -27,6 +27,37 @@ def test_what_is_called_alike_comes_first() -> None:
     assert [each.shares for each in found] == [True, True, False]
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "others", "told"),
+    [
+        ("Add note", "Save note", ["Pay"], True),
+        ("Open list", "Open", ["All", "Paid"], True),
+        ("Opened", "Open", ["Orders"], True),
+        ("Open orders", "All", [], False),
+        ("Open orders", "Orders", ["Open"], False),
+        ("Save order", "Save", ["Order"], False),
+        ("Add note", "Save note", ["Drop note"], False),
+    ],
+)
+def test_a_name_tells_only_where_nothing_else_comes_near(was: str, now: str, others: list[str], told: bool) -> None:
+    """It is the old one but for a little, and no other one of the same role has kept as much of it, or another word of it."""
+    meant = Meant.of(Target(role="link", name=was), "click")
+    scores = ranked(meant, [Seen(each, "link", each) for each in (now, *others)])
+    best = next(each for each in scores if each.seen.name == now)
+    assert candidates.named(best, scores) is told
+    elsewhere = [score for each in others if (score := candidates.scored(meant, Seen(each, "button", each)))]
+    assert candidates.named(best, elsewhere) is best.shares, "another role is no rival"
+
+
+def test_another_role_must_be_called_the_same() -> None:
+    """`Cancel order` that was a button is not the link `Order`; a link that is called so may be it."""
+    meant = Meant.of(Target(role="button", name="Cancel order"), "click")
+    found = {
+        each.seen.name: each for each in ranked(meant, [Seen("1", "link", "Order"), Seen("2", "link", "Cancel order")])
+    }
+    assert [candidates.named(found[name], []) for name in ("Order", "Cancel order")] == [False, True]
+
+
 def test_an_element_of_another_row_is_never_what_was_meant() -> None:
     """The text of the data holds: the same button in the row of another order is another deed."""
     seen = [

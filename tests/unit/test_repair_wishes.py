@@ -45,10 +45,12 @@ def proof(verdict: mending.Verdict) -> mending.Proof:
 
 @pytest.mark.parametrize("kind", get_args(kinds.Kind))
 def test_a_model_is_asked_only_where_the_file_may_be_what_is_wrong(kind: kinds.Kind) -> None:
-    """Never of a finding, of the site's, the data's or the account's fault; nor where a mend is proved, going on is enough, or the file has no such step."""
+    """Never of a finding, of the site's, the data's or the account's fault; nor where a mend is proved, or was found and a person refused its deed, going on is enough, or the file has no such step."""
     may = kind in ("drift", "overlay", "slow page", "unknown")
     assert wishes.is_open(outcome(kind)) is may
     assert wishes.is_open(outcome(kind, proof=proof("guess"))) is may
+    assert not wishes.is_open(outcome(kind, proof=proof("guess"), refused=True))
+    assert wishes.is_open(outcome(kind, refused=True)) is may
     assert not wishes.is_open(outcome(kind, proof=proof("held")))
     assert not wishes.is_open(outcome(kind, proof=proof("proved")))
     assert not wishes.is_open(outcome(kind, works_now=True))
