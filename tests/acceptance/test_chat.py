@@ -14,6 +14,7 @@ import pytest
 
 from runtime.testing import scripted
 from runtime.testing.scripted import call, cut, text
+from tests import hasty
 from tests.chats import Chats, session_of, text_of, typed, words_of
 from tests.command import Project
 from tests.terminal import Terminal
@@ -276,7 +277,7 @@ def test_words_with_a_slash_tell_what_is_kept(chats: Chats) -> None:
 
 def test_continue_goes_on_from_the_partial_text(chats: Chats) -> None:
     """An answer that breaks off, each time that it is asked for, is kept with its reason; the next word has it before it, and the session ends well."""
-    project = chats.answers(*[cut("The run ")] * 5, CONTINUE)
+    project = chats.answers(*[cut("The run ")] * 5, CONTINUE, **{hasty.WAIT: "0.01"})
     done = typed(project, "Why?\ncontinue\n", "chat", seconds=120)
     assert (done.returncode, done.stdout) == (0, "failed at the step `total`.\n")
     assert "error[model-stream-broken]" in done.stderr
@@ -376,12 +377,12 @@ def test_on_a_terminal_one_ctrl_c_stops_the_answer_and_the_session_goes_on(chats
 def interrupt(terminal: Terminal) -> None:
     """Press Ctrl-C at the prompt until it is heard: Python does not hear one that comes between the prompt and its waiting for a key."""
     heard = terminal.everything.count("Ctrl-C again")
-    for _try in range(5):
+    for _try in range(10):
         terminal.press("\x03")
         with contextlib.suppress(AssertionError):
             terminal.wait_for(
                 lambda: "interrupted" in terminal.everything or terminal.everything.count("Ctrl-C again") > heard,
-                8,
+                4,
             )
             return
     raise AssertionError(f"Ctrl-C is not heard; the screen:\n{terminal.everything}")

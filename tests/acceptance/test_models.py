@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from runtime.testing import responses, scripted
+from tests import hasty
 from tests.command import TIMEOUT, Project
 from tests.site import Site, serve
 
@@ -259,7 +260,7 @@ def test_a_wrong_setting_says_what_to_set(name: str, closed: int, project: Proje
         ask_at(project, server)
         origin = server.url.removesuffix("/v1")
         filled = {each: text.format(origin=origin, closed=closed) for each, text in settings.items()}
-        project.environment |= filled
+        project.environment |= {**filled, hasty.WAIT: "0.01"}
         project.write("one.yaml", ONE.replace("output: string", "output: string, timeout: 30"))
         done = project.runops("run", "one.yaml")
         shown = [done.stdout, done.stderr, project.runops("show", "last", "--json").stdout]

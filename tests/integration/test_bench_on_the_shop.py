@@ -87,7 +87,9 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(
     written = build.desk.draft
     assert written is not None
     quick = draft.Draft.of(
-        written.text.replace("action: click\n        target", "action: click\n        timeout: 1\n        target")
+        written.text.replace(
+            "action: click\n        target", "action: click\n        timeout: 1\n        target"
+        ).replace("query: extract\n", "query: extract\n    timeout: 1\n")
     )
     build.desk.write_draft(quick, reason="to be quick", by="model")
     told = await execute(build, "pay", begin="live", item="1002")
