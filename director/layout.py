@@ -202,22 +202,32 @@ def end_of(document: yaml_text.Document, path: yaml_text.Path) -> int:
         path, data = (*path, last), values[last]
     mark = document.values[path]
     if (found := _TEXT.match(document.source.text, mark.start)) is not None:
-        return _end_of_text(document.source.text, mark, found["how"])
+        return _end_of_text(document, path, mark, found)
     if mark.stop > mark.start or not (path and path in document.keys):
         return mark.stop
     # A key without a value.
     return document.source.text.index(":", document.keys[path].stop) + 1
 
 
-def _end_of_text(text: str, mark: Mark, how: str) -> int:
-    """Where a text of several lines ends, with the blanks behind it: on its last line, and below that, where they may be a part of it."""
+def _end_of_text(document: yaml_text.Document, path: yaml_text.Path, mark: Mark, found: re.Match[str]) -> int:
+    """Where a text of several lines ends, with the blanks that are a part of it: on its last line, and, where they reach further than it is indented, below that."""
+    text, how = document.source.text, found["how"]
     behind = _EMPTY.match(text, mark.stop)
     if behind is None:
         return mark.stop + len(text[mark.stop :]) - len(text[mark.stop :].lstrip(" \t"))
     if "+" in how:
         # Empty lines behind it are a part of it.
         return behind.end() - len(Source.BREAKS.findall(behind[0])[-1])
-    return mark.stop + len(behind[0].rstrip("\r\n"))
+    said = [each for each in Source.BREAKS.split(text[found.end() : mark.stop])[1:] if each.strip()]
+    deep = min((len(each) - len(each.lstrip(" ")) for each in said), default=len(behind[0]))
+    if (number := how.strip("-")) and path in document.keys:
+        deep = document.keys[path].column - 1 + int(number)
+    start, stop = 0, mark.stop
+    for each in Source.BREAKS.finditer(behind[0]):
+        if not start or each.start() - start > deep:
+            stop = mark.stop + each.start()
+        start = each.end()
+    return stop
 
 
 def item(text: str, start: int, stop: int) -> str:

@@ -30,7 +30,7 @@ LEAVES = (
     "id: {id}\ntype: transform\nexpr: 1\ndescription:",
     "id: {id}\ntype: transform\nexpr: |2\n    \n    far\n   \n  near",
     "id: {id}\ntype: transform\nexpr: >-\n  a\n   \n\n  b\n     \n    c ",
-    "id: {id}\ntype: transform\nexpr: |\n\n  \n  a\n      \n  b\n \n    \n",
+    "id: {id}\ntype: transform\nexpr: |\n\n  \n  a\n      \n  b",
 )
 """Ways in which a leaf is written, at the left margin."""
 
@@ -267,6 +267,19 @@ def test_a_comment_behind_brackets_becomes_no_part_of_a_text() -> None:
     made = draft.with_moved(["b"], "a")
     assert made.loaded.document.data["nodes"][0]["nodes"][1]["expr"] == "one\n \ntwo\n"
     assert "  nodes: # all\n" in made.text
+
+
+def test_blanks_that_a_text_ends_with_stay_with_it() -> None:
+    """On its last line, and lines of blanks below that reach further than it is indented: they are what it says."""
+    text = "    a \n     \n    b  \n     \n"
+    draft = drafts.Draft.of(
+        f"version: 1\nnodes:\n- id: a\n  type: transform\n  expr: |\n{text}- {{id: b, type: transform, expr: 1}}\n"
+    )
+    assert draft.loaded.document.data["nodes"][0]["expr"] == "a \n \nb  \n \n"
+    moved = draft.with_moved(["a"], "b")
+    assert moved.loaded.document.data["nodes"][1]["expr"] == "a \n \nb  \n \n"
+    assert moved.with_moved(["a"], "/").text == draft.text
+    assert draft.with_updates(draft.layout.text_of(draft.layout.nodes[0])).text == draft.text
 
 
 def test_a_text_that_would_say_something_else_is_refused() -> None:
