@@ -136,7 +136,11 @@ def _refused(words: str, text: str, told: Usage | None) -> Failed:
 
 def _incomplete(response: Any, text: str, told: Usage | None) -> Failed:
     reason = word(response.incomplete_details.reason if response.incomplete_details else None) or "unknown"
-    mend = "give the node a larger `max_output`" if reason == "max_output_tokens" else "change what is asked"
+    mend = (
+        "ask for less at once, or give the node a larger `max_output`"
+        if reason == "max_output_tokens"
+        else "change what is asked"
+    )
     evidence: dict[str, Json] = {"reason": reason, "text": text}
     error = ModelError("model-cut-short", f"the answer is not complete: {reason}", mend=mend, evidence=evidence)
     return Failed(error, partial=text, usage=told)
