@@ -114,15 +114,25 @@ async def run(
     ran = proofs.Ran(
         run=ended.run,
         status=ended.status,
-        deeds=proofs.deeds_of(loaded, past) if past is not None else {},
+        deeds={},
         held=held,
         path=ended.path if held is None else None,
         error=(ended.error or ended.question) if held is None else None,
         output=ended.output,
         seconds=round(ended.seconds, 1),
-        reached=proofs.reached(loaded, past) if past is not None else frozenset(),
     )
-    return Done(ran, past)
+    return Done(_ran(ran, loaded, past) if past is not None else ran, past)
+
+
+def _ran(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -> proofs.Ran:
+    """A run with what its log says of its steps."""
+    return dataclasses.replace(
+        ran,
+        deeds=proofs.deeds_of(loaded, past),
+        reached=proofs.reached(loaded, past),
+        ended_well=proofs.ended_well(loaded, past),
+        moot=proofs.moot(loaded, past),
+    )
 
 
 def passed_before(shop: Workshop, fit: preparing.Prepared) -> list[proofs.Ran]:
@@ -132,10 +142,9 @@ def passed_before(shop: Workshop, fit: preparing.Prepared) -> list[proofs.Ran]:
     for run_id in [run_id for call in calls for run_id in shop.pen.history.runs_of[call]][-MOST_BEFORE:]:
         past = shop.runs.past(run_id)
         if past is not None and past.status == "passed" and counts(shop, fit, past):
-            deeds, reached = proofs.deeds_of(fit.loaded, past), proofs.reached(fit.loaded, past)
             root = past.scopes[""].committed
             output = journal.value_of(root, shop.kept) if root is not None else None
-            found.append(proofs.Ran(run_id, "passed", deeds, output=output, reached=reached))
+            found.append(_ran(proofs.Ran(run_id, "passed", {}, output=output), fit.loaded, past))
     return found
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from director import effects
 from director.editing import lint
-from director.proving import drafts, leaving, mends, notes, proofs, telling
+from director.proving import drafts, leaving, mends, notes, proofs, readings, telling
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime import briefs, engine, log, preparing, secrets
@@ -26,6 +26,9 @@ CHANGED = ModelError(
     "not done: a file that the draft uses was changed while it was proved, so the runs prove nothing of what stands there now",
     mend="call `finish` again",
 )
+
+MOST_OTHERS = 8
+"""How many of the things that stay unproved beside deeds a headline names."""
 
 MOST_HINTS = 8
 """How many of the things that could be better a refusal tells."""
@@ -91,7 +94,9 @@ class Proof:
     @property
     def headline(self) -> str:
         """How far it goes."""
-        return proofs.headline(self.effects, self.ran)
+        others = proofs.others(self.loaded, [*self.before, *self.ran])
+        more = [f"{len(others) - MOST_OTHERS} more"] if len(others) > MOST_OTHERS else []
+        return proofs.headline(self.effects, self.ran, [*others[:MOST_OTHERS], *more])
 
 
 def lacks(shop: Workshop, said: Said) -> list[Lack]:
@@ -126,6 +131,7 @@ def _lacks(shop: Workshop, said: Said) -> Iterator[Lack]:
                 f"the person gave the input `{name}`, and the draft declares none of that name",
                 f"declare it under `inputs:` and read `{{{{ inputs.{name} }}}}` where its value is used",
             )
+    yield from _hollow(shop, draft.loaded, said)
     if mends.unchanged(shop):
         yield Lack("the draft says what the file says: there is nothing to review", mends.UNCHANGED)
     if file.output is None and wish.mends is None and not said.names("output"):
@@ -142,6 +148,21 @@ def _lacks(shop: Workshop, said: Said) -> Iterator[Lack]:
             yield Lack(f"{each.message}{place} ({each.code})", "; ".join(each.help) or "mend it in the draft")
     except RunOpsError as error:
         yield Lack(f"{error.message} ({error.code})", error.mend or "mend it in the draft")
+
+
+def _hollow(shop: Workshop, loaded: workflow.Loaded, said: Said) -> Iterator[Lack]:
+    """What no run could prove of this draft, and of which the model did not speak. Where a workflow is mended, that is as it was."""
+    if shop.wish.mends is not None:
+        return
+    unread = readings.unread(loaded, [each for each in shop.wish.inputs if each in loaded.workflow.inputs])
+    for name in unread:
+        if not said.names(name):
+            mend = f"read `{{{{ inputs.{name} }}}}` where its value is used, or name it in `unproved` and say why"
+            yield Lack(f"nothing reads the input `{name}`, which the person gave", mend)
+    for name in readings.untold(loaded):
+        if not said.names(name):
+            mend = "yield what a node reads, or name it in `unproved` and say why"
+            yield Lack(f"`{name}` of the output is the same whatever a run finds", mend)
 
 
 def foreseen(shop: Workshop, said: Said) -> str:

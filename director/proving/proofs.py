@@ -36,6 +36,10 @@ class Ran:
     seconds: float = 0.0
     reached: frozenset[str] = frozenset()
     """The keys of the leaves that it came to."""
+    ended_well: frozenset[str] = frozenset()
+    """The keys of those of them that did what they are for, once at least."""
+    moot: frozenset[str] = frozenset()
+    """The keys of the deeds whose ``verify`` held before they were done, too, each time: it tells nothing of them."""
 
     @property
     def went_well(self) -> bool:
@@ -53,6 +57,8 @@ class Effect:
     outcomes: tuple[Outcome, ...]
     alone: bool = False
     """Whether it was done on the bench, by itself."""
+    moot: bool = False
+    """Whether its ``verify`` held before it in each run that did it, too."""
 
     @property
     def done(self) -> int:
@@ -68,8 +74,9 @@ class Effect:
         """In how many of the runs what became of it."""
         of = len(self.outcomes)
         runs = f"{of} run" if of == 1 else f"{of} runs"
+        moot = "; its `verify` held before it, too, and tells nothing" if self.moot else ""
         if self.done == of and of:
-            return f"done in {of} of {runs}"
+            return f"done in {of} of {runs}{moot}"
         kinds: tuple[tuple[Outcome, str], ...] = (
             ("done", "done"),
             ("held", "held: ready, not done"),
@@ -81,7 +88,7 @@ class Effect:
         told = told or ["never reached"]
         if self.alone and not self.done:
             told.append("done by itself on the bench, in no whole run")
-        return "; ".join(told)
+        return f"{'; '.join(told)}{moot}"
 
 
 def deeds_of(loaded: workflow.Loaded, past: history.History) -> dict[str, Outcome]:
@@ -101,6 +108,23 @@ def reached(loaded: workflow.Loaded, past: history.History) -> frozenset[str]:
     """The keys of the leaves that a run came to; one that was held among them."""
     held = held_at(past)
     return frozenset(effects.key_of(loaded, each) for each in (*past.attempts, *([held] if held is not None else [])))
+
+
+def ended_well(loaded: workflow.Loaded, past: history.History) -> frozenset[str]:
+    """The keys of the leaves that did in a run what they are for, in one turn at least."""
+    return frozenset(
+        effects.key_of(loaded, path) for path, attempts in past.attempts.items() if _of(attempts) in ("done", "idle")
+    )
+
+
+def moot(loaded: workflow.Loaded, past: history.History) -> frozenset[str]:
+    """The keys of the deeds that a run did, and whose ``verify`` held each time before they were done."""
+    held: dict[str, bool] = {}
+    for path, attempts in past.attempts.items():
+        if _of(attempts) == "done":
+            key = effects.key_of(loaded, path)
+            held[key] = held.get(key, True) and attempts[-1].call.held_before is True
+    return frozenset(key for key, each in held.items() if each)
 
 
 _RANKS: tuple[Outcome, ...] = ("not reached", "passed by", "failed", "idle", "held", "done")
@@ -130,22 +154,41 @@ def held_at(past: history.History) -> str | None:
 def of_runs(loaded: workflow.Loaded, ran: Sequence[Ran], alone: Container[str] = ()) -> list[Effect]:
     """Each deed of class *effect* of the file with what became of it in these runs, in the order of the file; ``alone`` are those done on the bench."""
     return [
-        Effect(key, leaf.summary(), tuple(each.deeds.get(key, "not reached") for each in ran), key in alone)
+        Effect(
+            key,
+            leaf.summary(),
+            tuple(each.deeds.get(key, "not reached") for each in ran),
+            key in alone,
+            all(key in each.moot for each in ran if each.deeds.get(key) == "done")
+            and any(key in each.moot for each in ran),
+        )
         for leaf, key in effects.deeds_of(loaded)
     ]
 
 
-def headline(every: Sequence[Effect], ran: Sequence[Ran]) -> str:
-    """How far the runs prove the draft: ``full`` only where each of them passed, and each deed was really done in one of them."""
+def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] = ()) -> str:
+    """How far the runs prove the draft: ``full`` only where each of them passed, each deed was really done in one of them, and nothing ``other`` is left, as told."""
     held = list(dict.fromkeys(briefs.ours(each.held) for each in ran if each.held is not None))
     if held:
         return f"up to {' and '.join(held)} (held: ready, not done)"
-    lacking = [each for each in every if not each.done]
     if not ran or not all(each.status == "passed" for each in ran):
         return "not"
+    lacking = [*(f"{each.key} ({each.words()})" for each in every if not each.done), *others]
     if not lacking:
         return FULL
-    return f"all but {', '.join(f'{each.key} ({each.words()})' for each in lacking)}"
+    return f"all but {', '.join(lacking)}"
+
+
+def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
+    """What the runs leave unproved beside deeds: leaves that none of them came to, or that did in none what they are for, and fields that all of them left empty."""
+    deeds = {key for _leaf, key in effects.deeds_of(loaded)}
+    told: list[str] = []
+    for _leaf, key in effects.leaves_of(loaded):
+        if key not in deeds and not any(key in each.ended_well for each in ran):
+            came = any(key in each.reached for each in ran)
+            told.append(f"{key} ({'tried without success' if came else 'executed in no run'})")
+    empty = empty_names([each.output for each in ran if each.status == "passed"])
+    return [*told, *(f"{name} (always empty)" for name in empty)]
 
 
 def to_be_said(every: Sequence[Effect], ran: Sequence[Ran]) -> list[str]:

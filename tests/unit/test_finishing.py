@@ -38,7 +38,7 @@ TEXT = textwrap.dedent("""
       number: {type: string, default: "1001"}
     allowed_origins: ["{{ inputs.base_url }}"]
     nodes:
-      - {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}
+      - {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ inputs.number }}"}
       - {id: pay, type: browser_action, action: click, target: {role: button, name: Pay}, description: Pays it.}
       - {id: told, type: browser_query, query: text, target: {test_id: status}}
     output: {status: "{{ told }}"}
@@ -263,7 +263,7 @@ async def test_inputs_lead_to_no_other_site(tmp_path: Path, browsers: Browsers) 
 
 async def test_a_deed_that_no_run_did_must_be_spoken_of(tmp_path: Path, browsers: Browsers) -> None:
     """A deed that no run reached, and an output that is always empty, are named; once the model speaks of them the runs that were made count, and the proof is not full."""
-    text = TEXT.replace("name: Pay}", "name: Pay}, when: '{{ false }}'").replace("{{ told }}", "{{ '' }}")
+    text = TEXT.replace("name: Pay}", "name: Pay}, when: '{{ false }}'").replace("{{ told }}", "{{ told[:0] }}")
     shop = opened(tmp_path, text)
     kits = tools.kits(shop)
     arguments: dict[str, Json] = {"done": True, "summary": "It pays.", "unproved": None, "reason": "done"}
@@ -277,7 +277,7 @@ async def test_a_deed_that_no_run_did_must_be_spoken_of(tmp_path: Path, browsers
     accepted = await workshops.call(shop, "finish", kits, **{**arguments, "unproved": said})
     value: Any = accepted.value
     assert (accepted.error, browsers.opened) == (None, 2)
-    assert value["proved"] == "all but pay (never reached)"
+    assert value["proved"] == "all but pay (never reached), status (always empty)"
     assert said in left(shop)[1]
 
 
@@ -354,7 +354,7 @@ async def test_a_run_counts_only_for_the_files_that_it_gave_to_the_site(tmp_path
 
 async def test_what_an_earlier_run_yielded_counts_as_what_it_was(tmp_path: Path, browsers: Browsers) -> None:
     """Where that was empty, too, the output is always empty, and must be spoken of."""
-    shop = opened(tmp_path, TEXT.replace("{{ told }}", "{{ '' }}"))
+    shop = opened(tmp_path, TEXT.replace("{{ told }}", "{{ told[:0] }}"))
     await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
     refused = await finish(shop)
     assert refused.error is not None
@@ -406,6 +406,46 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
     outcome = await finish(shop, unproved="pay was tried alone, as it was before")
     value = outcome.value
     assert value["proved"] == "all but pay (never reached)"
+
+
+async def test_the_headline_hides_nothing_that_was_not_done(tmp_path: Path, browsers: Browsers) -> None:
+    """Leaves that no run came to, or that failed in each and were passed over, and fields that stay empty, are named in it, though every deed was done."""
+    more = (
+        "  - {id: ask, type: browser_action, action: click, target: {text: Gone}, effect: read, on_error: continue}\n"
+        "  - {id: each, type: iterate, over: '{{ told[:0] | list }}', as: it, nodes: [{id: look, type: browser_query, query: text, target: {test_id: status}}]}\n"
+        "  - {id: later, type: browser_query, query: text, target: {test_id: status}, when: '{{ false }}'}\n"
+    )
+    clicks(browsers, lambda number: _fails(number) if number % 2 == 0 else None)
+    text = TEXT.replace("output: {", f"{more}output: {{rest: '{{{{ told[:0] }}}}', ")
+    shop = opened(tmp_path, text)
+    outcome = await finish(shop, unproved="rest: there is none")
+    value: Any = outcome.value
+    assert outcome.error is None
+    assert value["proved"] == (
+        "all but ask (tried without success), look (executed in no run), later (executed in no run), rest (always empty)"
+    )
+    assert "done in 2 of 2 runs" in outcome.told
+
+
+async def test_a_check_that_held_before_the_deed_tells_nothing(tmp_path: Path, browsers: Browsers) -> None:
+    """Where the ``verify`` of a deed holds before it in every run, it would hold without it, too: that is said with the deed."""
+    text = TEXT.replace("description: Pays it.", "verify: [{text: paid, target: {test_id: status}}]")
+    browsers.site.texts['=test_id="status"'] = "paid"
+    outcome = await finish(opened(tmp_path, text))
+    assert "pay: done in 2 of 2 runs; its `verify` held before it, too, and tells nothing" in outcome.told
+    told = await finish(opened(tmp_path / "b", TEXT))
+    assert "pay: done in 2 of 2 runs\n" in f"{told.told}\n"
+
+
+async def test_what_no_run_could_prove_is_lacking(tmp_path: Path, browsers: Browsers) -> None:
+    """An input of the person's that nothing reads, and an output that is the same whatever a run finds: once the model says why, it is taken."""
+    text = TEXT.replace("/{{ inputs.number }}", "").replace("{{ told }}", "paid")
+    shop = opened(tmp_path, text, inputs={"number": "7"})
+    refused = await finish(shop)
+    assert "nothing reads the input `number`" in refused.told
+    assert "`status` of the output is the same whatever a run finds" in refused.told
+    assert browsers.opened == 0
+    assert (await finish(shop, unproved="number is not needed, and status is always the same")).error is None
 
 
 async def test_a_whole_run_says_what_the_end_will_want(tmp_path: Path, browsers: Browsers) -> None:

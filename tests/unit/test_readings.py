@@ -1,0 +1,54 @@
+"""What a draft makes of its inputs and of what it finds."""
+
+from __future__ import annotations
+
+import pytest
+
+from director.proving import readings
+from runtime.language import workflow
+
+HEAD = """
+version: 1
+inputs:
+  a: {type: string, default: x}
+  b: {type: string, default: y}
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "http://127.0.0.1:1/{{ inputs.a }}"}
+  - {id: seen, type: browser_query, query: text, target: {test_id: t}}
+  - {id: fixed, type: transform, expr: "{{ 'paid' }}"}
+  - {id: again, type: transform, expr: "{{ fixed ~ inputs.a }}"}
+  - {id: made, type: transform, expr: "{{ seen ~ fixed }}"}
+  - {id: kept, type: context, set: {k: "{{ made }}"}}
+  - {id: each, type: iterate, over: "{{ [1, 2] }}", as: it, nodes: [{id: sum, type: transform, expr: "{{ it + 1 }}"}]}
+  - {id: many, type: iterate, over: "{{ [made] }}", as: one, nodes: [{id: same, type: transform, expr: "{{ one }}"}]}
+"""
+
+
+def loaded(output: str) -> workflow.Loaded:
+    """The workflow with this output."""
+    return workflow.parse(f"{HEAD}output: {output}\n", "t.yaml")
+
+
+@pytest.mark.parametrize(
+    ("output", "untold"),
+    [
+        ("{x: '{{ seen }}', y: '{{ inputs.a }}'}", []),
+        ("{x: '{{ seen }}', y: done}", ["y"]),
+        ("{x: '{{ inputs.a }}', y: '{{ again }}'}", ["x", "y"]),
+        ("'{{ fixed }}'", ["output"]),
+        ("{x: '{{ made }}', y: '{{ vars.k }}', z: '{{ many }}'}", []),
+        ("{x: '{{ made }}', y: '{{ each }}'}", ["y"]),
+        ("{x: '{{ now() }}', y: ['{{ seen }}', 1]}", []),
+        ("'{{ run.taken }}'", []),
+    ],
+)
+def test_an_output_that_no_page_has_told_is_found(output: str, untold: list[str]) -> None:
+    """Through nodes, variables and loops; where something may depend on what a run finds, nothing is said of it."""
+    assert readings.untold(loaded(output)) == untold
+
+
+def test_an_input_that_nothing_reads_is_found() -> None:
+    """Wherever in the file it may be read: in a node, in the output, in the list of origins."""
+    assert readings.unread(loaded("'{{ seen }}'"), ["a", "b"]) == ["b"]
+    assert readings.unread(loaded("'{{ inputs.b ~ seen }}'"), ["a", "b"]) == []
+    assert readings.unread(loaded("'{{ inputs }}'"), ["a", "b"]) == []
