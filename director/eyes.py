@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import re
 import weakref
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from typing import TYPE_CHECKING, cast
 
 from playwright.async_api import Error
@@ -21,6 +21,7 @@ from runtime.agents import telling
 from runtime.browser import origins, refs
 from runtime.browser.page import Tab
 from runtime.observation import Observation
+from runtime.observing import frame
 from runtime.observing.finding import Element
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class _Seen:
     """Whether it was told of all that is in the last look."""
     whole: set[str] = dataclasses.field(default_factory=set[str])
     """Who was shown all of this document: the threads of models."""
+    again: set[str] = dataclasses.field(default_factory=set[str])
+    """Who is to be shown all of it again, and nothing as before."""
 
     def was(self, ref: str) -> tuple[str, str] | None:
         """What the element was when a model was told of it; None where it was not."""
@@ -92,6 +95,8 @@ class Eyes(workshop.Eyes):
         self.scout = scouting.Browser(shop)
         """The browser of scouting."""
         self._seen: weakref.WeakKeyDictionary[Tab, _Seen] = weakref.WeakKeyDictionary()
+        self._around: dict[str, set[str]] = {}
+        """The frames of sites (banners, navigations) that each thread was told of, on whatever page."""
 
     # Which page.
 
@@ -180,6 +185,7 @@ class Eyes(workshop.Eyes):
         else:
             if page.url != seen.address or not view.continues(seen.view):
                 seen.whole.clear()
+                seen.again.clear()
             seen.view, seen.address, seen.everything = view, page.url, False
         return view
 
@@ -206,14 +212,31 @@ class Eyes(workshop.Eyes):
             seen.whole.add(whole_to)
         seen.shown |= {ref: _known(seen.view, ref) for ref in telling.refs_in(told) if seen.view.has(ref)}
 
+    def learned(self, page: Tab, text: str, thread: str) -> None:
+        """The model of this thread is told this text of the last look: the frame of the site that stands in it is known from now on."""
+        seen = self._seen.get(page)
+        if seen is not None:
+            lines = set(map(frame.bare, text.split("\n")))
+            self._around.setdefault(thread, set()).update(part for part in seen.view.around if frame.told(part, lines))
+
+    def around(self, page: Tab, thread: str) -> Collection[str]:
+        """The frames that need not be told to the model of this thread: none where it wants all of the page."""
+        seen = self._seen.get(page)
+        return () if seen is not None and thread in seen.again else self._around.get(thread, ())
+
     def told(self, page: Tab, text: str, thread: str) -> None:
         """The same of a text in which more is said; where everything stands in it that a look would show, its thread was shown all of the page."""
         seen = self._seen.get(page)
         if seen is None:
             return
         lines = set(map(_line, text.split("\n")))
-        every = map(_line, telling.fenced(seen.view.render(WHOLE)).split("\n"))
-        self.shown(page, text, thread if all(each in lines for each in every) else None)
+        known = self.around(page, thread)
+        whole = any(
+            all(_line(each) in lines for each in telling.fenced(shown).split("\n"))
+            for shown in (seen.view.render(WHOLE), seen.view.render(WHOLE, known=known))
+        )
+        self.shown(page, text, thread if whole else None)
+        self.learned(page, text, thread)
 
     def knows(self, page: Tab, thread: str) -> bool:
         """Whether the model of this thread was shown all of the document of the last look."""
@@ -224,6 +247,7 @@ class Eyes(workshop.Eyes):
         """The model of this thread is to be shown all of it again."""
         if (seen := self._seen.get(page)) is not None:
             seen.whole.discard(thread)
+            seen.again.add(thread)
 
     async def _view(self, page: Tab) -> Observation:
         page.calm()

@@ -6,7 +6,7 @@ Pure: ``runtime.browser.looking`` takes it from a tab. What it says is what the 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from runtime.observing import captions, changes, frame, marks, tree
 from runtime.observing.finding import Element, Finder
@@ -57,17 +57,25 @@ class Observation:
         root = tree.copied(self._root, mask, address=address)
         return Observation((address or mask)(self.url), mask(self.title), root)
 
-    def render(self, budget: int = DEFAULT_BUDGET, before: Observation | None = None) -> str:
+    def render(
+        self, budget: int = DEFAULT_BUDGET, before: Observation | None = None, known: Collection[str] = ()
+    ) -> str:
         """The page in at most ``budget`` characters.
 
-        Parts around what it is about (banner, navigation, side bars) that are as on the page ``before`` are one line each.
+        Parts around what it is about (banner, navigation, side bars) that are as on the page ``before``, or among the ``known`` ones, are one line each.
         """
         head, fold = _head(self.title, self.url), self._fold
-        if before is not None:
+        known = {*known, *(before.around if before is not None else ())}
+        if known:
             top = items(self._root)
-            frame.fold(top, frame.known(items(before._root)))
+            frame.fold(top, known)
             fold = Fold(top)
         return f"{head}\n{shown}" if (shown := fold.shown(_fit(budget) - len(head) - 1)) else head
+
+    @functools.cached_property
+    def around(self) -> frozenset[str]:
+        """What the parts around what the page is about say, each without its refs."""
+        return frame.known(items(self._root))
 
     def subtree(self, ref: str, budget: int = DEFAULT_BUDGET) -> str:
         """An element and what is in it, in at most ``budget`` characters. Raises KeyError where the observation has no such ref."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from runtime.observation import Observation
 
@@ -54,12 +54,12 @@ KIND, ALWAYS = 0.2, 0.3
 """What it counts to be of a kind that was asked for, or to be loud; a word that stands nowhere else counts 1."""
 
 
-def chosen(view: Observation, instruction: str, most: int = MOST) -> str:
+def chosen(view: Observation, instruction: str, most: int = MOST, known: Collection[str] = ()) -> str:
     """The lines of the page in which the words of the instruction stand, those around them that say where that is, and what the page calls out.
 
-    A page that has room is told whole; of one on which none of the words stands, how it begins.
+    A page that has room is told whole, but for a frame that is ``known`` and says none of the words; of one on which none of them stands, how it begins.
     """
-    whole = view.render(most)
+    whole = _without(view.render(most), view.render(most, known=known), wanted(instruction))
     head, *lines = view.render(EVERYTHING).split("\n")
     if len(head) + sum(len(each) + 1 for each in lines) <= most:
         return whole
@@ -79,6 +79,13 @@ def chosen(view: Observation, instruction: str, most: int = MOST) -> str:
     left_out = sum(1 for each in scores if each not in taken)
     shown = [head, *(lines[each] for each in sorted(taken))]
     return "\n".join([*shown, *([f"… {left_out} more lines fit"] if left_out else [])])
+
+
+def _without(whole: str, folded: str, words: frozenset[str]) -> str:
+    """The page with what is known of it folded, where that says none of the words."""
+    left_out = {*whole.split("\n")} - {*folded.split("\n")}
+    said = {_stem(each.casefold()) for line in left_out for each in _WORD.findall(line)}
+    return whole if words & said else folded
 
 
 def wanted(instruction: str) -> frozenset[str]:

@@ -276,6 +276,7 @@ class Deeds:
         if left is None:
             text = "\n".join([*ours, telling.fenced(what)])
             return turn.Outcome(text, text, error)
+        ours = [*(await self._bad_tabs(session, left, before)), *ours]
         more, theirs, whole = await self._looks.after(left, earlier if left is page else None)
         told = await self._looks.told(left, "\n".join(filter(None, [*ours, more])), f"{what}\n{theirs}", whole=whole)
         return dataclasses.replace(told, error=error)
@@ -313,6 +314,16 @@ class Deeds:
         return list(dict.fromkeys(names))
 
     # What became of it.
+
+    async def _bad_tabs(self, session: Session, told: Tab, before: set[str]) -> list[str]:
+        """What is said first of all of tabs that opened beside the one that is told of, and show an error of the site."""
+        found: list[str] = []
+        for name in [each for each in session.tabs.named if each not in before]:
+            tab = session.tabs.get(name)
+            status = await self._eyes.status(tab) if tab is not told else None
+            if status is not None and status >= looking.BAD:
+                found.append(f"the document in {name} was answered with HTTP status {status}")
+        return found
 
     def _left_on(self, session: Session, page: Tab, name: str, ours: list[str], before: set[str]) -> Tab | None:
         """The tab that is told of, if any is left; what there is to say of tabs is added to ``ours``."""

@@ -78,7 +78,7 @@ class Looking:
             ours, whole = "", False
             part = view if ref is None else view.part(str(ref))
             if instruction:
-                theirs = choosing.chosen(part, instruction)
+                theirs = choosing.chosen(part, instruction, known=self._eyes.around(page, self._thread))
             elif ref is not None:
                 theirs = view.subtree(str(ref), WHOLE)
             elif earlier is not None and self._eyes.knows(page, self._thread):
@@ -86,7 +86,7 @@ class Looking:
                 theirs = view.since(earlier, telling.CHANGED)
                 self._eyes.forget(page, self._thread)
             else:
-                theirs, whole = view.render(WHOLE), True
+                theirs, whole = view.render(WHOLE, known=self._eyes.around(page, self._thread)), True
             return await self.told(page, ours, theirs, whole=whole)
 
     async def find(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
@@ -129,6 +129,7 @@ class Looking:
     async def told(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:
         """What is told of the last look at a page: in our words, and in its own."""
         self._eyes.shown(page, theirs, self._thread if whole else None)
+        self._eyes.learned(page, theirs, self._thread)
         status = await self._eyes.status(page)
         bad = f"the document was answered with HTTP status {status}" if status is not None and status >= BAD else ""
         text = "\n".join(filter(None, [bad, ours, telling.fenced(_FOLD.sub(r"\1: inspect_tab ref=\2", theirs))]))
@@ -139,7 +140,6 @@ class Looking:
         if page.dialog is not None:
             asks = f"the page shows a dialog: {ANSWER} before anything else. It says:"
             return asks, self._eyes.mask(page.dialog), False
-        knew = self._eyes.knows(page, self._thread)
         try:
             view = await self._eyes.look_at(page)
         except SiteError as error:
@@ -148,12 +148,12 @@ class Looking:
             return f"the page cannot be looked at now ({error.code})", "", False
         except RunOpsError as error:
             return f"the page cannot be looked at now ({error.code})", "", False
+        known = self._eyes.around(page, self._thread)
         if earlier is None:
-            return "", view.render(WHOLE), True
+            return "", view.render(WHOLE, known=known), True
         # In another document every ref is another one, also where it looks the same; the frame of the site is found by its own.
-        before = earlier if knew else None
-        theirs = telling.page_now(view, earlier, WHOLE, whole=not view.continues(earlier), before=before)
-        return "", theirs, theirs == view.render(WHOLE, before)
+        theirs = telling.page_now(view, earlier, WHOLE, whole=not view.continues(earlier), known=known)
+        return "", theirs, theirs == view.render(WHOLE, known=known)
 
 
 def _head(view: Observation) -> str:

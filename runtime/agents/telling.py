@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 from nodes.errors import OriginRefused
@@ -70,11 +71,11 @@ def counted(number: int, of: int) -> str:
 
 
 def page_now(
-    view: Observation, earlier: Observation, most: int, *, whole: bool = False, before: Observation | None = None
+    view: Observation, earlier: Observation, most: int, *, whole: bool = False, known: Collection[str] = ()
 ) -> str:
     """The page after a deed: what changed on it; all of it, in ``most`` characters, where it is another document, whose refs a model must see to go on.
 
-    What changed stands before the rest where the document is another one at the same address. What is around the page as ``before`` is not told again.
+    What changed stands before the rest where the document is another one at the same address. What is around the page and ``known`` is not told again.
     """
     changed = view.since(earlier, CHANGED)
     if not whole and (changed == UNCHANGED or view.continues(earlier)):
@@ -82,8 +83,8 @@ def page_now(
     # More changes than fit: then it is another page, whatever its address.
     another = view.url != earlier.url or changed.rpartition("\n")[2].startswith("… ")
     if whole or another or changed == UNCHANGED:
-        return view.render(most, before)
-    return f"{changed}\n{view.render(most - len(changed) - 1, before)}"
+        return view.render(most, known=known)
+    return f"{changed}\n{view.render(most - len(changed) - 1, known=known)}"
 
 
 def refused_words(error: OriginRefused) -> str:

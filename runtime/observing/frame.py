@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from runtime.observing.lines import Item
 from runtime.observing.tree import URGENT
@@ -21,12 +22,22 @@ def known(top: Item) -> frozenset[str]:
     return frozenset(_said(each) for each in _parts(top))
 
 
-def fold(top: Item, before: frozenset[str]) -> None:
+def fold(top: Item, before: Collection[str]) -> None:
     """Leave of each part that says what one said ``before`` only its line, with its ref. A part in which the page calls something out stays."""
     for each in _parts(top):
         if each.node.ref is not None and each.children and len(said := _said(each)) >= LEAST and said in before:
             shown = each.line if f"[ref={each.node.ref}]" in each.line else f"{each.line} [ref={each.node.ref}]"
             each.line, each.children = f"{shown}: as before", []
+
+
+def told(part: str, lines: Collection[str]) -> bool:
+    """Whether all of a part stands in lines, refs and margins aside (``bare``)."""
+    return all(each.partition(" ")[2] in lines for each in part.split("\n"))
+
+
+def bare(line: str) -> str:
+    """A line without its margin and its ref."""
+    return _REF.sub("", line.strip())
 
 
 def _parts(top: Item) -> list[Item]:

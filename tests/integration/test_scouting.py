@@ -227,6 +227,35 @@ async def test_test_ids_are_shown_as_targets_have_them(shop: workshop.Workshop, 
     assert "test_id" not in (await eyes_of(shop).page("scout").look()).render()
 
 
+async def test_the_frame_of_a_site_is_told_once(served: site.Site, tmp_path: Path) -> None:
+    """Also behind a page that has none, in another tab, and for an instruction that is about something else; one that asks for it, or for all of the page again, is told of it."""
+    made = workshops.opened(tmp_path, f"{served.origin}/stock")
+    frame = 'link "Stock of the shop"'
+    assert frame in await fresh(made)
+    await call(made, "debug_navigate", url="/other")
+    back = await fresh(made)
+    assert frame not in back
+    assert 'navigation "Main" [ref=' in back
+    opened = (await call(made, "debug_open_tab", name="second", url=f"{served.origin}/stock")).told
+    assert frame not in opened
+    assert frame not in (await call(made, "inspect_tab", instruction="the gift box")).told
+    assert frame in (await call(made, "inspect_tab", instruction="stock of what")).told
+    await call(made, "inspect_tab")
+    assert frame in (await call(made, "inspect_tab")).told
+    await made.close()
+
+
+async def test_an_error_in_a_tab_that_opens_is_told_first(shop: workshop.Workshop, served: site.Site) -> None:
+    """The page that opened it is shown, and the status of the other one before it."""
+    served.page("/opens", "<!doctype html><title>Opens</title><a href=/broken target=_blank>Broken</a>")
+    told = (await call(shop, "debug_navigate", url="/opens")).told
+    clicked = await act(shop, "click", ref(told, 'link "Broken"'))
+    assert clicked.told.startswith("the document in tab")
+    first = clicked.told.split("\n")[0]
+    assert first.endswith(" was answered with HTTP status 500")
+    await call(shop, "debug_close_tab", name=first.split()[3])
+
+
 async def test_an_error_page_is_no_empty_page(shop: workshop.Workshop, served: site.Site) -> None:
     """The status of its document is told; an origin that is not allowed is not loaded at all."""
     broken = await call(shop, "debug_navigate", url="/broken")
