@@ -34,6 +34,8 @@ def pause(path: str, questions: Mapping[str, Question]) -> Paused:
 
 def how(run: str, reason: str, evidence: Json) -> str:
     """The command that answers a pause."""
+    if reason == runs.HELD:
+        return f"runops show {run}   (a deed was held: no answer goes on with this run)"
     if reason != REASON:
         return f"runops decide {run} done|not-done|skip"
     names = evidence["questions"] if isinstance(evidence, dict) else {}
@@ -54,6 +56,12 @@ def asked(past: history.History, run: str) -> dict[str, Question]:
     if past.status == "paused" and question is not None and past.answer is None:
         if question.data["reason"] == REASON:
             return question.data["evidence"]["questions"]
+        if question.data["reason"] == runs.HELD:
+            raise UsageError(
+                "nothing-to-answer",
+                f"run {run} stopped before a deed that was held, and asks nothing",
+                mend="have the deed done by a run: `runops run FILE`",
+            )
         raise UsageError(
             "nothing-to-answer",
             f"run {run} waits for a decision, and asks nothing else",

@@ -144,14 +144,20 @@ def claim(
     return pen
 
 
+HELD = "held"
+"""The reason of a pause that waits for nobody: a proof stopped before a deed that it was not to do."""
+
+
 def refuse_trial(past: history.History, run: str) -> None:
-    """Raise UsageError ``trial`` where the run was one of a single node: nothing follows it."""
-    if past.header is not None and past.header.trial is not None:
-        raise UsageError(
-            "trial",
-            f"run {run} was a trial of one node, and ended with it",
-            mend=f"try it again: `{again(past, run)}`",
-        )
+    """Raise UsageError ``trial`` where the run was one of single nodes, or a copy: nothing follows it."""
+    if past.header is None or past.header.trial is None:
+        return
+    what, then = "a trial of one node, and ended with it", "try it again"
+    if "copy" in past.header.trial:
+        what, then = f"a copy of run {past.header.trial['copy']}, and ended with what it was for", "repair that again"
+    elif "nodes" in past.header.trial:
+        what, then = "a trial of nodes of a draft, and ended with it", "look what its build did then"
+    raise UsageError("trial", f"run {run} was {what}", mend=f"{then}: `{again(past, run)}`")
 
 
 def again(past: history.History, run: str) -> str:
@@ -170,6 +176,12 @@ def decide(chosen: settings.Settings, run: str, verdict: Verdict, *, take_over: 
     """Write a person's answer to the question that the run waits with; the journal, closed. Raises UsageError ``nothing-to-decide`` where it asks none."""
 
     def waits(past: history.History) -> None:
+        if past.question is not None and past.answer is None and past.question.data["reason"] == HELD:
+            raise UsageError(
+                "nothing-to-decide",
+                f"run {run} stopped before a deed that was held: it was a proof, and nothing of it is open",
+                mend="have the deed done by a run: `runops run FILE`",
+            )
         if past.question is not None and past.answer is None and past.question.data["reason"] == "question":
             raise UsageError(
                 "nothing-to-decide",

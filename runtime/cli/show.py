@@ -407,9 +407,11 @@ class View:
     def _outcome(self) -> list[str]:
         question = runs.question_of(self.past, self.run)
         if question is not None and self.header.trial is None:
+            held = question.code == runs.HELD
+            how = answers.how(self.run, question.code, question.evidence)
             return [
                 f"{console.paint('PAUSED', console.BOLD, stream=sys.stdout)} {one_line(question.path or '')}   {harmless(question.message)}",
-                f"  answer  {answers.how(self.run, question.code, question.evidence)}",
+                "  it was held there: no answer goes on with this run" if held else f"  answer  {how}",
             ]
         if self.state in ("running", "passed", "damaged"):
             return [self.state]

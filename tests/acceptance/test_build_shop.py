@@ -95,6 +95,15 @@ def test_done_too_early_is_refused_with_all_that_is_missing(builds: Builds, shop
     assert [each["what"] for each in told["finish"]["effects"]] == ["held: ready, not done in 1 of 1 run"]
     assert shop.ledger("payment") == []
     assert "(held: ready, not done)" in (builds.folder / "pay.yaml").read_text()
+    proof = builds.folder / ".runops" / "conversations" / f"{told['finish']['runs'][0]['run']}.jsonl"
+    before = proof.read_bytes()
+    for refused in ("decide", proof.stem, "done"), ("answer", proof.stem, "x=1"):
+        said_so = builds.project.runops(*refused)
+        assert (said_so.returncode, "before a deed that was held" in said_so.stderr) == (2, True), said_so.stderr
+    assert "no answer goes on with this run" in builds.project.runops("show", proof.stem).stdout
+    assert proof.read_bytes() == before
+    assert builds.project.runops("resume", proof.stem).returncode == 4
+    assert shop.ledger("payment") == []
 
 
 def test_a_site_that_changes_in_the_middle_is_told_and_gone_on_from(builds: Builds, shop: Shop) -> None:
