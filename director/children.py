@@ -98,6 +98,10 @@ class Sending(Kit):
         """What it is told first; empty where there is nothing to do."""
         return str(arguments["task"]).strip() and str(arguments["task"])
 
+    def left(self, _call: log.Call) -> str:
+        """What one may have done that is not to be done again, and what is to be seen to first; told where no answer of it tells."""
+        return ""
+
     def before(self, _arguments: dict[str, Json], _asked: str) -> tuple[Item, ...]:
         """What stands before that in its thread."""
         return ()
@@ -157,7 +161,7 @@ class Sending(Kit):
         error = ModelError(
             "delegate-interrupted",
             f"the {self.who} was interrupted before it had an answer ({self._cost(call)})",
-            mend="send it again if its answer is still wanted",
+            mend=f"{self.left(call)}send it again if its answer is still wanted",
         )
         return turn.Outcome("", error=error.as_json())
 
@@ -171,7 +175,7 @@ class Sending(Kit):
     def _failed(self, error: RunOpsError, call: log.Call) -> turn.Outcome:
         told = error.as_json()
         told["message"] = f"the {self.who} failed: {error.message} ({self._cost(call)})"
-        told.setdefault("mend", "do it without one, or send it with another task")
+        told["mend"] = f"{self.left(call)}{told.get('mend') or 'do it without one, or send it with another task'}"
         told = self._pen.masker.json(told)
         return turn.Outcome(refusals.told(told), error=told, written=True)
 

@@ -20,6 +20,7 @@ from nodes.budgets import Budget
 from nodes.errors import ModelError, Paused
 from nodes.values import Json
 from runtime import log, turn, window
+from runtime.display.text import count
 from runtime.models import budgets
 from runtime.models.exchange import Tool
 
@@ -78,6 +79,15 @@ class Scouting(children.Sending):
         begins = f"Begin at {url}." if url else ""
         secrets = f"Secrets that you may type: {', '.join(wish.secrets)}." if wish.secrets else ""
         return "\n\n".join(filter(None, (task, begins, secrets))) if task else ""
+
+    @override
+    def left(self, call: log.Call) -> str:
+        """That it changed something on the site, or may have."""
+        past, thread = self._shop.pen.history, log.delegate_thread(call.call)
+        runs = [run for each, of in past.runs_of.items() if past.deeds[each].call.thread == thread for run in of]
+        logs = filter(None, map(self._shop.runs.past, runs))
+        number = sum(each.may_have_happened for log_ in logs for each in log_.all_attempts())
+        return f"it did {count(number, 'deed')} on the site, or may have: look there first; " if number else ""
 
     @override
     def outfit(self, call: log.Call, child: children.Child) -> children.Outfit:

@@ -12,10 +12,12 @@ import pytest
 
 from director import talking, workshop
 from director.scouting import scout, tools
+from nodes.errors import ModelError
 from nodes.values import Json
 from runtime import log, runs, turn, window
 from runtime.browser import shared
 from runtime.models.exchange import Answer, Request
+from runtime.models.failures import Failed
 from tests import site, talks, workshops
 
 SECRET = "correct-horse-battery"
@@ -386,6 +388,36 @@ async def test_a_scout_leaves_what_a_person_must_be_asked(served: site.Site, tmp
         assert sum(each.path == "/counted" for each in served.requests) == before
     finally:
         await asking.close()
+
+
+async def test_what_a_scout_did_that_has_no_answer_is_told(served: site.Site, tmp_path: Path) -> None:
+    """Whoever sends another one would have it done a second time: where it fails, and where it is interrupted."""
+    allowing = workshops.opened(tmp_path, f"{served.origin}/stock", policy="allow")
+
+    def model(request: Request) -> Answer | Exception:
+        told = told_last(request)
+        if not any("Pay." in each for each in talks.messages(request)):
+            sends = ("send_scout", {"task": "Pay.", "url": None, "reason": "x"})
+            return talks.said(told) if told else talks.asks(sends)
+        if not told:
+            return talks.asks(("debug_navigate", {"tab": None, "url": "/stock", "reason": "Begin."}))
+        if len(talks.outputs(request)) > 1:
+            return Failed(ModelError("model-refused", "it will not", mend="Ask otherwise."))
+        click = {"tab": None, "action": "click", "ref": ref(told, 'button "Pay"'), "value": None, "reason": "Pay."}
+        return talks.asks(("debug_action", click))
+
+    try:
+        before = sum(each.path == "/counted" for each in served.requests)
+        told = await talk(allowing, model, []).say("Look.")
+        assert sum(each.path == "/counted" for each in served.requests) == before + 1
+        assert "it did 1 deed on the site, or may have: look there first; Ask otherwise." in told
+        (sent,) = (each.call for each in allowing.pen.history.deeds.values() if each.call.action == "send_scout")
+        found = scout.Scouting(allowing).find_out(sent)
+        assert found is not None
+        assert found.error is not None
+        assert found.error["mend"].startswith("it did 1 deed on the site, or may have: look there first; ")
+    finally:
+        await allowing.close()
 
 
 def test_a_browser_that_ended_is_opened_anew(served: site.Site, tmp_path: Path) -> None:
