@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from director import loop
+from director.proving import leaving
 from nodes.errors import BudgetReached, Paused, RunOpsError
 from nodes.values import Json
 from runtime.cli import console
@@ -59,6 +60,7 @@ def as_json(
         "goal": past.header.build.goal if past.header is not None and past.header.build is not None else None,
         "file": left.get("file"),
         "proved": left.get("proved"),
+        "changed": changed(session, ended) if ended is not None else None,
         "finish": left or None,
         "error": error.as_json() if error is not None else None,
         "costs": past.ledger.totals(),
@@ -70,8 +72,12 @@ def as_json(
 def closing(session: str, past: sessions.Session, ended: loop.Ended) -> str:
     """How it ended by itself, and what to type next."""
     left = ended.value
-    lines = [f"done  proved: {one_line(str(left['proved']))}" if ended.done else "not done"]
+    since = changed(session, ended)
+    proved = one_line(str(left.get("proved")))
+    lines = [f"done  {'proved' if since is None else 'was proved'}: {proved}" if ended.done else "not done"]
     facts = dict(_facts(left))
+    if since is not None:
+        facts["now"] = since
     totals = past.ledger.totals()
     if totals is not None:
         facts["cost"] = costs.told(totals)
@@ -88,6 +94,12 @@ def closing(session: str, past: sessions.Session, ended: loop.Ended) -> str:
         facts["again"] = f"runops build --resume {session}"
     wide = max(map(len, facts))
     return "\n".join([*lines, *(f"  {name:<{wide}}  {harmless(text)}" for name, text in facts.items())])
+
+
+def changed(session: str, ended: loop.Ended) -> str | None:
+    """What has become of the file of a build that is done; None where it is as it was left, and where it leaves a mend of another one."""
+    file = ended.value.get("file")
+    return leaving.changed(Path(str(file)), session) if ended.done and file and not ended.value.get("mend") else None
 
 
 def _facts(left: dict[str, Json]) -> Iterator[tuple[str, str]]:

@@ -19,6 +19,7 @@ from nodes.errors import SetupError, UsageError
 from nodes.values import Json
 from runtime import briefs, events, evidence, history, runs, settings, store
 from runtime.cli import console, execution, signals
+from runtime.display import costs
 from runtime.display.text import harmless, one_line
 from runtime.language import workflow
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 SAID = {
     "proved": "proved: a copy of the run went on from there to its end",
     "held": "proved up to a deed that was held",
-    "guess": "not proved: nothing but its place tells that this is what was meant",
+    "guess": "not proved: nothing tells for sure that this is what was meant",
 }
 SAID_OF_BUILDS = {
     "proved": "proved: the whole workflow passed, in fresh browsers",
@@ -91,7 +92,7 @@ def carry_out(
         console.say(came.told())
     try:
         if as_json:
-            console.result(console.as_json(**_json(outcome, code, mend, came)))
+            console.result(console.as_json(**_json(wish, outcome, code, mend, came)))
         elif mend is not None and mend["patch"]:
             console.result(str(mend["patch"]).rstrip("\n"))
     except SetupError as error:
@@ -145,12 +146,20 @@ def _keep(home: store.FileStore, outcome: mending.Outcome) -> dict[str, Json] | 
     proof = outcome.proof
     if proof is None:
         return None
-    changes = kept.patches_of(proof.mends)
+    changes = kept.patches_of(proof.mends, outcome.run)
     patch = kept.unified(changes, Path.cwd())
     place = kept.keep(home, outcome.run, kept.Known(proof.verdict, changes, proof.done, proof.run), patch)
     return {
         "verdict": proof.verdict,
-        "steps": [{"path": each.path, "what": each.what, "file": str(each.file)} for each in proof.mends],
+        "steps": [
+            {
+                "path": each.path,
+                "what": each.what,
+                "file": str(each.file),
+                "others": [] if each.told else list(each.others),
+            }
+            for each in proof.mends
+        ],
         "run": proof.run,
         "reached": proof.reached,
         "done": list[Json](proof.done),
@@ -300,6 +309,7 @@ def _told(
             rows.append(("again", f"runops resume {outcome.run}{' --allow-changed' if changed else ''}"))
     else:
         rows += [("mend", one_line(f"{each['path']}: {each['what']}")) for each in mend["steps"]]
+        rows += [("or", one_line(other)) for each in mend["steps"] for other in each.get("others", ())]
         rows.append(("proof", _proved(mend, built=_mend_of(came) is not None)))
         rows += [("done", f"{one_line(str(each))}, in the proof: it is done on the site") for each in mend["done"]]
         rows.append(("patch", str(mend["kept"])))
@@ -317,11 +327,15 @@ def _of_model(came: building.Came | None, hindered: str | None) -> list[tuple[st
     rows: list[tuple[str, str]] = []
     if came.ended is not None and not came.ended.done:
         rows.append(("model", one_line(f"found no mend: {came.ended.value.get('summary') or came.ended.answer}")))
+    totals = came.past.ledger.totals()
+    rows += [("cost", costs.told(totals))] if totals is not None else []
     return [*rows, ("build", f"runops show {came.session}")]
 
 
 def _none(outcome: mending.Outcome) -> str:
     """What would mend it, where no mend is proposed."""
+    if outcome.works_now and outcome.found.kind == "slow page":
+        return "none is needed: the step finds what it looks for now"
     return "none: run the file as it is now" if outcome.case.gone else outcome.found.mend
 
 
@@ -332,7 +346,7 @@ def _proved(mend: dict[str, Json], *, built: bool) -> str:
 
 
 def _json(
-    outcome: mending.Outcome, code: int, mend: dict[str, Json] | None, came: building.Came | None
+    wish: Wish, outcome: mending.Outcome, code: int, mend: dict[str, Json] | None, came: building.Came | None
 ) -> dict[str, Json]:
     failure, found = outcome.case.failure, outcome.found
     return {
@@ -343,7 +357,7 @@ def _json(
         "code": failure.code,
         "kind": found.kind,
         "why": list[Json](found.why),
-        "next": _none(outcome),
+        "next": _none(outcome) if mend is None else _look(wish, outcome.run, mend),
         "mend": mend,
         "tried": list[Json](outcome.tried),
         "looked": outcome.looked,

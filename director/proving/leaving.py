@@ -20,6 +20,7 @@ NOTES = ".build.md"
 
 _HEAD = re.compile(r"\ufeff?# Built by `runops build`, session (\S+), sum ([0-9a-f]{16})\r?\n")
 _PROVED = re.compile(rf"{_HEAD.pattern}# proved: ")
+_CLAIM = re.compile(rf"({_HEAD.pattern}# proved: )([^\r\n]*)")
 _NOTES_HEAD = re.compile(r"<!-- Built by `runops build`, session (\S+), sum ([0-9a-f]{16}) -->\n")
 
 
@@ -30,6 +31,13 @@ def workflow(session: str, text: str, lines: list[str]) -> str:
     more = "".join(f"# {one_line(each)}".rstrip() + end for each in lines)
     rest = f"{more}{text.removeprefix(mark)}"
     return f"{mark}# Built by `runops build`, session {session}, sum {_sum(rest)}{end}{rest}"
+
+
+def mended(text: str, run: str) -> str:
+    """The text of a workflow as a mend of ``run`` has made it: where a head claims a proof for what it was before, it says that this is not that text any more."""
+    return _CLAIM.sub(
+        lambda found: f"{found[1]}of the text before it was changed by a mend of run {run}", text, count=1
+    )
 
 
 def notes(session: str, text: str) -> str:
@@ -51,6 +59,21 @@ def may_write(file: Path, session: str) -> bool:
         return not file.is_symlink()
     except (OSError, UnicodeError):
         return False
+    return _is_left(text, session)
+
+
+def changed(file: Path, session: str) -> str | None:
+    """What has become of the workflow that a session has left there; None where it is just as it was."""
+    try:
+        text = file.read_bytes().decode()
+    except FileNotFoundError:
+        return "it is not there any more"
+    except (OSError, UnicodeError):
+        return "it cannot be read"
+    return None if _is_left(text, session) else "it has changed since: what was proved is not what it says now"
+
+
+def _is_left(text: str, session: str) -> bool:
     found = _HEAD.match(text) or _NOTES_HEAD.match(text)
     return found is not None and found[1] == session and found[2] == _sum(text[found.end() :])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from director import draft as drafts
 from director import effects
-from director.proving import proofs
+from director.proving import leaving, proofs
 from director.repairing import kept, patches
 from nodes.errors import ModelError, UsageError
 from nodes.values import Json
@@ -92,7 +92,7 @@ def leave(
         return None
     whole = all(each.status == "passed" for each in ran)
     done = [each.key for each in every if each.done or each.alone]
-    change = patches.Patch(shop.wish.place, _before(shop), draft.text)
+    change = patches.Patch(shop.wish.place, _before(shop), leaving.mended(draft.text, mends.run))
     patch = kept.unified([change], Path.cwd())
     known = kept.Known("proved" if whole else "held", [change], done, ran[-1].run)
     place = kept.keep(shop.kept, mends.run, known, patch)

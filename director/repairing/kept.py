@@ -9,20 +9,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from director.proving import leaving
 from director.repairing import patches
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import durable, store
+from runtime import durable, mends, store
 
 if TYPE_CHECKING:
     from director.repairing import mending
 
-VERSION = 1
 
-
-def patches_of(mends: Sequence[mending.Mend]) -> list[patches.Patch]:
-    """The change of each file, all mends of it together. Raises OSError."""
-    last = {mend.file: mend.text for mend in mends}
+def patches_of(made: Sequence[mending.Mend], run: str) -> list[patches.Patch]:
+    """The change of each file, all mends of it together, of which none claims to be proved as it was before ``run`` failed. Raises OSError."""
+    last = {mend.file: leaving.mended(mend.text, run) for mend in made}
     return [patches.Patch.of(file, text) for file, text in last.items()]
 
 
@@ -42,7 +41,7 @@ def keep(kept: store.FileStore, run: str, known: Known, patch: str) -> Path:
     file = folder / f"{run}.patch"
     files = [{"file": str(each.file.absolute()), "before": each.before, "after": each.after} for each in known.changes]
     told: dict[str, Json] = {
-        "version": VERSION,
+        "version": mends.VERSION,
         "verdict": known.verdict,
         "proof": known.proof,
         "done": list[Json](known.done),
@@ -52,7 +51,7 @@ def keep(kept: store.FileStore, run: str, known: Known, patch: str) -> Path:
         durable.folder(folder.parent)
         durable.folder(folder)
         durable.write(file, patch.encode())
-        durable.write(folder / f"{run}.mend.json", json.dumps(told).encode())
+        durable.write(mends.file_of(kept, run), json.dumps(told).encode())
     except OSError as error:
         raise durable.not_kept("the patch", file, error) from None
     return file
@@ -72,11 +71,8 @@ class Known:
 
 def known(kept: store.FileStore, run: str) -> Known | None:
     """The mend of a run that was made last; None where there is none."""
-    try:
-        told: dict[str, Json] = json.loads((kept.files(run) / f"{run}.mend.json").read_bytes())
-    except (OSError, ValueError):
-        return None
-    if told.get("version") != VERSION:
+    told = mends.read(kept, run)
+    if told is None:
         return None
     changes = [patches.Patch(Path(each["file"]), each["before"], each["after"]) for each in told["files"]]
     return Known(str(told["verdict"]), changes, told["done"], str(told["proof"]))

@@ -55,17 +55,18 @@ _EMPTY = re.compile(
 READS_ROWS = frozenset({"extract", "table", "count"})
 """Queries that read many things alike."""
 
-MENDS: Mapping[Kind, str] = {
-    "drift": "a target that finds it as the page is now",
-    "slow page": "more time for the step",
-    "overlay": "a step before it that closes what lies over the page",
+NO_MEND: Mapping[Kind, str] = {
+    "drift": "none was found: look at what the page showed, and correct the target",
+    "slow page": "none was found: give the step a larger `timeout`, or go on with `runops resume` once the site is faster",
+    "overlay": "none was found: put a step before it that closes what lies over the page",
     "signed out": "look at the steps that sign in, at the account and its password, or sign in anew and start again",
     "data changed": "look at the data: what the step is about is not there any more; give other inputs, or let the file allow for it (`when`, `min: 0`)",
     "site error": "wait until the site works, then go on with `runops resume`",
     "finding": "nothing is to be mended in the file: the workflow found what it was made to find",
     "workflow": "mend the file where the error says",
-    "unknown": "look at what the page showed",
+    "unknown": "none was found: look at what the page showed",
 }
+"""What to do where no mend is proposed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -157,6 +158,7 @@ class Found:
     why: Sequence[str]
     """What speaks for it, each in a sentence."""
     mend: str
+    """What to do where no mend is proposed."""
 
 
 def classify(failure: Failure, then: Glance | None, now: Look | None) -> Found:
@@ -169,7 +171,7 @@ def classify(failure: Failure, then: Glance | None, now: Look | None) -> Found:
 
 
 def _found(kind: Kind, *why: str) -> Found:
-    return Found(kind, [each for each in why if each], MENDS[kind])
+    return Found(kind, [each for each in why if each], NO_MEND[kind])
 
 
 def _finding(failure: Failure, _then: Glance | None, _now: Look | None) -> Found | None:

@@ -20,7 +20,7 @@ import psutil
 import typer
 
 from nodes.values import Json
-from runtime import answers, events, outcomes, running, settings, store
+from runtime import answers, events, mends, outcomes, running, settings, store
 from runtime.browser import surviving
 from runtime.cli import console, signals
 from runtime.display import costs
@@ -126,7 +126,8 @@ class Run:
         if ended is None or ended.status == "interrupted":
             console.say("\n".join([self._interrupted(), *_cost(ended)]))
         elif ended.status != "passed" or not quiet:
-            console.say(closing(ended, self._again))
+            waits = mends.waits(store.FileStore(self._home), ended.run)
+            console.say(closing(ended, self._again, waits=waits))
 
 
 def carry_out(begin: Begin, *, home: Path, as_json: bool, quiet: bool, trial: str | None = None) -> None:
@@ -210,8 +211,15 @@ def _cost(ended: events.RunEnded | None) -> list[str]:
     return [f"  cost  {costs.told(ended.costs)}"] if ended is not None and ended.costs is not None else []
 
 
-def closing(ended: events.RunEnded, again: str | None = None) -> str:
-    """The last words about a run: how it ended, and what to type next; ``again`` where it is not to be resumed."""
+def _repair(ended: events.RunEnded, *, waits: bool) -> dict[str, str]:
+    """What may mend the file."""
+    if waits:
+        return {"repair": f"runops repair --run {ended.run} --apply   (a mend of it is ready, and not applied)"}
+    return {"repair": f"runops repair --run {ended.run}"} if (ended.error or {}).get("code") in MENDABLE else {}
+
+
+def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = False) -> str:
+    """The last words about a run: how it ended, and what to type next; ``again`` where it is not to be resumed, ``waits`` where a mend is not applied yet."""
     if ended.status == "passed":
         tolerated = f"  {ended.tolerated} tolerated" if ended.tolerated else ""
         passed = f"{console.paint('passed', console.BOLD, 32)}  {duration(ended.seconds)}{tolerated}  run {ended.run}"
@@ -242,7 +250,6 @@ def closing(ended: events.RunEnded, again: str | None = None) -> str:
     elif ended.status == "out-of-budget":
         more["again"] = costs.resume_command(ended.run, ended.error)
     else:
-        if error.get("code") in MENDABLE:
-            more["repair"] = f"runops repair --run {ended.run}"
+        more |= _repair(ended, waits=waits)
         more["again"] = f"runops resume {ended.run}"
     return "\n".join([*lines, *console.facts(seen, more)])

@@ -71,6 +71,10 @@ def test_a_mend_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path
     refused = project.runops("resume", copy)
     assert (refused.returncode, "runops repair" in refused.stderr) == (2, True)
 
+    forgotten = project.runops("resume", run, "--allow-changed")
+    assert forgotten.returncode == 1
+    assert f"runops repair --run {run} --apply   (a mend of it is ready, and not applied)" in forgotten.stderr
+
     applied = project.runops("repair", "flow.yaml", "--apply")
     assert applied.returncode == 0, applied.stderr
     assert file.read_bytes() == text.replace(b"name: Book payment", b"name: Book the payment")

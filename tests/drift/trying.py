@@ -96,5 +96,5 @@ async def attempt(case: changes.Case, folder: Path, shop: Shop, proxy: changing.
         case.repaired_under(proxy, shop)
     one = mending.Mending(chosen, deeds.Deeds("allow", person.Nobody()), lambda _text: None)
     outcome = await one.repair(number, workflow.load(file))
-    patch = kept.unified(kept.patches_of(outcome.proof.mends), folder) if outcome.proof is not None else ""
+    patch = kept.unified(kept.patches_of(outcome.proof.mends, number), folder) if outcome.proof is not None else ""
     return Tried(case, outcome, patch)

@@ -121,6 +121,28 @@ async def test_a_build_that_is_done(tmp_path: Path, browsers: Browsers) -> None:
         assert (past.header.parent, past.header.inputs["number"]) == (shop.pen.conversation.id, "1002")
 
 
+async def test_no_head_claims_a_proof_for_another_text(tmp_path: Path, browsers: Browsers) -> None:
+    """A mend takes the claim out of the head, and changes nothing else; of a file that says something else by now, or is gone, that is known."""
+    shop = opened(tmp_path, runs=1)
+    await finish(shop)
+    file, session = shop.wish.save, shop.pen.conversation.id
+    text = file.read_text()
+    assert leaving.changed(file, session) is None
+    mended = leaving.mended(text, "R1")
+    assert [(was, now) for was, now in zip(text.splitlines(), mended.splitlines(), strict=True) if was != now] == [
+        (
+            "# proved: full; 1 of 1 runs passed in fresh browsers",
+            "# proved: of the text before it was changed by a mend of run R1",
+        )
+    ]
+    assert leaving.mended(TEXT, "R1") == TEXT
+    file.write_text(mended)
+    assert "it has changed since" in str(leaving.changed(file, session))
+    assert not leaving.may_write(file, session)
+    file.unlink()
+    assert "not there" in str(leaving.changed(file, session))
+
+
 async def test_a_file_is_left_as_it_was_written(tmp_path: Path, browsers: Browsers) -> None:
     """A byte order mark and ends of lines of another system stay as they are, and the file is still a workflow."""
     written = "\ufeff" + TEXT.replace("\n", "\r\n")
