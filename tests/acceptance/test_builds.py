@@ -39,7 +39,6 @@ def answers(name: str, url: str) -> Iterator[scripted.Answer]:
         yield sum(calls[1:], calls[0]) if calls else scripted.text(answer["text"])
 
 
-@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", REPLAYED)
 def test_a_build_by_hand_is_built_again_from_its_answers(name: str, tmp_path: Path) -> None:
     """The same answers lead to an accepted `finish` in as many requests, and to a file that does what its record does."""
