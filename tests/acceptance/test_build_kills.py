@@ -14,7 +14,7 @@ from tests.kills import built, controls
 from tests.shop_process import Shop
 
 CASES = {
-    "streamed": (built.Case("streamed"), breadth.of(4, 20)),
+    "streamed": (built.Case("streamed"), breadth.of(5, 20)),
     "chained": (built.Case("chained"), breadth.of(2, 12)),
     "background": (built.Case("background"), breadth.of(2, 12)),
     "power": (built.Case("streamed", power=True), breadth.of(2, 20)),
