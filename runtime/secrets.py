@@ -109,7 +109,7 @@ def _ways(character: str) -> tuple[str, ...]:
     code, more = ord(character), rf"\\\\{{0,{DEEP - 1}}}"
     plain = re.escape(character)
     # The longer one first: no half of an escape stays behind at the end.
-    ways = [rf"{more}\\\\" if character == "\\" else f"{more}{plain}", plain]
+    ways = [rf"{more}\\" if character == "\\" else f"{more}{plain}", plain]
     if character in "\"'":
         # CSV and SQL double them.
         ways = [rf"{each}(?:\\{{0,{DEEP}}}{plain})?" for each in ways]

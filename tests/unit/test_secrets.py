@@ -75,12 +75,13 @@ def test_every_writing_is_found_and_masked(writing: str, secret: str, before: st
         ("a/b:c*d?e", "a_b_c_d_e"),
         ("pa\u0308sswort", unicodedata.normalize("NFC", "pa\u0308sswort")),
         ("p\u00e4sswort", unicodedata.normalize("NFD", "p\u00e4sswort")),
+        ("correct#\\horse", r"correct\#\\horse"),
         ("correct-horse", "CORRECT-HORSE"),
         ("correct-horse", "Correct-Horse"),
     ],
 )
 def test_what_pages_and_file_names_make_of_a_secret_is_masked(secret: str, shown: str) -> None:
-    """Folded white space, characters that no file name has, and letters composed or in parts, or all of them capitals: it is still the secret."""
+    """Folded white space, characters that no file name has, and letters composed or in parts, all of them capitals, or each escaped by itself: it is still the secret."""
     masker = Masker({"SECRET": secret})
     assert masker.text(f"before {shown} after") == f"before {MASK} after"
     assert masker.touches(shown.encode())
