@@ -207,6 +207,20 @@ def _statements(said: Json) -> Iterator[str]:
             yield from _statements(each)
 
 
+def decided_by(loaded: workflow.Loaded, leaf: Leaf, path: str, inputs: Mapping[str, Json]) -> set[str]:
+    """Those of these inputs that say on what the deed of a step is done: not those with which somebody only signs in before it."""
+    one = deed(loaded, leaf, path, Rests(inputs), "")
+    steps = list(map(_as_done, one.way.steps))
+    signed = [
+        number
+        for number, each in enumerate(steps)
+        if any(chain[0] == "secrets" for chain in _chains(loaded.files(), each))
+    ]
+    behind = steps[signed[-1] + 1 :] if signed else steps
+    said: list[Json] = [effects.core(leaf), dict(one.around), one.way.opened, behind, dict(one.only)]
+    return set(_rests(loaded, said, Rests(inputs)).inputs)
+
+
 def fields(leaf: Leaf) -> dict[str, Json]:
     """What a deed is given beside its target."""
     said: dict[str, Json] = leaf.model_dump(mode="json", by_alias=True, exclude_defaults=True, warnings=False)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from director import demands
 from director import effects as deeds
 from director.draft import Draft
 from director.workshop import Wish
@@ -66,8 +67,8 @@ class Hint:
 
 
 def hints(draft: Draft, wish: Wish, secrets: Mapping[str, str] | None = None) -> list[Hint]:
-    """All of them: ``literals``, ``effects``, ``addresses``, ``positions``, ``descriptions``."""
-    found = [effects(draft), addresses(draft), positions(draft), descriptions(draft)]
+    """All of them: ``literals``, ``effects``, ``defaults``, ``addresses``, ``positions``, ``descriptions``."""
+    found = [effects(draft), defaults(draft, wish), addresses(draft), positions(draft), descriptions(draft)]
     return [*literals(draft, wish, secrets), *itertools.chain.from_iterable(found)]
 
 
@@ -118,12 +119,11 @@ def _address(node: Node, text: Json, sites: Mapping[str, str]) -> Iterator[Hint]
 def _values(node: Node, text: Json, values: Mapping[str, Json]) -> Iterator[Hint]:
     for name, value in values.items():
         if _holds(text, value):
-            shown = str(value) if len(str(value)) <= 40 else f"{str(value)[:39]}…"
             yield Hint(
                 "hint",
                 "literal-input",
                 node.id,
-                f"`{shown}` stands in it as it is, the value of the input `{name}`",
+                f"`{_short(value)}` stands in it as it is, the value of the input `{name}`",
                 f"if that is meant, write `{{{{ inputs.{name} }}}}`",
             )
 
@@ -136,6 +136,10 @@ def _holds(text: Json, value: Json) -> bool:
         return True
     words = rf"(?<![\w/.#-]){re.escape(str(value))}(?![\w/-])"
     return isinstance(text, str) and re.search(words, _ADDRESS.sub(" ", _outside_references(text))) is not None
+
+
+def _short(value: Json) -> str:
+    return str(value) if len(str(value)) <= 40 else f"{str(value)[:39]}…"
 
 
 def _outside_references(text: str) -> str:
@@ -196,6 +200,24 @@ def effects(draft: Draft) -> list[Hint]:
                 )
             )
     return found
+
+
+def defaults(draft: Draft, wish: Wish) -> list[Hint]:
+    """Inputs that say on what a deed is done, and have for a default what the person gave this once: whoever forgets them later does the deed on that again."""
+    loaded, found = draft.loaded, dict[str, Hint]()
+    same = {
+        name: each.default
+        for name, each in loaded.workflow.inputs.items()
+        if each.default is not None and wish.inputs.get(name) == each.default and not origin(str(each.default))
+    }
+    for leaf, path in deeds.deeds_of(loaded) if same else ():
+        for name in sorted(demands.decided_by(loaded, leaf, path, same)):
+            why = (
+                f"the input `{name}`, on which its deed depends, has `{_short(same[name])}` of this build for a default"
+            )
+            mend = f"leave out the default of `{name}`: who forgets it would do the deed on that again"
+            found.setdefault(name, Hint("hint", "default-decides", leaf.id, why, mend))
+    return list(found.values())
 
 
 def _read_next(node: Leaf, around: Sequence[Node]) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from director import draft as drafts
 from director.editing import examples, heads, lint, reference, tools
 from director.workshop import Wish, Workshop
 from nodes import registry, rules
@@ -288,6 +289,39 @@ async def test_what_could_be_better_is_found_and_never_by_guess_an_error(tmp_pat
         ("whole", "literal-input"),
     ]
     assert [each.code for each in found if each.level == "error"] == ["literal-secret"]
+
+
+DECIDED = """\
+version: 1
+inputs:
+  base_url: {type: string, default: "http://127.0.0.1:8765"}
+  user: {type: string, default: admin}
+  number: {type: string, default: "1002"}
+  other: {type: string, default: "1002"}
+secrets: [KEY]
+allowed_origins: ["{{ inputs.base_url }}"]
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
+  - {id: name, type: browser_action, action: fill, target: {label: User}, value: "{{ inputs.user }}"}
+  - {id: word, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.KEY }}"}
+  - {id: sign_in, type: browser_action, action: click, target: {role: button, name: Sign in}, effect: idempotent}
+  - {id: search, type: browser_action, action: fill, target: {label: Order}, value: "{{ inputs.number }}"}
+  - {id: pay, type: browser_action, action: click, target: {role: button, name: Pay}}
+"""
+
+
+@pytest.mark.parametrize(("given", "told"), [("1002", ["number"]), ("1003", [])])
+async def test_an_input_that_decides_on_a_deed_has_no_value_of_its_own(
+    tmp_path: Path, given: str, told: list[str]
+) -> None:
+    """Where what was given this once is the default of an input on which a deed depends, that is said; of a user who signs in, an address and others it is not."""
+    inputs = {"user": "admin", "number": given, "other": "1002"}
+    shop = workshops.opened(tmp_path, "http://127.0.0.1:8765", DECIDED, inputs=inputs)
+    assert shop.desk.draft is not None
+    found = [(each.node, each.text.split("`")[1]) for each in lint.defaults(shop.desk.draft, shop.wish)]
+    assert found == [("pay", name) for name in told]
+    without = drafts.Draft.of(DECIDED.replace('number: {type: string, default: "1002"}', "number: {type: string}"))
+    assert lint.defaults(without, shop.wish) == []
 
 
 PAGED = """\
