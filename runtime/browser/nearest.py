@@ -11,7 +11,8 @@ from nodes.targets import Target
 from runtime.browser import locators
 from runtime.browser.failures import short
 
-MOST = 5
+MOST, MOST_UNLIKE = 5, 3
+"""Elements that are named, and as many of those that only stand in the same place."""
 
 # A line of Playwright's accessibility snapshot: `- button "Sign in" [disabled]`, in quotes where it holds a colon. A name may also be a
 # `/pattern/`, which we leave out.
@@ -69,15 +70,19 @@ def ranked(target: Target, elements: list[tuple[str, str]]) -> list[str]:
         alike = difflib.SequenceMatcher(None, text, name.casefold()).ratio() if text else 0.0
         if alike >= ALIKE if text else role == target.role:
             score = alike + (0.25 if role == target.role else 0.0)
-            line = f'role={role} name="{short(name, 60)}"'
+            [line] = _lines([(role, name)])
             scores[line] = max(score, scores.get(line, 0.0))
     return sorted(scores, key=lambda line: -scores[line])[:MOST]
+
+
+def _lines(elements: list[tuple[str, str]]) -> list[str]:
+    return [f'role={role} name="{short(name, 60)}"' for role, name in elements]
 
 
 async def candidates(page: Page, target: Target) -> list[str]:
     """What the page (the frame, where the target stands in one) has that is most alike to the target, as one-line targets, at most five.
 
-    Those that stand within the same row or card come first.
+    Those that stand within the same row or card come first, of them those of the wanted role, whatever they are called.
     """
     root = locators.document(page, target.frames).locator(":root")
     if target.test_id is not None:
@@ -89,7 +94,10 @@ async def candidates(page: Page, target: Target) -> list[str]:
     found = ranked(target, parse(await root.locator("body").aria_snapshot()))
     if target.within is not None and locators.settled(target.within):
         around = locators.locator(page, target.within).first
-        found = ranked(target, parse(await around.aria_snapshot())) + found
+        inside = parse(await around.aria_snapshot())
+        same = [(role, name) for role, name in inside if role == target.role]
+        # What is of that role in that place may be it, whatever it is called.
+        found = ranked(target, same) + _lines(same)[:MOST_UNLIKE] + ranked(target, inside) + found
     return list(dict.fromkeys(found))[:MOST]
 
 

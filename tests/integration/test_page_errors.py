@@ -111,13 +111,18 @@ async def test_what_is_not_there(tab: Tab, shop: site.Site) -> None:
             'role=row has_text="1003"',
             'role=row name="1001 open Pay"',
         ),
+        (
+            Target(role="button", name="Settle", within=Target(role="row", has_text="1001")),
+            'role=button name="Settle" within role=row has_text="1001"',
+            'role=button name="Pay"',
+        ),
         (Target(any_of=[Target(css="#a"), Target(css="#b")]), "any_of=css=#a | css=#b", None),
         (Target(css="button", nth=-20), "css=button nth=-20", None),
     ],
     ids=str,
 )
 async def test_the_missing_part_is_named(target: Target, named: str, nearest: str | None, tab: Tab) -> None:
-    """Where the row is missing the row is named, not the button in it; candidates are of the kind that was looked for."""
+    """Where the row is missing the row is named, not the button in it; candidates are of the kind that was looked for, also where they are called by no like name but stand in the very place."""
     error = await failure(tab.text(target))
     assert error.code == "target-not-found"
     assert error.message.startswith(f"no element matches {named}  (waited")
