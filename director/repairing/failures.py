@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from director import effects
-from director.repairing import kinds
+from director.repairing import candidates, kinds
 from nodes.base import Leaf
+from nodes.browser_query import rows
 from nodes.errors import UsageError
 from nodes.rules import Rule
 from nodes.targets import Target
@@ -74,6 +75,20 @@ class Case:
         written = [each for each in effects.texts(effects.core(self.leaf)) if each in self.found.file.templates]
         secret = any(use.root == "secrets" for each in written for use in self.found.file.templates[each].names)
         return secret or "{{ secrets." in str(self.args.get("value"))
+
+    @property
+    def column(self) -> tuple[str, bool, list[candidates.Score]] | None:
+        """The column whose header the table has no more: its name, whether it is read as a number, and the headers that no other column is read from."""
+        read: Mapping[str, rows.ColumnOf] = getattr(self.leaf, "columns", None) or {}
+        known, header = self.failure.evidence.get("headers"), str(self.failure.evidence.get("header"))
+        name = next((name for name, each in read.items() if str(each.header) == header), None)
+        if name is None or not isinstance(known, list):
+            return None
+        taken = {str(each.header).casefold() for each in read.values()}
+        free = [str(each) for each in known if str(each).casefold() not in taken]
+        meant = candidates.Meant(header, "", "", "columnheader", "")
+        seen = [candidates.Seen(each, "columnheader", each) for each in free]
+        return name, read[name].type != "text", candidates.ranked(meant, seen)
 
     def refills(self) -> Callable[[str], str]:
         """Puts a reference in the place of each text that it stood for in the step."""

@@ -30,7 +30,9 @@ Kind = Literal[
 MENDED = frozenset({"drift", "slow page", "overlay"})
 """What a change of the file may mend."""
 
-FOUND_NOTHING = frozenset({"target-not-found", "target-ambiguous", "field-ambiguous", "field-not-found", "not-a-table"})
+FOUND_NOTHING = frozenset(
+    {"target-not-found", "target-ambiguous", "field-ambiguous", "field-not-found", "not-a-table", "column-not-found"}
+)
 """Codes of a step that did not find what it was told to."""
 
 NOT_LOADED = frozenset({"navigation-failed", "page-crashed", "answer-lost", "download-failed"})

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from director import effects
-from director.repairing import deeds, failures, kinds, looking, patches
+from director.repairing import candidates, deeds, failures, kinds, looking, patches
 from nodes.base import Leaf
 from nodes.errors import RunOpsError, UsageError
 from nodes.targets import Target
@@ -217,6 +217,8 @@ class Mending:
             return [self._mend(case, f"give it {seconds:g} s", text, named=True)]
         if found.kind == "overlay" and seen.closer is not None:
             return [self._closing(case, seen.closer)]
+        if found.kind == "drift" and case.failure.code == "column-not-found":
+            return self._columns(case)
         if found.kind == "drift":
             return self._targets(case, seen)
         return []
@@ -280,6 +282,21 @@ class Mending:
             instead = [str(other.target) for other in others if other.shares or not each.shares]
             told = {"named": each.named, "shares": each.shares, "verified": verified, "clear": clear}
             mends.append(self._mend(case, what, text, **told, target=each.target, others=instead))
+        return mends
+
+    def _columns(self, case: failures.Case) -> list[Mend]:
+        """Another header for the column that the table has no more: what is called alike, or holds what is read as the column is."""
+        column = case.column
+        if column is None or case.found is None or case.leaf is None:
+            return []
+        name, typed, scores = column
+        mends: list[Mend] = []
+        for each in scores:
+            text = patches.with_column(case.found.file, case.leaf.id, name, each.seen.name)
+            others = [f'the column "{other.seen.name}"' for other in scores if other is not each]
+            named = candidates.named(each, scores)
+            what = f'read `{name}` from the column "{each.seen.name}"{": it is called alike" if each.shares else ""}'
+            mends.append(self._mend(case, what, text, named=named, shares=each.shares, clear=typed, others=others))
         return mends
 
     # Trying them.

@@ -94,6 +94,12 @@ def with_target(loaded: workflow.Loaded, node: str, field: tuple[str | int, ...]
     return _replaced(loaded, path, _flow(now))
 
 
+def with_column(loaded: workflow.Loaded, node: str, column: str, header: str) -> str:
+    """The text with another header for a column that a node reads."""
+    path = (*loaded.places[node], "columns", column)
+    return _replaced(loaded, (*path, "header") if _has(loaded, (*path, "header")) else path, _scalar(header))
+
+
 def with_timeout(loaded: workflow.Loaded, node: str, seconds: float) -> str:
     """The text with so much time for a node."""
     path = (*loaded.places[node], "timeout")

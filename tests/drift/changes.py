@@ -155,6 +155,8 @@ CASES = [
         lambda proxy, _shop: proxy.begin(None),
         "label: Password",
     ),
+    Case("a header, renamed to another word", "table", "drift", lambda proxy, _shop: proxy.begin(None)),
+    Case("a header, a word stays", "totals", "drift", lambda proxy, _shop: proxy.begin(None), "header: Total,"),
     Case("another id", "list", "drift", _change(replacing({'id="orders"': 'id="order-list"'})), "#order-list tbody tr"),
     Case(
         "another test id",

@@ -115,6 +115,22 @@ FILTER_BAR = FILTER.replace("name: Open orders}", "name: Open orders, within: {r
 USER_PASSWORD = SIGN_IN.replace("label: Password", "label: User password")
 """Signs in; the shop has a `Username`, and a `Password`."""
 
+TABLE = (
+    SIGN_IN
+    + """
+  - id: orders
+    type: browser_query
+    query: table
+    target: {css: "#orders"}
+    timeout: 1.5
+    columns: {number: No., amount: {header: Amount, type: number}}
+output: "{{ orders | sum(attribute='amount') }}"
+"""
+)
+"""Reads the table of the orders, in which the shop calls the amount `Total`."""
+
+TOTALS = TABLE.replace("header: Amount", "header: Total price")
+
 FLOWS = {
     "row": ROW,
     "list": LIST,
@@ -125,4 +141,6 @@ FLOWS = {
     "filter": FILTER,
     "bar": FILTER_BAR,
     "password": USER_PASSWORD,
+    "table": TABLE,
+    "totals": TOTALS,
 }

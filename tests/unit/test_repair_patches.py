@@ -57,6 +57,15 @@ def test_a_target_is_replaced_and_nothing_else(text: str, target: Target, newlin
     assert "\n" not in after.replace("\r\n", "") or newline == "\n"
 
 
+@pytest.mark.parametrize("column", ["Amount", "{header: Amount, type: number}"])
+def test_a_header_is_replaced_and_nothing_else(column: str) -> None:
+    """However the column is written, it is read from another one then, and as what it was."""
+    before = f"{HEAD}  - {{id: all, type: browser_query, query: table, target: {{css: table}}, columns: {{a: {column}}}}}  # x\n"
+    after = patches.with_column(workflow.parse(before, "w.yaml"), "all", "a", "Total, net")
+    assert after == before.replace("Amount", '"Total, net"')
+    assert vars(workflow.parse(after, "w.yaml").index["all"][0])["columns"]["a"].header == "Total, net"
+
+
 @given(
     st.text(min_size=1, max_size=20).filter(
         lambda text: text.strip() and text.isprintable() and "{{" not in text and "{%" not in text and "{#" not in text
