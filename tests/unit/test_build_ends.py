@@ -1,0 +1,36 @@
+"""How a build that is over is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from director import loop
+from director.cli import build_ends
+from director.proving import leaving
+from runtime import sessions
+
+
+@pytest.mark.parametrize(
+    ("becomes", "head", "row"),
+    [
+        (lambda text: text, "done  proved: full", None),
+        (lambda text: text.replace("1001", "1002"), "done  was proved: full", "it has changed since"),
+        (lambda _text: None, "done  was proved: full", "it is not there any more"),
+    ],
+)
+def test_a_proof_is_told_only_of_what_the_file_still_says(
+    tmp_path: Path, becomes: Callable[[str], str | None], head: str, row: str | None
+) -> None:
+    """A build that is done is told as proved as long as its file is what it left there; an edit or a mend of it since is told."""
+    file = tmp_path / "x.yaml"
+    left = becomes(leaving.workflow("S", "version: 1\nname: 1001\n", ["proved: full"]))
+    if left is not None:
+        file.write_text(left)
+    ended = loop.Ended(done=True, value={"file": str(file), "proved": "full"}, answer="")
+    told = build_ends.closing("S", sessions.Session(), ended)
+    assert told.splitlines()[0] == head
+    assert (row is None and "  now " not in told) or f"  now   {row}" in told
+    assert (build_ends.as_json("S", sessions.Session(), ended, None, 0)["changed"] is None) is (row is None)
