@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 READY = 6
 """The exit code where a mend is ready for review."""
+
+MOST_OUTPUT = 400
+"""Characters that a person is shown of what a built workflow yields."""
 
 STATES = {4: "paused", 5: "out-of-budget", 75: "replaced", 130: "interrupted", 143: "interrupted"}
 """How a build stands, by its exit code; with any other it ``failed``."""
@@ -60,6 +64,7 @@ def as_json(
         "goal": past.header.build.goal if past.header is not None and past.header.build is not None else None,
         "file": left.get("file"),
         "proved": left.get("proved"),
+        "output": left.get("output"),
         "changed": changed(session, ended) if ended is not None else None,
         "finish": left or None,
         "error": error.as_json() if error is not None else None,
@@ -105,6 +110,8 @@ def changed(session: str, ended: loop.Ended) -> str | None:
 def _facts(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
     if left.get("summary"):
         yield "what", one_line(str(left["summary"]))
+    if left.get("output") is not None:
+        yield "gives", _bounded(left["output"])
     for name in ("file", "notes"):
         if left.get(name):
             yield name, shown(str(left[name]))
@@ -115,6 +122,12 @@ def _facts(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
     effects: list[dict[str, Json]] = left.get("effects") or []
     for number, each in enumerate(effects):
         yield ("deeds" if not number else " " * (number + 1)), one_line(f"{each['node']}: {each['what']}")
+
+
+def _bounded(output: Json) -> str:
+    """What the last run of the proof yielded, in a line; the notes have more of it."""
+    text = one_line(output if isinstance(output, str) else json.dumps(output, ensure_ascii=False))
+    return text if len(text) <= MOST_OUTPUT else f"{text[:MOST_OUTPUT]}… (more of it: the notes, or `--json`)"
 
 
 def broken_off(session: str, error: RunOpsError) -> str:

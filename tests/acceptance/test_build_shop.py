@@ -53,6 +53,8 @@ def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds,
         assert [each["status"] for each in shop.orders()] == ["paid"] * 3
         assert len(shop.ledger("payment")) == 2
     assert told["finish"]["effects"][0]["what"] == "done in 1 of 2 runs"
+    assert told["output"] == told["finish"]["output"]
+    assert f"  gives  {json.dumps(told['output'], ensure_ascii=False)}" in done.stderr.splitlines()
     assert "  run    runops run pay.yaml --frozen" in done.stderr.splitlines()
     assert (tmp_path / "pay.build.md").read_text().count("passed in") == 2
     for text in ((tmp_path / "pay.yaml").read_text(), done.stdout, done.stderr, logs(tmp_path)):
