@@ -57,15 +57,12 @@ class Observation:
         root = tree.copied(self._root, mask, address=address)
         return Observation((address or mask)(self.url), mask(self.title), root)
 
-    def render(
-        self, budget: int = DEFAULT_BUDGET, before: Observation | None = None, known: Collection[str] = ()
-    ) -> str:
+    def render(self, budget: int = DEFAULT_BUDGET, known: Collection[str] = ()) -> str:
         """The page in at most ``budget`` characters.
 
-        Parts around what it is about (banner, navigation, side bars) that are as on the page ``before``, or among the ``known`` ones, are one line each.
+        Parts around what it is about (banner, navigation, side bars) that are among the ``known`` ones (``around`` of what was told) are one line each.
         """
         head, fold = _head(self.title, self.url), self._fold
-        known = {*known, *(before.around if before is not None else ())}
         if known:
             top = items(self._root)
             frame.fold(top, known)

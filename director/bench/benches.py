@@ -155,9 +155,10 @@ class Bench(workshop.Bench):
             if trip.ended.status != "passed":
                 break
         if shown is not None and report.view is not None:
-            page, report.frame = shown
-            if self.own.is_shown(page) and showing.same(report.frame, report.view):
-                report.known = report.frame
+            page, before = shown
+            if self.own.is_shown(page) and showing.same(before, report.view):
+                report.known = before
+        report.around = self.own.around()
         return report
 
     async def _demand(

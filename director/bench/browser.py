@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -111,6 +111,13 @@ class Browser:
             return (page, view) if view is not None else self._shown
         return self._shown
 
+    def around(self) -> Collection[str]:
+        """The frames of sites that the model of the build was told, and need not be told again."""
+        page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
+        if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
+            return seeing.around(page, log.SESSION_THREAD)
+        return self._shown[1].around if self._shown is not None else ()
+
     def is_shown(self, page: object) -> bool:
         """Whether this is the page that stands there."""
         return self.now is not None and self.now.page is page
@@ -121,6 +128,7 @@ class Browser:
         self._shown = (page, view)
         if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
             seeing.shown(page, text, log.SESSION_THREAD if whole else None)
+            seeing.learned(page, text, log.SESSION_THREAD)
 
 
 class _Lender(run.Browsers):

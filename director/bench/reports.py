@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from director.bench import plans, watching
@@ -57,8 +57,8 @@ class Report:
     notes: list[str] = dataclasses.field(default_factory=list[str])
     known: Observation | None = None
     """The same page as the model was last shown it; None where it never was."""
-    frame: Observation | None = None
-    """The last page that it was shown, whichever it was."""
+    around: Collection[str] = ()
+    """The frames of sites that it was shown: they need not be told again."""
 
     @property
     def view(self) -> Observation | None:

@@ -71,16 +71,16 @@ def behind(report: Report) -> Iterator[str]:
 
 
 def whole(report: Report, budget: int) -> str:
-    """All of the page, the frame of the site only where it is another one than before; of one where only the address was not meant how it begins."""
+    """All of the page, the frame of the site only where it was not told yet; of one where only the address was not meant how it begins."""
     assert report.view is not None, "there is a page"
     stopped = report.trips[-1].stopped
     glance = stopped is not None and whole_runs.by_address(stopped.error or {})
-    return report.view.render(whole_runs.A_GLANCE if glance else budget, report.frame)
+    return report.view.render(whole_runs.A_GLANCE if glance else budget, known=report.around)
 
 
 def is_whole(report: Report, told: str) -> bool:
     """Whether all that there is to see of the page stands in what was told."""
     if report.view is None or report.known is not None:
         return False
-    page = report.view.render(10 * A_PAGE, report.frame)
+    page = report.view.render(10 * A_PAGE, known=report.around)
     return page == whole(report, A_PAGE) and all(line in told for line in page.split("\n"))

@@ -104,6 +104,32 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(
     assert len(shop.ledger("payment")) == 2
 
 
+async def test_the_frame_of_a_site_that_the_scout_has_told_is_a_line_on_the_bench(tmp_path: Path) -> None:
+    """Whoever has seen a navigation beside the workflow is not told it once more behind a node, nor on the page after it."""
+    with site.serve() as served:
+        menu = "<nav aria-label=Main><a href=/>Home</a><a href=/bills>Bills</a><a href=/staff>Staff</a></nav>"
+        served.page("/", f"<!doctype html><title>Home</title>{menu}<main><h1>Welcome</h1></main>")
+        served.page("/bills", f"<!doctype html><title>Bills</title>{menu}<main><h1>Due</h1></main>")
+        text = f"""
+version: 1
+nodes:
+  - {{id: home, type: browser_action, action: goto, url: "{served.origin}/"}}
+  - {{id: bills, type: browser_action, action: goto, url: "{served.origin}/bills"}}
+"""
+        build = workshops.opened(tmp_path, served.origin, text)
+        try:
+            looked = {"tab": None, "url": f"{served.origin}/", "reason": "to see"}
+            told = (await workshops.call(build, "debug_navigate", scouting.kits(build), **looked)).told
+            assert 'link "Staff"' in told
+            for node, heading in (("home", "Welcome"), ("bills", "Due")):
+                told = await execute(build, node, begin="live" if node == "bills" else None)
+                assert f'heading "{heading}"' in told
+                assert 'navigation "Main"' in told
+                assert 'link "Staff"' not in told
+        finally:
+            await build.close()
+
+
 async def test_what_pages_complain_of_is_told(tmp_path: Path) -> None:
     """Errors of scripts and of the console, with the node that met them and no other; a document that the site answered with an error by its status alone, in the line of the node and first of all."""
     with site.serve() as served:

@@ -264,7 +264,7 @@ def test_the_frame_of_a_site_is_told_once() -> None:
     """Navigation as on the page before is one line with its ref; what changed in it, or is short, is told; without a page before everything is."""
     first = Observation.read(FRAME.format("e", "e", "e", "e", "Pay", "e", "e", "Made at noon"), "http://shop.test/a")
     other = Observation.read(FRAME.format("f", "f", "f", "f", "Send", "f", "f", "Made at noon"), "http://shop.test/b")
-    assert lines_of(other.render(before=first)) == [
+    assert lines_of(other.render(known=first.around)) == [
         'navigation "Main" [ref=f1]: as before',
         "main",
         'button "Send" [ref=f5]',
@@ -273,12 +273,12 @@ def test_the_frame_of_a_site_is_told_once() -> None:
     ]
     assert 'link "Orders" [ref=f2]' in other.render()
     changed = FRAME.replace("Customers", "Users").format("g", "g", "g", "g", "Send", "g", "g", "Made at noon")
-    assert "as before" not in Observation.read(changed).render(before=first)
+    assert "as before" not in Observation.read(changed).render(known=first.around)
     alarmed = FRAME.replace("- contentinfo", "  - alert [ref=g9]: Closed\n- contentinfo").replace(
         "- main", "  - alert: Closed\n- main"
     )
     twice = [Observation.read(alarmed.format(x, x, x, x, "Pay", x, x, "Made at noon")) for x in ("a", "b")]
-    assert "as before" not in twice[1].render(before=twice[0])
+    assert "as before" not in twice[1].render(known=twice[0].around)
 
 
 def test_a_value_is_shown_as_it_is_though_addresses_are_cut() -> None:
