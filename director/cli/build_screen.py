@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TextIO
 
 from typing_extensions import override
 
-from director.cli import terminal
+from director.cli import terminal, waits
+from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import events, sessions, window
 from runtime.display import costs, plain, plans
@@ -37,8 +39,8 @@ class BuildScreen(terminal.Screen):
 
     more_room = "more room: RUNOPS_WINDOW_COMPRESS_AT=N; a later warning: RUNOPS_WINDOW_WARN_AT=N"
 
-    def __init__(self, stream: TextIO, *, quiet: bool) -> None:
-        """``stream`` is stderr."""
+    def __init__(self, stream: TextIO, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        """``stream`` is stderr; ``clock`` tells seconds."""
         talk = Talk(stream)
         super().__init__(as_it_comes=False, quiet=quiet, talk=talk, answers=talk)
         self._session: Callable[[], sessions.Session] | None = None
@@ -47,6 +49,12 @@ class BuildScreen(terminal.Screen):
         """The to-do list as it was shown last."""
         self._steps: plain.Plain | None = None
         self._turn = 0
+        self._clock = clock
+        self._model: tuple[str, float] | None = None
+        """What is waited for of a model, and since when."""
+        self._tool: tuple[str, float] | None = None
+        """Which tool is at work, and since when."""
+        self.waits = waits.Waits(talk, self._under_way, clock)
 
     def follow(self, session: Callable[[], sessions.Session], plan: Callable[[], Json]) -> None:
         """Show this session: its costs, and its plan as it is then."""
@@ -66,14 +74,29 @@ class BuildScreen(terminal.Screen):
         pass
 
     @override
+    def waiting(self, what: str) -> None:
+        super().waiting(what)
+        since = self._model[1] if self._model is not None else self._clock()
+        self._model = (f"waiting: {what}", since)
+        if not self.quiet:
+            self.waits.begins()
+
+    @override
+    def failed(self, error: RunOpsError) -> None:
+        self._model = self._tool = None
+        super().failed(error)
+
+    @override
     def called(self, path: str, name: str, arguments: str) -> None:
         super().called(path, name, arguments)
+        self._model, self._tool = None, (name, self._clock())
         told = "  ".join(filter(None, (name, "" if arguments in ("", "{}") else one_line(arguments))))
         self.say(f">   {cut(harmless(told), terminal.WIDE)}", terminal.DIM)
 
     @override
     def done(self, path: str, told: str, *, failed: bool) -> None:
         self._asked.pop(path, None)
+        self._model = self._tool = None
         depth = "  " * path.count("/")
         shown = told if failed else next((line for line in told.splitlines() if line.strip()), "")
         self.say(
@@ -84,8 +107,9 @@ class BuildScreen(terminal.Screen):
     def ran(self, event: events.Event) -> None:
         if self.quiet:
             return
+        self.waits.gives_way()
         if isinstance(event, events.RunStarted):
-            self._steps = plain.Plain(_Below(self.talk))
+            self._steps = plain.Plain(_Below(self.talk), self._clock)
         if self._steps is not None:
             self._steps(event)
 
@@ -101,12 +125,36 @@ class BuildScreen(terminal.Screen):
 
     def asks(self, text: str) -> None:
         """A person is asked, also where nothing else is shown."""
+        self._model = self._tool = None
+        self.waits.gives_way()
         self.talk.line(harmless(text))
 
     @override
+    def say(self, text: str, colour: int | None = None, *, painted: bool = False) -> None:
+        self.waits.gives_way()
+        super().say(text, colour, painted=painted)
+
+    @override
+    def broken(self) -> None:
+        self._model = self._tool = None
+        self.waits.ends()
+        super().broken()
+
+    @override
     def answered(self, text: str) -> None:
+        self.waits.ends()
         if text.strip():
             self.say(harmless(text))
+
+    def _under_way(self) -> tuple[str, float] | None:
+        """What a person waits for; None where they are waited for themselves."""
+        if self._model is not None or self._tool is None or self._steps is None:
+            return self._model or self._tool
+        step = self._steps.progress.current
+        if step is self._steps.progress.root:
+            return self._tool
+        waits_for = step.waiting and f"waiting: {step.waiting}"
+        return "  ".join(filter(None, (step.path, step.summary, waits_for))), step.since
 
 
 def plan_of(session: sessions.Session, value_of: Callable[..., Json]) -> Json:
