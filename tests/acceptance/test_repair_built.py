@@ -105,11 +105,13 @@ def test_a_mend_is_proposed_and_applied_only_when_asked_for(failed: tuple[Builds
 
 
 def test_a_model_that_finds_nothing_leaves_the_kind(failed: tuple[Builds, str]) -> None:
-    """It ends with 1, and with what was found without it; `--no-model` asks nothing."""
+    """It ends with 1, with what was found without it, and with what that cost; `--no-model` asks nothing."""
     builds, run = failed
     gave_up = builds.answers(finish(done=False, summary="The total is gone.")).runops("repair", "--run", run, "--json")
     told = json.loads(gave_up.stdout)
     assert (gave_up.returncode, told["kind"], told["mend"], told["build"]["status"]) == (1, "drift", None, "given-up")
     assert "found no mend: The total is gone." in gave_up.stderr
+    assert "  cost   1 request  " in gave_up.stderr
+    assert "  mend   none was found: " in gave_up.stderr
     alone = builds.answers().runops("repair", "--run", run, "--no-model", "--json")
     assert (alone.returncode, json.loads(alone.stdout)["build"], builds.asked) == (1, None, []), alone.stderr
