@@ -384,7 +384,10 @@ class Step(surroundings.Surroundings):
         if browser is None or self._page is None or self._fresh:
             return took
         facts = browser.facts()
-        return {**took, "page": log.PageState(documents=facts.documents, pending=facts.pending_input)}
+        return {
+            **took,
+            "page": log.PageState(documents=facts.documents, pending=facts.pending_input, status=facts.status),
+        }
 
     def _resolve(self) -> Leaf:
         """The node with values in the place of references, made once; in the call's arguments a secret stays a reference."""

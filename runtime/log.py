@@ -176,6 +176,8 @@ class PageState(Piece):
 
     documents: int
     pending: bool
+    status: int | None = None
+    """The error with which the site answered for the document that was shown."""
 
 
 class Entry(Piece):

@@ -38,6 +38,8 @@ class FakeSite:
     """What its tabs are, in place of FakePage."""
     facts: dict[str, Facts] = dataclasses.field(default_factory=dict)
     """What the document says of elements, by their refs in the page's own text."""
+    status: int | None = None
+    """The error with which it answers for documents."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -318,7 +320,7 @@ class FakeBrowser:
         return self.tabs.get(None)
 
     def facts(self) -> PageFacts:
-        return PageFacts(self.documents, self.pending)
+        return PageFacts(self.documents, self.pending, self.site.status)
 
     def effect_finished(self) -> None:
         self.pending = False

@@ -132,6 +132,7 @@ def _ran(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -> pro
         reached=proofs.reached(loaded, past),
         ended_well=proofs.ended_well(loaded, past),
         moot=proofs.moot(loaded, past),
+        on_errors=proofs.on_errors(loaded, past),
     )
 
 

@@ -247,6 +247,8 @@ def unsaid(proof: Proof, said: Said) -> list[str]:
     """What the runs leave unproved or empty, and of which the model did not speak."""
     # What an earlier run of the same text has yielded is not empty, though the proof finds nothing left to do.
     names = [*proofs.to_be_said(proof.effects, [*proof.before, *proof.ran]), *_sign_ins(proof)]
+    names += [key.rpartition("/")[2] for key in proofs.errors_of(proof.ran)]
+    names = list(dict.fromkeys(names))
     return [each for each in names if not said.names(each)]
 
 
@@ -268,9 +270,11 @@ def say_more(proof: Proof, names: Sequence[str]) -> str:
     """What is told of a proof that leaves something of which the model did not speak."""
     listed = ", ".join(map(_quoted, names))
     alone = proofs.next_step(proof.effects)
+    errors = "; ".join(f"{key}: {said}" for key, said in proofs.errors_of(proof.ran).items())
     return (
-        f"not done: nothing failed, but the runs never did, or always left empty: {listed}. Mend the draft, or, where that is right, name each of them in "
+        f"not done: nothing failed, but the runs never did, always left empty, or did on an error page of the site: {listed}. Mend the draft, or, where that is right, name each of them in "
         "`unproved` and say why; as long as the draft stays as it is, these runs then count."
+        f"{f' On error pages: {errors}.' if errors else ''}"
         f"{f' {telling.SIGNS_IN}' if _sign_ins(proof) else ''}{f' {alone[:1].upper()}{alone[1:]}.' if alone else ''}"
     )
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Literal
 
 from director import effects
+from nodes.base import Leaf
 from nodes.values import Json
 from runtime import briefs, history
 from runtime.language import workflow
 
 Outcome = Literal["done", "idle", "held", "failed", "passed by", "not reached"]
 """What became of a deed in one run. ``idle``: an agent was at work and changed nothing. ``passed by``: it failed or was left out, and the run went on."""
+
+READ = "read on an error page"
+"""How what is said of a leaf begins that read there."""
 
 FULL = "full"
 """What is said of a proof in which every deed was done."""
@@ -40,6 +44,8 @@ class Ran:
     """The keys of those of them that did what they are for, once at least."""
     moot: frozenset[str] = frozenset()
     """The keys of the deeds whose ``verify`` held before they were done, too, each time: it tells nothing of them."""
+    on_errors: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
+    """What is to be said of leaves that worked on error pages of the site, by their keys, in the order in which they ran (``on_errors``)."""
 
     @property
     def went_well(self) -> bool:
@@ -127,6 +133,39 @@ def moot(loaded: workflow.Loaded, past: history.History) -> frozenset[str]:
     return frozenset(key for key, each in held.items() if each)
 
 
+def on_errors(loaded: workflow.Loaded, past: history.History) -> dict[str, str]:
+    """What is to be said, by their keys, of leaves that read in a run on an error page of the site, in any turn, or got one for an answer.
+
+    Rules may hold there that were meant for success, and a list is empty there.
+    """
+    found: dict[str, str] = {}
+    documents = 0
+    for path in past.order:
+        last = past.last(path)
+        page = last.result.page if last is not None and last.result is not None else None
+        step = loaded.find(path)
+        if page is None or step is None or not isinstance(step.node, Leaf):
+            continue
+        if page.status is not None:
+            key = effects.key_of(loaded, path)
+            if not step.node.moves_page:
+                found.setdefault(key, f"{READ}, {page.status}")
+            elif page.documents != documents:
+                found.setdefault(key, f"the site answered {page.status}")
+        documents = page.documents
+    return found
+
+
+def errors_of(ran: Sequence[Ran]) -> dict[str, str]:
+    """What is to be said of leaves that worked on error pages, or got one for an answer, in any of these runs.
+
+    A step that only led to a page from which others read is not named beside them; a deed of class *effect* is.
+    """
+    return {
+        key: said for each in ran for key, said in each.on_errors.items() if said.startswith(READ) or key in each.deeds
+    }
+
+
 _RANKS: tuple[Outcome, ...] = ("not reached", "passed by", "failed", "idle", "held", "done")
 
 
@@ -167,13 +206,17 @@ def of_runs(loaded: workflow.Loaded, ran: Sequence[Ran], alone: Container[str] =
 
 
 def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] = ()) -> str:
-    """How far the runs prove the draft: ``full`` only where each of them passed, each deed was really done in one of them, and nothing ``other`` is left, as told."""
+    """How far the runs prove the draft: ``full`` only where each of them passed, each deed was really done in one of them, none was on an error page of the site, and nothing ``other`` is left, as told."""
+    doubts = [f"{key} ({said})" for key, said in errors_of(ran).items()]
     held = list(dict.fromkeys(briefs.ours(each.held) for each in ran if each.held is not None))
     if held:
-        return f"up to {' and '.join(held)} (held: ready, not done)"
+        but = f", but {', '.join(doubts)}" if doubts else ""
+        return f"up to {' and '.join(held)} (held: ready, not done){but}"
     if not ran or not all(each.status == "passed" for each in ran):
         return "not"
     lacking = [*(f"{each.key} ({each.words()})" for each in every if not each.done), *others]
+    named = {each.partition(" (")[0] for each in lacking}
+    lacking += [each for each in doubts if each.partition(" (")[0] not in named]
     if not lacking:
         return FULL
     return f"all but {', '.join(lacking)}"

@@ -33,6 +33,8 @@ def told(done: drafts.Done, loaded: workflow.Loaded) -> str:
 def _lines(done: drafts.Done, loaded: workflow.Loaded) -> Iterator[str]:
     ran = done.ran
     yield f"run {ran.run}: {head(done)}"
+    if ran.on_errors:
+        yield f"error pages of the site: {_cut(', '.join(f'{key} ({said})' for key, said in ran.on_errors.items()), STEPS)}"
     if ran.held is not None and effects.only_signs_in(loaded, ran.held):
         yield SIGNS_IN
     if done.past is not None:

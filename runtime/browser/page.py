@@ -40,6 +40,8 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         """Whether the present document holds input that no finished effect has taken up."""
         self.posted = False
         """Whether the present document is the answer to a request that would be sent again with a reload."""
+        self.status: int | None = None
+        """The error with which the site answered for the present document, where it did and that is known."""
         self.dialogs = dialogs.Dialogs(run.dialogs)
         # The public event `framenavigated` does not tell a new document from a change of the fragment.
         self._emitter = page.main_frame._impl_obj._event_emitter  # pyright: ignore[reportPrivateUsage]
@@ -55,6 +57,7 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         self.pending_input = False
         request = event["newDocument"].get("request")
         self.posted = request is not None and request._object.method not in ("GET", "HEAD")
+        self.status = self._run.error_for(request._object) if request is not None else None
         if not origins.is_blank(event["url"]) and _no_error_page(event["url"]):
             self.documents += 1
             self._run.committed(event["url"])

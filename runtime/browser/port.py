@@ -20,6 +20,8 @@ class PageFacts:
     """Documents loaded since the browser was opened (same-document navigations do not count)."""
     pending_input: bool
     """Whether a tab holds input on its present document that no finished effect has taken up."""
+    status: int | None = None
+    """The error with which the site answered for the document in the current tab, where it did and that is known."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

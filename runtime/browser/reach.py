@@ -34,6 +34,10 @@ class Circumstances(Told, Protocol):
         """A document from ``url`` has loaded."""
         ...
 
+    def error_for(self, request: object) -> int | None:
+        """The error with which the site answered the request (as Playwright has it within) for a document; None where there was none."""
+        ...
+
     def begin(self) -> None:
         """A deed begins: answers lost before it are forgotten. Raises where documents are no longer guarded."""
         ...

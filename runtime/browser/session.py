@@ -8,11 +8,11 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
-from playwright.async_api import BrowserContext, Dialog, Error, Page, Request
+from playwright.async_api import BrowserContext, Dialog, Error, Page, Request, Response
 
 from nodes.errors import OriginRefused
 from nodes.tabs import MAIN
-from runtime.browser import checkpoint, dialogs, downloads, guard, origins, tabs
+from runtime.browser import checkpoint, complaints, dialogs, downloads, guard, origins, tabs
 from runtime.browser.page import Tab
 from runtime.browser.patience import Patience
 from runtime.browser.port import Captured, LostTab, PageFacts
@@ -57,6 +57,8 @@ class Session:
         """Tabs that are none of the run's own: ``confirm`` looks in them."""
         self._unseen = list(unseen)
         self._lost: str | None = None
+        self._errors: weakref.WeakKeyDictionary[object, int] = weakref.WeakKeyDictionary()
+        """With what the site answered for documents, where that was an error, by the request as Playwright has it within."""
         self._reading: asyncio.Task[Captured] | None = None
         """The last reading of the state; nobody may wait for it any more."""
         self._closed_already = False
@@ -65,6 +67,7 @@ class Session:
         context.on("page", self._opened)
         context.on("dialog", self._asked)
         context.on("requestfailed", self._failed)
+        context.on("response", self._answered)
 
     async def begin_with(self, page: Page | None = None) -> None:
         """Begin in ``page``, the tab ``main``; without one in the first, or in a new one."""
@@ -90,6 +93,14 @@ class Session:
         if request.method not in ("GET", "HEAD") or _of_main_frame(request):
             self._lost = f"{request.method} {origins.without_query(request.url)}"
 
+    def _answered(self, response: Response) -> None:
+        if response.status >= complaints.CLIENT_ERROR and response.request.is_navigation_request():
+            self._errors[response.request._impl_obj] = response.status  # pyright: ignore[reportPrivateUsage]
+
+    def error_for(self, request: object) -> int | None:
+        """The error with which the site answered this request for a document; None where there was none."""
+        return self._errors.get(request)
+
     @property
     def page(self) -> Tab:
         """The current tab."""
@@ -101,6 +112,7 @@ class Session:
         return PageFacts(
             documents=self.tabs.closed_documents + sum(tab.documents for tab in tabs),
             pending_input=any(tab.pending_input for tab in tabs),
+            status=self.page.status,
         )
 
     def effect_finished(self) -> None:

@@ -309,6 +309,26 @@ async def test_facts_count_documents_and_pending_input(tab: Tab, driven: Session
     assert driven.facts() == dataclasses.replace(before, documents=before.documents + 2)
 
 
+async def test_facts_tell_an_error_page(tab: Tab, driven: Session, shown: site.Site) -> None:
+    """The status of the document that is shown, where it is an error, as far as a document took the place of another; behind a redirect that of the last."""
+    shown.answer("/broken", lambda _request: site.Answer("<title>Broken</title><a href='/none'>Go</a>", 500))
+    shown.answer("/none", lambda _request: site.Answer(status=204))
+    shown.redirect("/gone", "/broken")
+    await tab.goto(f"{shown.origin}/nowhere")
+    assert driven.facts().status == 404
+    await tab.goto(f"{shown.origin}/orders")
+    assert driven.facts().status is None
+    await tab.goto(f"{shown.origin}/gone")
+    assert driven.facts().status == 500
+    await tab.click(Target(role="link", name="Go"))
+    await browsers.until(lambda: bool(shown.arrived("/none")))
+    await tab.page.evaluate("location.hash = 'x'")
+    assert driven.facts().status == 500
+    await tab.page.evaluate("void fetch('/nowhere')")
+    await tab.goto(f"{shown.origin}/orders")
+    assert driven.facts().status is None
+
+
 async def test_a_fresh_tab_stands_aside(tab: Tab, driven: Session, shown: site.Site) -> None:
     """It has the same cookies, is not counted, and leaves the current tab alone; afterwards it is gone."""
     await tab.goto(shown.page("/cookie", "<title>Cookie</title>", set_cookie="who=ada"))

@@ -449,6 +449,23 @@ async def test_the_headline_hides_nothing_that_was_not_done(tmp_path: Path, brow
     assert "done in 2 of 2 runs" in outcome.told
 
 
+async def test_what_comes_from_an_error_page_is_no_proof(tmp_path: Path, browsers: Browsers) -> None:
+    """Where the site answers with an error, a whole run says which steps were there, the end wants a word of them, and the headline names them."""
+    browsers.site.status = 500
+    shop = opened(tmp_path)
+    ran = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    assert "error pages of the site: open (the site answered 500), told (read on an error page, 500)" in ran.told
+    refused = await finish(shop)
+    assert refused.error is not None
+    assert "did on an error page of the site: `told`" in refused.told
+    assert "On error pages: told: read on an error page, 500." in refused.told
+    value: Any = (await finish(shop, unproved="told: the site is down")).value
+    assert value["proved"] == "all but told (read on an error page, 500)"
+    browsers.site.status = None
+    later: Any = (await finish(shop)).value
+    assert later["proved"] == "full"
+
+
 async def test_a_check_that_held_before_the_deed_tells_nothing(tmp_path: Path, browsers: Browsers) -> None:
     """Where the ``verify`` of a deed holds before it in every run, it would hold without it, too: that is said with the deed."""
     text = TEXT.replace("description: Pays it.", "verify: [{text: paid, target: {test_id: status}}]")
