@@ -16,21 +16,14 @@ from nodes.group import Group
 from nodes.iterate import Iterate
 from nodes.route import Route
 from nodes.values import Json
-from runtime import briefs
 from runtime.display.text import harmless
 from runtime.language import workflow
-
-MOST_READ = 8
-"""Nodes of which a person is told that a deed reads them, and as many of which that they come before it."""
 
 OPENS = frozenset({"goto", "open_tab"})
 """Actions behind which it does not matter what was done on a page before."""
 
 LONGEST = 300
 """Characters of a field of a deed that a person is shown."""
-
-VALUES = ("value", "files")
-"""Fields that say what is filled in."""
 
 AROUND = frozenset({"over", "while_", "until", "max", "limit"})
 """Fields of a loop that say for what the nodes in it are done."""
@@ -219,45 +212,6 @@ def decided_by(loaded: workflow.Loaded, leaf: Leaf, path: str, inputs: Mapping[s
     behind = steps[signed[-1] + 1 :] if signed else steps
     said: list[Json] = [effects.core(leaf), dict(one.around), one.way.opened, behind, dict(one.only)]
     return set(_rests(loaded, said, Rests(inputs)).inputs)
-
-
-def fields(leaf: Leaf) -> dict[str, Json]:
-    """What a deed is given beside its target."""
-    said: dict[str, Json] = leaf.model_dump(mode="json", by_alias=True, exclude_defaults=True, warnings=False)
-    left_out = {*effects.NO_DEED_OF_AGENT, "id", "type", "action", "target", "goal", "effect"}
-    if effects.repeats(leaf):
-        left_out.remove("retry")
-    fields = {name: each for name, each in said.items() if name not in left_out and not name.startswith("x-")}
-    if leaf.asks == "agent":
-        fields["goal"] = said.get("goal")
-        fields["tools"] = ", ".join(getattr(leaf, "tools", ()))
-    return fields
-
-
-def steps(way: Way) -> list[str]:
-    """What is done before the deed, a line each, the last ones of many."""
-    lines: list[str] = []
-    for each in way.steps:
-        values = [getattr(each, name, None) for name in VALUES]
-        given = [f" {json.dumps(value, ensure_ascii=False)}" for value in values if value is not None]
-        summary = each.summary() if isinstance(each, Leaf) else f"use {getattr(each, 'use', '')}"
-        lines.append(one_line(f"{summary}{''.join(given)}"))
-    return lines if len(lines) <= MOST_READ else [f"… ({len(lines) - MOST_READ} more)", *lines[-MOST_READ:]]
-
-
-def told(deed: Deed, page: Json) -> list[str]:
-    """A deed as a person is asked for it, a line each: what would be done, on what, for what, and where. Its words may come from a page, and are quoted."""
-    lines = [f"  what   {one_line(deed.leaf.summary())}"]
-    lines += [f"  {name:<6} {one_line(value)}" for name, value in sorted(fields(deed.leaf).items())]
-    lines += [f"  after  {each}" for each in steps(deed.way)]
-    lines += [f"  only   in {name}: {one_line(value)}" for name, value in deed.only.items()]
-    lines += [f"  each   of {name}: {one_line(value)}" for name, value in deed.around.items()]
-    lines += [f"  with   inputs.{name} = {one_line(value)}" for name, value in deed.rests.inputs.items()]
-    lines += [f"  with   {name} = {one_line(value)} (set by hand)" for name, value in deed.rests.pins.items()]
-    lines += [f"  from   {name}: {one_line(value)}" for name, value in list(deed.rests.nodes.items())[:MOST_READ]]
-    lines.append(f"  step   {briefs.ours(deed.path)}")
-    lines += [f"  page   {one_line(page)}"] if page else []
-    return lines
 
 
 def one_line(value: Json) -> str:

@@ -14,7 +14,7 @@ import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from director import demands, effects
+from director import demands, effects, wordings
 from nodes.base import Leaf
 from nodes.errors import Paused, RunOpsError, UsageError
 from nodes.values import Json
@@ -173,9 +173,10 @@ class Grants:
             lines = [
                 "The build wants to let a model act on the site by itself: it may click and type. May it do just this?"
             ]
-        lines += demands.told(deed, page or deed.way.opened or self._shop.wish.url)
+        lines += wordings.told(deed, page or deed.way.opened or self._shop.wish.url)
         if deed.place:
-            lines.append("  (a look around, or out of its order: it is asked each time)")
+            lines.append(wordings.ONCE)
+        lines += wordings.CHOICES
         return self._shop.pen.masker.text("\n".join(lines))
 
 

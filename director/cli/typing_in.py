@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Callable
 
 from director import person
+
+PROMPT = "answer> "
+"""What stands where the cursor waits."""
 
 LONGEST_LINE = 1 << 16
 """Bytes that a terminal gives at once."""
@@ -20,7 +24,14 @@ def possible() -> bool:
 
 def person_at(show: Callable[[str], None]) -> person.Person:
     """Whoever sits at the terminal; ``show`` shows a question."""
-    return person.Typing(show, line)
+
+    async def prompted() -> str | None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(PROMPT)
+            sys.stderr.flush()
+        return await line()
+
+    return person.Typing(show, prompted)
 
 
 async def line() -> str | None:

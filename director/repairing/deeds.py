@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from director import demands, effects, grants, person
+from director import demands, effects, grants, person, wordings
 from nodes.base import Leaf, Node
-from nodes.template import to_text
 from nodes.values import Json
 from runtime import engine, trial
 from runtime.language import workflow
 
 if TYPE_CHECKING:
     from director.workshop import Policy
-
-_INPUT = re.compile(r"\{\{ *inputs\.(\w+) *\}\}")
 
 
 class Deeds:
@@ -65,9 +61,9 @@ class Deeds:
         key = _key(deed.leaf, path)
         if key in self._granted or self._policy != "ask":
             return
-        lines = demands.told(deed, page or deed.way.opened)
-        asked = "\n".join(["To prove the mend, this would be done on the site. May it be?", *lines])
-        said = await self._who.ask(filled(asked, deed.rests.inputs), grants.CHOICES)
+        lines = wordings.told(deed, page or deed.way.opened)
+        asked = "\n".join(["To prove the mend, this would be done on the site. May it be?", *lines, *wordings.CHOICES])
+        said = await self._who.ask(asked, grants.CHOICES)
         if said != grants.YES:
             self.refused = True
         if said == grants.HOLD_ALL:
@@ -75,16 +71,6 @@ class Deeds:
             self._granted.clear()
             return
         self._granted[key] = said == grants.YES
-
-
-def filled(text: str, inputs: Mapping[str, Json]) -> str:
-    """A text with the values of inputs in the place of references to them."""
-
-    def value(found: re.Match[str]) -> str:
-        given = inputs.get(found[1])
-        return demands.one_line(to_text(given)) if isinstance(given, str | int | float) else found[0]
-
-    return _INPUT.sub(value, text)
 
 
 def _key(leaf: Leaf, path: str) -> str:

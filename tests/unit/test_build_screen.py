@@ -7,7 +7,7 @@ import io
 import pytest
 from typing_extensions import override
 
-from director.cli import build_screen
+from director.cli import build_screen, typing_in
 from runtime import events
 
 
@@ -72,3 +72,20 @@ def test_a_step_that_takes_long_is_told() -> None:
     clock.now += 11
     screen.waits.tick()
     assert stream.getvalue().splitlines()[-1] == "..  pay  click Pay  11 s"
+
+
+@pytest.mark.anyio
+async def test_a_prompt_stands_where_an_answer_is_typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Behind the question and its choices, and anew where what was typed is none of them."""
+    typed = iter(["perhaps", "2"])
+
+    async def line() -> str | None:
+        return next(typed)
+
+    monkeypatch.setattr(typing_in, "line", line)
+    shown: list[str] = []
+    assert await typing_in.person_at(shown.append).ask("Which?", ["old", "new"]) == "new"
+    assert capsys.readouterr().err == typing_in.PROMPT * 2
+    assert len(shown) == 2

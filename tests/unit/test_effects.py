@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from director import demands, draft, effects, grants, person, workshop
+from director import demands, draft, effects, grants, person, wordings, workshop
 from director.editing import lint
 from nodes import registry
 from nodes.base import Leaf
@@ -83,7 +83,14 @@ async def test_a_yes_holds_nothing_back_but_what_it_was_given_for(tmp_path: Path
     assert held(leaf(shop, "pay"), "elsewhere")
     assert not held(leaf(shop, "open"), "open")
     assert len(asked) == 3
-    for said in ("Pay for", "inputs.who = Ann", "{{ orders }}", '"css": "tr"', "/orders"):
+    for said in (
+        'click button "Pay for Ann"',
+        "who = Ann",
+        "{{ orders }}",
+        "css tr",
+        f"page   {SITE}/orders",
+        "hold all: nothing",
+    ):
         assert said in asked[0]
 
 
@@ -179,7 +186,7 @@ async def test_a_deed_is_done_where_it_was_granted(tmp_path: Path, old: str, new
     """What leads to its page from the last address on, what is filled in there, and where its block is run, belong to a deed; what comes before and beside it does not."""
     shop, asked = asking(tmp_path, "yes", "no", text=WAY)
     await holds(shop)
-    for said in ('click text="Transfer"', 'fill label="Amount" "{{ inputs.amount }}"', "{{ look == 'Send' }}", "/b"):
+    for said in ('click "Transfer"', 'fill field "Amount" "10"', "{{ look == 'Send' }}", "/b"):
         assert said in asked[0]
     assert "Note" not in asked[0]
     edited(shop, old, new)
@@ -481,9 +488,9 @@ def test_a_file_that_is_used_goes_on_where_its_user_is() -> None:
     """)
     loaded = draft.Draft.of(text, callees.Texts(files)).loaded
     found = [demands.deed(loaded, each, path, demands.Rests(), "") for each, path in effects.deeds_of(loaded)]
-    assert [(each.way.opened, demands.steps(each.way)) for each in found] == [
-        ("http://127.0.0.1/x", ['fill label="Amount" "10"']),
-        ("http://127.0.0.1/x", ['fill label="Amount" "10"', "use in.yaml"]),
+    assert [(each.way.opened, wordings.steps(each.way)) for each in found] == [
+        ("http://127.0.0.1/x", ['fill field "Amount" "10"']),
+        ("http://127.0.0.1/x", ['fill field "Amount" "10"', "use in.yaml"]),
     ]
 
 
