@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from director import beside, layout
 from director import draft as drafts
-from director import layout
 from director import plan as plans
 from director import variables as variables_module
 from director.variables import By
@@ -13,6 +13,7 @@ from nodes.errors import ModelError
 from nodes.values import Json
 from runtime import journal, log, secrets, sessions
 from runtime.language import callees
+from runtime.language.diagnostics import WorkflowInvalid
 
 VERSIONS = 10
 """How many versions of the draft are looked through for what was written last."""
@@ -25,7 +26,10 @@ class Desk:
     """Reads and writes what a session keeps."""
 
     def __init__(self, pen: journal.Journal[sessions.Session], files: callees.Files | None = None) -> None:
-        """``pen`` is the session's; ``files`` are those that the draft may use."""
+        """``pen`` is the session's; ``files`` are those that the draft may use: of a build those of the project in which it will stand, where nothing else is said."""
+        header = pen.history.header
+        if files is None and header is not None and header.build is not None:
+            files = beside.of_build(header.build)
         self._pen, self._files = pen, files
         self._drafts: dict[int, drafts.Draft] = {}
         self.variables = variables_module.Variables(self)
@@ -156,11 +160,18 @@ class Desk:
     def _versions_of_draft(self) -> Iterator[tuple[drafts.Draft, drafts.Draft | None]]:
         """The last versions of the draft, each with the one before, the newest first."""
         versions = [each for each in self.history.versions("draft") if not each.cleared][-VERSIONS:]
-        texts: list[drafts.Draft | None] = [self._draft_of(each) for each in versions]
+        texts = [self._once(each) for each in versions]
         first = None if len(versions) < VERSIONS else texts.pop(0)
         for newer, older in zip(reversed(texts), [*reversed(texts[:-1]), first], strict=True):
-            assert newer is not None
-            yield newer, older
+            if newer is not None:
+                yield newer, older
+
+    def _once(self, version: log.Version) -> drafts.Draft | None:
+        """A version of before; None where it is none any more: a file that it used may be gone."""
+        try:
+            return self._draft_of(version)
+        except WorkflowInvalid:
+            return None
 
     def _draft_of(self, version: log.Version) -> drafts.Draft:
         if version.seq not in self._drafts:

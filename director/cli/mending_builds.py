@@ -47,8 +47,9 @@ class Order:
             return HOW
         if self.chosen.model_calls != "live":
             return f"no model is asked: `model_calls` is `{self.chosen.model_calls}`"
-        if loaded.texts():
-            return "no model is asked: the workflow uses other files, and a build mends one file alone"
+        found = loaded.find(outcome.case.failure.path)
+        if found is not None and found.user:
+            return f"no model is asked: the step stands in {found.file.path}, which the workflow uses, and a build mends the file alone that was run"
         return None
 
     def asks(self, outcome: mending.Outcome, loaded: workflow.Loaded) -> bool:

@@ -22,6 +22,7 @@ name: Read the total
 inputs: {{base: {{type: string, default: "{base}"}}}}
 nodes:
   - {{id: open, type: browser_action, action: goto, url: "{{{{ inputs.base }}}}/"}}
+  - {{id: look, type: group, use: parts/head.yaml}}
   - id: total
     type: browser_query
     query: text
@@ -29,18 +30,23 @@ nodes:
     timeout: 0.5
 output: "{{{{ total }}}}"
 """
+PART = (
+    "version: 1\nnodes: [{id: head, type: browser_query, query: text, target: {role: heading}}]\noutput: '{{ head }}'\n"
+)
 PAGE = "<!doctype html><title>Till</title><h1>Till</h1><p {}>5</p>"
 YAML = "{id: total, type: browser_query, query: text, target: {css: p.sum}, timeout: 0.5}"
 
 
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Builds, str]]:
-    """A project with a run that failed: what it read is called by a word that nothing on the page is called alike."""
+    """A project with a run that failed: what it read is called by a word that nothing on the page is called alike. The workflow uses a file beside it."""
     builds = builds_rig.of(tmp_path_factory.mktemp("till"))
     with serve() as site:
         _serve(site)
-        builds.project.write("flow.yaml", FLOW.format(base=site.origin).replace("\n", "\r\n"))
-        assert builds.project.runops("run", "flow.yaml", "--quiet").returncode == 1
+        (builds.folder / "flows/parts").mkdir(parents=True)
+        builds.project.write("flows/parts/head.yaml", PART)
+        builds.project.write("flows/flow.yaml", FLOW.format(base=site.origin).replace("\n", "\r\n"))
+        assert builds.project.runops("run", "flows/flow.yaml", "--quiet").returncode == 1
         yield builds, builds.project.runs()[-1]["id"]
     builds.close()
 
@@ -57,7 +63,7 @@ def mended() -> scripted.Answer:
 def test_a_model_mends_what_no_candidate_did(failed: tuple[Builds, str]) -> None:
     """It is told of the failure as data and must change something; its budget ends with 5, and the build that goes on ends with a patch, the file as it was."""
     builds, run = failed
-    file = builds.folder / "flow.yaml"
+    file = builds.folder / "flows/flow.yaml"
     before = file.read_bytes()
     told = builds.answers(finish()).runops("repair", "--run", run, "--runs", "1", "--budget", "calls=1")
     assert told.returncode == 5, told.stderr
@@ -84,7 +90,7 @@ def test_a_model_mends_what_no_candidate_did(failed: tuple[Builds, str]) -> None
 def test_a_mend_is_proposed_and_applied_only_when_asked_for(failed: tuple[Builds, str]) -> None:
     """The command itself ends with 6; `--apply` writes what was proposed, and the file passes then. The step is tried where the run that failed had come to."""
     builds, run = failed
-    file = builds.folder / "flow.yaml"
+    file = builds.folder / "flows/flow.yaml"
     before = file.read_bytes()
     done = builds.answers(execute("total"), mended()).runops("repair", "--run", run, "--runs", "1", "--json")
     told = json.loads(done.stdout)
@@ -99,7 +105,7 @@ def test_a_mend_is_proposed_and_applied_only_when_asked_for(failed: tuple[Builds
     try:
         assert b"p.sum" in file.read_bytes()
         assert file.read_bytes().count(b"\r\n") == file.read_bytes().count(b"\n")
-        assert "5" in builds.project.runops("run", "flow.yaml", "--frozen").stdout
+        assert "5" in builds.project.runops("run", "flows/flow.yaml", "--frozen").stdout
     finally:
         file.write_bytes(before)
 

@@ -1,0 +1,46 @@
+"""The files that a draft may use: those of the project in which it will stand, found from there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runtime import artifacts, log
+from runtime.language import callees, workflow, yaml_text
+from runtime.language.diagnostics import WorkflowInvalid
+
+
+def of_build(build: log.Build) -> Beside:
+    """The files for the draft of a build, found from where it will stand."""
+    place = Path(build.mends.file if build.mends is not None else build.save)
+    return Beside(place.absolute().parent)
+
+
+class Beside:
+    """Implements ``callees.Files`` for a draft that stands nowhere yet."""
+
+    def __init__(self, folder: Path) -> None:
+        """``folder`` is that in which the draft will stand."""
+        self._folder = folder
+
+    def read(self, name: str) -> bytes:
+        """The content of a file of the project that is a valid workflow. Raises Unusable.
+
+        What is wrong in another one would be shown with its lines, and what stands in a file that is no workflow is not the business of a model.
+        """
+        project = callees.Project(artifacts.workspace(self._folder))
+        path = callees.joined(str(self._folder), name)
+        try:
+            text = project.read(path)
+        except callees.Unusable as error:
+            # The draft knows the file by its path from there.
+            raise callees.Unusable(error.code, error.message.replace(path, name), *error.mend) from None
+        if len(text) <= yaml_text.LARGEST_FILE:
+            try:
+                workflow.parse(text, path, project)
+            except WorkflowInvalid:
+                raise callees.Unusable(
+                    "use-not-valid",
+                    f"{name} is no valid workflow",
+                    "use another one, or ask the person to mend it: `runops validate` shows what is wrong",
+                ) from None
+        return text

@@ -1,0 +1,95 @@
+"""The files that a draft may use: found from where it will stand, in its project, and only those that are workflows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from director import beside, desk, opening, workshop
+from director.editing import tools
+from runtime import log, secrets, store, version
+from runtime.journal import Journal
+from runtime.sessions import Session
+from tests import workshops
+
+pytestmark = pytest.mark.anyio
+
+PART = "version: 1\ninputs: {n: {type: integer}}\nnodes:\n  - {id: twice, type: transform, expr: '{{ inputs.n * 2 }}'}\noutput: '{{ twice }}'\n"
+
+USING = "{{id: part, type: group, use: {}, with: {{n: 4}}}}"
+
+
+def opened(folder: Path, save: str = "flows/built.yaml") -> workshop.Workshop:
+    """A workshop in a project, whose draft will stand in ``save``."""
+    (folder / ".runops").mkdir()
+    (folder / "flows/parts").mkdir(parents=True)
+    (folder / "flows/parts/twice.yaml").write_text(PART)
+    shop = workshops.opened(folder, "http://127.0.0.1:8765")
+    wish = workshop.Wish("Do it.", None, folder / save)
+    shop.wish = wish
+    shop.desk = desk.Desk(shop.pen, beside.of_build(wish.as_logged()))
+    return shop
+
+
+async def create(shop: workshop.Workshop, use: str) -> str:
+    """What the tool answers to a draft that uses this file."""
+    given = {"yaml": USING.format(use), "after": None, "dry_run": None, "reason": "use what is there"}
+    return (await workshops.call(shop, "create_nodes", tools.kits(shop), **given)).told
+
+
+async def test_a_draft_uses_files_from_where_it_will_stand(tmp_path: Path) -> None:
+    """A path leads from the folder in which the file will be saved, also before that file is there, and a whole run of the draft runs what it uses."""
+    shop = opened(tmp_path)
+    assert "version 1" in await create(shop, "parts/twice.yaml")
+    with_output = "output: '{{ part }}'"
+    await workshops.call(shop, "update_node", id="workflow", yaml=with_output, reason="yield it")
+    ran = await workshops.call(shop, "run_draft", inputs=None, reason="try")
+    assert ran.error is None, ran.told
+    assert "\n8\n" in ran.told
+    assert "use-not-found" in await create(opened_beside(tmp_path / "b"), "flows/parts/twice.yaml")
+
+
+def opened_beside(folder: Path) -> workshop.Workshop:
+    """The same in a project of its own."""
+    folder.mkdir()
+    return opened(folder)
+
+
+async def test_what_is_no_workflow_is_not_shown(tmp_path: Path) -> None:
+    """A file that is none, or is invalid, is refused by its name alone: nothing that stands in it is told; neither is one outside the project read."""
+    project = tmp_path / "project"
+    project.mkdir()
+    shop = opened(project)
+    for text in ("password: hunter2\n", "version: 1\nnodes: [{id: a, type: hunter2}]\n", "hunter2: [\n"):
+        (project / "flows/keys.yaml").write_text(text)
+        told = await create(shop, "keys.yaml")
+        assert "keys.yaml is no valid workflow" in told
+        assert "use-not-valid" in told
+        assert "hunter2" not in told
+    (tmp_path / "outside.yaml").write_text(PART)
+    assert "use-outside" in await create(shop, "../../outside.yaml")
+    assert shop.desk.draft is None
+
+
+def test_the_desk_of_a_build_knows_them(tmp_path: Path) -> None:
+    """A build finds them from what its log says of where it is saved, and one that mends a file from that file; another session has none."""
+    (tmp_path / ".runops").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "part.yaml").write_text(f"{PART}# {name}\n")
+    wish = workshop.Wish("Do it.", None, tmp_path / "a/built.yaml")
+    mends = log.Mends(run="x", path="y", file=str(tmp_path / "b/there.yaml"), evidence="")
+    for build, where in (
+        (wish.as_logged(), "# a"),
+        (wish.as_logged().model_copy(update={"mends": mends}), "# b"),
+        (None, None),
+    ):
+        files = desk.Desk(_pen(tmp_path, build)).files
+        assert (files is None) == (where is None)
+        assert files is None or where is None or where in str(files.read("part.yaml"))
+
+
+def _pen(folder: Path, build: log.Build | None) -> Journal[Session]:
+    header = log.SessionHeader(purpose="build" if build else "chat", versions=version.versions(), build=build)
+    return opening.begin(store.FileStore(folder / ".runops"), header, secrets.Masker({}))
