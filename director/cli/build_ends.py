@@ -25,6 +25,9 @@ READY = 6
 MOST_OUTPUT = 400
 """Characters that a person is shown of what a built workflow yields."""
 
+MOST_OUTPUTS = 3
+"""Runs of a proof of which that is shown."""
+
 STATES = {4: "paused", 5: "out-of-budget", 75: "replaced", 130: "interrupted", 143: "interrupted"}
 """How a build stands, by its exit code; with any other it ``failed``."""
 
@@ -110,8 +113,7 @@ def changed(session: str, ended: loop.Ended) -> str | None:
 def _facts(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
     if left.get("summary"):
         yield "what", one_line(str(left["summary"]))
-    if left.get("output") is not None:
-        yield "gives", _bounded(left["output"])
+    yield from _gives(left)
     for name in ("file", "notes"):
         if left.get(name):
             yield name, shown(str(left[name]))
@@ -122,6 +124,18 @@ def _facts(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
     effects: list[dict[str, Json]] = left.get("effects") or []
     for number, each in enumerate(effects):
         yield ("deeds" if not number else " " * (number + 1)), one_line(f"{each['node']}: {each['what']}")
+
+
+def _gives(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
+    """What the runs of the proof yielded: one finds done what another has done before it, and may yield less."""
+    runs: list[dict[str, Json]] = left.get("runs") or []
+    outputs: list[Json] = [each.get("output") for each in runs if each.get("output") is not None]
+    if outputs and all(each == outputs[0] for each in outputs):
+        yield "gives", _bounded(outputs[0])
+        return
+    for number, each in enumerate(runs, 1):
+        if number <= MOST_OUTPUTS and each.get("output") is not None:
+            yield ("gives" if number == 1 else " " * (number + 1)), f"{_bounded(each['output'])} (run {number})"
 
 
 def _bounded(output: Json) -> str:

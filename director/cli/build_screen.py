@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import TextIO
@@ -20,6 +21,10 @@ INDENT = "    "
 
 TOLD = 160
 """Columns of what came of a tool."""
+
+
+TELLING = ("reason", "question", "goal", "summary", "url", "id", "nodes", "text", "query", "name", "task_id", "path")
+"""Arguments that tell what a call is about, the most telling first."""
 
 
 class _Below(Talk):
@@ -90,15 +95,15 @@ class BuildScreen(terminal.Screen):
     def called(self, path: str, name: str, arguments: str) -> None:
         super().called(path, name, arguments)
         self._model, self._tool = None, (name, self._clock())
-        told = "  ".join(filter(None, (name, "" if arguments in ("", "{}") else one_line(arguments))))
-        self.say(f">   {cut(harmless(told), terminal.WIDE)}", terminal.DIM)
+        told = "  ".join(filter(None, (name, about(arguments))))
+        self.say(f">   {cut(one_line(told), terminal.WIDE)}", terminal.DIM)
 
     @override
     def done(self, path: str, told: str, *, failed: bool) -> None:
         self._asked.pop(path, None)
         self._model = self._tool = None
         depth = "  " * path.count("/")
-        shown = told if failed else next((line for line in told.splitlines() if line.strip()), "")
+        shown = told if failed else came(told)
         self.say(
             f"{'error' if failed else 'ok'}  {depth}{cut(one_line(shown), TOLD)}", terminal.RED if failed else None
         )
@@ -155,6 +160,26 @@ class BuildScreen(terminal.Screen):
             return self._tool
         waits_for = step.waiting and f"waiting: {step.waiting}"
         return "  ".join(filter(None, (step.path, step.summary, waits_for))), step.since
+
+
+def about(arguments: str) -> str:
+    """What a call is about: the words of the model why it is made, else that of its arguments which tells most."""
+    try:
+        read: Json = json.loads(arguments) if arguments else {}
+    except (ValueError, RecursionError):
+        read = None
+    if not isinstance(read, dict):
+        return one_line(arguments)
+    given: dict[str, Json] = read
+    telling = (given.get(name) for name in TELLING)
+    rest = (f"{name}: {each}" for name, each in given.items() if isinstance(each, str | int | float))
+    return next((one_line(each) for each in telling if isinstance(each, str) and each.strip()), next(rest, ""))
+
+
+def came(told: str) -> str:
+    """The beginning of what a call came to: its first line, with the next one where that only announces it."""
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    return " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
 
 
 def plan_of(session: sessions.Session, value_of: Callable[..., Json]) -> Json:

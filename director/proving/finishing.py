@@ -314,7 +314,10 @@ def accepted(shop: Workshop, proof: Proof, said: Said) -> dict[str, Json]:
         "file": str(file),
         "notes": str(beside),
         "proved": headline,
-        "runs": [{"run": each.run, "status": each.status, "held": _ours(each.held)} for each in proof.ran],
+        "runs": [
+            {"run": each.run, "status": each.status, "held": _ours(each.held), "output": each.output}
+            for each in proof.ran
+        ],
         "not_executed": list[Json](proof.not_executed),
         "effects": [{"node": each.key, "deed": each.said, "what": each.words()} for each in every],
         "output": proof.ran[-1].output,

@@ -32,7 +32,7 @@ def test_a_question_waits_and_its_answer_goes_on(builds: Builds) -> None:
     """With `--yes` a question ends the command with 4 and says how it is answered; the answer reaches the model, and nothing before is asked again."""
     done = builds.build([plan() + use("inspect_tab", which="x"), plan() + ASKS], "--yes")
     assert done.returncode == 4, done.stderr
-    refused = done.stderr.index(">   inspect_tab  {")
+    refused = done.stderr.index(">   inspect_tab  which: x")
     assert done.stderr.index("error  the arguments", refused) < done.stderr.index("turn 2"), (
         "whoever watches sees it, too"
     )

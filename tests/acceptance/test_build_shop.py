@@ -54,7 +54,10 @@ def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds,
         assert len(shop.ledger("payment")) == 2
     assert told["finish"]["effects"][0]["what"] == "done in 1 of 2 runs"
     assert told["output"] == told["finish"]["output"]
-    assert f"  gives  {json.dumps(told['output'], ensure_ascii=False)}" in done.stderr.splitlines()
+    outputs = [each["output"] for each in told["finish"]["runs"]]
+    assert len(outputs) == 2
+    assert len(outputs[0]) == 2
+    assert f"  gives  {json.dumps(outputs[0], ensure_ascii=False)} (run 1)" in done.stderr.splitlines()
     assert "  run    runops run pay.yaml --frozen" in done.stderr.splitlines()
     assert (tmp_path / "pay.build.md").read_text().count("passed in") == 2
     for text in ((tmp_path / "pay.yaml").read_text(), done.stdout, done.stderr, logs(tmp_path)):

@@ -89,3 +89,22 @@ async def test_a_prompt_stands_where_an_answer_is_typed(
     assert await typing_in.person_at(shown.append).ask("Which?", ["old", "new"]) == "new"
     assert capsys.readouterr().err == typing_in.PROMPT * 2
     assert len(shown) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ('{"yaml": "- id: sign_in\\n", "reason": "the clerk\\nsigns in"}', ">   find  the clerk signs in"),
+        ('{"tab": null, "url": "http://x/", "name": "shop"}', ">   find  http://x/"),
+        ('{"line": 3, "of": []}', ">   find  line: 3"),
+        ("{}", ">   find"),
+        ('{"yaml": "- id', '>   find  {"yaml": "- id'),
+    ],
+)
+def test_a_call_is_told_by_what_it_is_about(given: str, told: str) -> None:
+    """By its reason, else by what tells most; never as JSON, unless it is none that can be read."""
+    stream = io.StringIO()
+    screen = build_screen.BuildScreen(stream, quiet=False)
+    screen.called("1_find", "find", given)
+    screen.done("1_find", "kept as version 2:\n\n  1 sign_in  group\nmore", failed=False)
+    assert stream.getvalue().splitlines() == [told, "ok  kept as version 2: 1 sign_in  group"]
