@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
+from director import effects
 from director.bench import showing
 from director.bench.places import transparent
 from director.bench.reports import Report, Trip
@@ -64,10 +65,6 @@ def _head(report: Report) -> str:
     return "; ".join(lines)
 
 
-SENDS = frozenset({"click", "dblclick", "press", "upload", "dialog"})
-"""Deeds that hand something over to the site."""
-
-
 def _doubts(report: Report) -> list[str]:
     """What is said first of all: where the site answered with an error. Rules may hold there that were meant for success, and what is read there says nothing."""
     shown = [seen for trip in report.trips for seen in trip.seen if seen.status is not None and not seen.inner]
@@ -83,10 +80,9 @@ def _meets(seen: Seen) -> bool:
 
 
 def _ask(report: Report, seen: Seen) -> str:
-    """Of a deed that hands something over: whether it was done is not known."""
-    leaves = report.places.leaves(seen.place)
-    sends = any(getattr(leaf, "action", None) in SENDS and leaf.effect_class != "read" for leaf in leaves)
-    return ": look whether it was done" if sends and not seen.redone else ""
+    """Of a deed of class *effect*: whether it was done is not known."""
+    does = any(map(effects.changes, report.places.leaves(seen.place)))
+    return ": look whether it was done" if does and not seen.redone else ""
 
 
 def _number(report: Report) -> int:

@@ -444,7 +444,8 @@ async def test_what_was_checked_of_a_deed_is_said(tmp_path: Path) -> None:
 
 async def test_an_error_behind_a_deed_is_said_first(tmp_path: Path) -> None:
     """Where a page is an error of the site, whatever rules say: behind which node, and of a deed that nobody knows whether it was done. It is no success."""
-    rig = Rig(tmp_path, SIGN_IN + READS, site())
+    enters = '  - {id: enters, type: browser_action, action: type, target: {label: Find}, value: "Ann\\n"}\n'
+    rig = Rig(tmp_path, f"{SIGN_IN}{READS}\n{enters}", site())
     rig.bench.fake.answered = 400
     await rig.execute("open,seen", begin="fresh")
     assert rig.told.startswith("the site answered 400 behind `open`\nnot all well: 2 of 2")
@@ -452,6 +453,8 @@ async def test_an_error_behind_a_deed_is_said_first(tmp_path: Path) -> None:
     assert "seen  ok, but on an error page (400)\n" in rig.told
     await rig.execute("submit", begin="live")
     assert rig.told.startswith("the site answered 400 behind `submit`: look whether it was done\nnot all well: 1 of 1")
+    await rig.execute("enters", begin="live")
+    assert rig.told.startswith("the site answered 400 behind `enters`: look whether it was done\nnot all well: 1 of 1")
     await rig.execute("seen", begin="live")
     assert rig.told.startswith("`seen` worked on an error page of the site (400)\nnot all well: 1 of 1")
     rig.bench.fake.answered = None
