@@ -40,7 +40,8 @@ def runs(
     elif found:
         console.result("\n".join(table([HEAD, *(row(each) for each in found)])))
     else:
-        console.say(f"no runs in {chosen.home}\n  start one: runops run FILE")
+        more = "\n  its sessions: runops runs --sessions" if conversations.list_sessions(chosen) else ""
+        console.say(f"no runs in {chosen.home}{more}\n  start one: runops run FILE")
 
 
 def _sessions(chosen: settings.Settings, *, as_json: bool) -> None:

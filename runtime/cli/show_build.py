@@ -63,7 +63,7 @@ def lines(session: str, past: sessions.Session, value_of: Value, *, held: bool) 
         return
     if value is not None:
         yield from _ended(past, value)
-    if not held:
+    if not held and (value is None or not value["done"]):
         yield f"  again  {again}"
 
 

@@ -39,6 +39,7 @@ def test_a_question_waits_and_its_answer_goes_on(builds: Builds) -> None:
     assert "Which shop is it?" in done.stderr
     assert f"runops build --resume {session_of(done)} --answer TEXT" in done.stderr
     assert done.stdout == ""
+    assert "runops runs --sessions" in builds.project.runops("runs").stderr, "it has no runs, and waits all the same"
     shown = builds.project.runops("show", session_of(done)).stdout.splitlines()
     assert [" ".join(line.split()) for line in shown[-5:-1]] == [
         "idle",
