@@ -20,7 +20,10 @@ PROPERTIES = (
     "tests/unit/test_summary_properties.py",
     "tests/unit/test_build_loop.py",
     "tests/unit/test_effects.py",
+    "tests/unit/test_grants.py",
     "tests/unit/test_finishing.py",
+    "tests/unit/test_proved_runs.py",
+    "tests/unit/test_leaving.py",
     "tests/unit/test_proofs.py",
 )
 """Where what holds of every window is said (no example stands there: what they find is found for any window), and what holds of builds."""
@@ -35,6 +38,8 @@ COPIED = (
     "tests/talks.py",
     "tests/workshops.py",
     "tests/benches.py",
+    "tests/finishes.py",
+    "tests/holding.py",
     "tests/build_lives.py",
     "tests/fakes.py",
     "tests/rig.py",

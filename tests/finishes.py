@@ -1,0 +1,98 @@
+"""A build about to end, for tests: whole runs of a draft on a fake site, and the tool that ends it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from director import workshop
+from director.proving import leaving, tools
+from nodes.errors import SiteError
+from nodes.values import Json
+from runtime import running, turn
+from runtime.browser import port
+from tests import workshops
+from tests.fakes import FakeBrowser, FakePage, FakeSite
+
+SITE = "http://127.0.0.1:8765"
+
+
+TEXT = textwrap.dedent("""
+    version: 1
+    name: Pays
+    description: Pays an order.
+    inputs:
+      base_url: {type: string, default: "http://127.0.0.1:8765"}
+      number: {type: string, default: "1001"}
+    allowed_origins: ["{{ inputs.base_url }}"]
+    nodes:
+      - {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ inputs.number }}"}
+      - {id: pay, type: browser_action, action: click, target: {role: button, name: Pay}, description: Pays it.}
+      - {id: told, type: browser_query, query: text, target: {test_id: status}}
+    output: {status: "{{ told }}"}
+""").lstrip()
+
+
+class Browsers:
+    """Fresh browsers on a fake site, in the place of Chromium."""
+
+    def __init__(self, site: FakeSite) -> None:
+        self.site = site
+        self.opened = 0
+
+    def of_run(self, *_given: object) -> Browsers:
+        """In the place of ``running.Chromium``."""
+        return self
+
+    async def open(self) -> port.Browser:
+        """A fresh one."""
+        self.opened += 1
+        return FakeBrowser(self.site)
+
+    async def reattach(self) -> port.Browser | None:
+        """None survives."""
+        return None
+
+
+def installed(monkeypatch: pytest.MonkeyPatch) -> Browsers:
+    """What runs open here."""
+    site = FakeSite(texts={'test_id="status"': "paid"})
+    found = Browsers(site)
+    monkeypatch.setattr(running, "Chromium", found.of_run)
+    return found
+
+
+def clicks(browsers: Browsers, click: Callable[[int], None]) -> None:
+    """``click`` is called with the number of each click, and raises to fail it."""
+    numbers: list[int] = []
+
+    async def before(_target: str, _page: FakePage) -> None:
+        numbers.append(1)
+        click(len(numbers))
+
+    browsers.site.before_click = before
+
+
+def opened(folder: Path, text: str | None = TEXT, **more: Any) -> workshop.Workshop:
+    """A workshop with this draft."""
+    return workshops.opened(folder, SITE, text, **more)
+
+
+def finish(shop: workshop.Workshop, **given: Json) -> Awaitable[turn.Outcome]:
+    """The tool, called with what is ``given``."""
+    arguments: dict[str, Json] = {"done": True, "summary": "It pays.", "unproved": None, "reason": "It is done."}
+    return workshops.call(shop, "finish", tools.kits(shop), **{**arguments, **given})
+
+
+def left(shop: workshop.Workshop) -> tuple[str, str]:
+    """The workflow that was left, and the notes."""
+    return shop.wish.save.read_text(), leaving.notes_of(shop.wish.save).read_text()
+
+
+def fails(_number: int) -> None:
+    """A click that cannot be done."""
+    raise SiteError("not-actionable", "it cannot be clicked")

@@ -1,0 +1,72 @@
+"""Deeds of a draft that a person is asked for, or that are held, for tests."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+from director import draft, effects, workshop
+from nodes import registry
+from nodes.base import Leaf
+from runtime import engine
+from tests import workshops
+
+SITE = "http://127.0.0.1:8765"
+
+
+TEXT = textwrap.dedent("""
+    version: 1
+    inputs:
+      base_url: {type: string, default: "http://127.0.0.1:8765"}
+      who: {type: string, default: Ann}
+    allowed_origins: ["{{ inputs.base_url }}"]
+    nodes:
+      - {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}
+      - {id: orders, type: browser_query, query: extract, target: {css: tr}, fields: {no: td}}
+      - id: each
+        type: iterate
+        over: "{{ orders }}"
+        as: order
+        nodes:
+          - {id: pay, type: browser_action, action: click, target: {role: button, name: "Pay for {{ inputs.who }}"}, timeout: 5}
+      - {id: note, type: browser_action, action: press, key: Enter}
+      - {id: work, type: agent, goal: Tidy up.}
+""")
+
+
+async def holds(shop: workshop.Workshop, place: str = "1_run_draft", **given: str) -> engine.Holds:
+    """What is held of all deeds of the draft."""
+    draft_now = shop.desk.draft
+    assert draft_now is not None
+    wanted = effects.deeds_of(draft_now.loaded)
+    return await shop.effects.demand(wanted, place=place, inputs=given or None)
+
+
+def leaf(shop: workshop.Workshop, name: str) -> Leaf:
+    """A leaf of the draft."""
+    assert shop.desk.draft is not None
+    found = shop.desk.draft.loaded.index[name][0]
+    assert isinstance(found, Leaf)
+    return found
+
+
+def asking(
+    folder: Path, *answers: str, text: str = TEXT, policy: workshop.Policy = "ask"
+) -> tuple[workshop.Workshop, list[str]]:
+    """A workshop whose person gives these answers, and what they were asked."""
+    who = workshops.Answering(*answers)
+    return workshops.opened(folder, SITE, text, policy=policy, who=who), who.asked
+
+
+def edited(shop: workshop.Workshop, old: str, new: str) -> None:
+    """Put other words into the draft."""
+    assert shop.desk.draft is not None
+    assert old in shop.desk.draft.text
+    shop.desk.write_draft(draft.Draft.of(shop.desk.draft.text.replace(old, new)), reason=f"{new} is right", by="model")
+
+
+def click() -> Leaf:
+    """A click of an agent's own."""
+    found = registry.parse_node({"id": "click", "type": "browser_action", "action": "click", "target": {"text": "Pay"}})
+    assert isinstance(found, Leaf)
+    return found

@@ -1,0 +1,247 @@
+"""What a yes to a deed covers: that deed as it was asked for, and no other."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from director import grants
+from tests import benches, workshops
+from tests.holding import SITE, TEXT, asking, click, edited, holds, leaf
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_yes_holds_nothing_back_but_what_it_was_given_for(tmp_path: Path) -> None:
+    """What was granted is done in every turn of its loop, and whatever was refused, or never asked for, is held; reads are nobody's business."""
+    shop, asked = asking(tmp_path, "yes", "no", "no")
+    held = await holds(shop)
+    assert [held(leaf(shop, "pay"), path) for path in ("each[1]/pay", "each[#9]/pay")] == [False, False]
+    assert held(leaf(shop, "note"), "note")
+    assert held(leaf(shop, "pay"), "elsewhere")
+    assert not held(leaf(shop, "open"), "open")
+    assert len(asked) == 3
+    for said in (
+        'click button "Pay for Ann"',
+        "who = Ann",
+        "{{ orders }}",
+        "css tr",
+        f"page   {SITE}/orders",
+        "hold all: nothing",
+    ):
+        assert said in asked[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('name: "Pay', 'name: "Delete'),
+        ("action: click", "action: dblclick"),
+        ('over: "{{ orders }}"', 'over: ["1001", "1002"]'),
+        ("css: tr", "css: li"),
+        ("/orders", "/users"),
+        ("default: Ann", "default: Eve"),
+        ("id: pay", "id: pay_it"),
+        ("timeout: 5", "when: '{{ order.no }}'"),
+        ("timeout: 5", "retry: {attempts: 3, on: [verify-failed]}"),
+        ('default: "http://127.0.0.1:8765"', 'default: "http://127.0.0.1:9"'),
+    ],
+)
+async def test_another_deed_is_asked_for_anew(tmp_path: Path, old: str, new: str) -> None:
+    """Where the deed itself is edited, or for what or where it is done, what was answered before does not count."""
+    text = TEXT.replace('name: "Pay for', 'name: "Pay {{ inputs.base_url }} for')
+    shop, asked = asking(tmp_path, *["yes"] * 3, *["no"] * 3, text=text)
+    await holds(shop)
+    edited(shop, old, new)
+    held = await holds(shop, "2_run_draft")
+    name = "pay_it" if "pay_it" in new else "pay"
+    assert held(leaf(shop, name), f"each[1]/{name}")
+    assert name in asked[3]
+
+
+@pytest.mark.parametrize(
+    "new", ["timeout: 9", "description: now", "verify: [{visible: {text: paid}}]", "retry: {attempts: 2}"]
+)
+async def test_how_a_deed_is_checked_is_not_the_deed(tmp_path: Path, new: str) -> None:
+    """Another description, rule, time or retry leaves a deed what it was: nobody is asked again."""
+    shop, asked = asking(tmp_path, "yes", "no", "no")
+    await holds(shop)
+    edited(shop, "timeout: 5", new)
+    held = await holds(shop, "2_run_draft")
+    assert (len(asked), held(leaf(shop, "pay"), "each[1]/pay")) == (3, False)
+
+
+async def test_other_inputs_make_another_deed(tmp_path: Path) -> None:
+    """A run with other inputs, where the deed reads them, is asked for by itself; the answer to the first one stands."""
+    text = TEXT.replace(
+        "  - {id: note",
+        '  - {id: home, type: browser_action, action: goto, url: "{{ inputs.base_url }}"}\n  - {id: note',
+    )
+    shop, asked = asking(tmp_path, "yes", "no", "no", "no", text=text)
+    await holds(shop)
+    held = await holds(shop, "2_run_draft", who="Eve")
+    assert held(leaf(shop, "pay"), "each[1]/pay")
+    held = await holds(shop, "3_run_draft", who="Ann")
+    assert (len(asked), held(leaf(shop, "pay"), "each[1]/pay")) == (4, False)
+
+
+WAY = textwrap.dedent("""
+    version: 1
+    inputs: {amount: {type: string, default: "10"}}
+    nodes:
+      - {id: home, type: browser_action, action: goto, url: "http://127.0.0.1:8765/a"}
+      - {id: first, type: browser_action, action: fill, target: {label: Note}, value: old}
+      - {id: open, type: browser_action, action: goto, url: "http://127.0.0.1:8765/b"}
+      - {id: menu, type: browser_action, action: click, target: {text: Transfer}, effect: idempotent}
+      - {id: amount, type: browser_action, action: fill, target: {label: Amount}, value: "{{ inputs.amount }}"}
+      - {id: look, type: browser_query, query: text, target: {css: h1}}
+      - id: big
+        type: route
+        branches:
+          - {name: small, when: "{{ inputs.amount == '0' }}", nodes: [{id: no, type: transform, expr: 1}]}
+          - {name: large, when: "{{ look == 'Send' }}", nodes: [{id: send, type: browser_action, action: click, target: {text: Send}}]}
+          - {name: other, when: "{{ look == 'x' }}", nodes: [{id: nothing, type: transform, expr: 2}]}
+""")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "again"),
+    [
+        ("text: Transfer", "text: Withdraw", True),
+        ('value: "{{ inputs.amount }}"', 'value: "1000"', True),
+        ("default: \"10\"", "default: \"99\"", True),
+        ("  - {id: look", "  - {id: tick, type: browser_action, action: check, target: {label: All}}\n  - {id: look", True),
+        ("== 'Send'", "!= 'Send'", True),
+        ("== '0'", "== '1'", True),
+        ("id: big\n", "id: big\n    when: '{{ look is defined }}'\n", True),
+        ("value: old", "value: new", False),
+        ("id: amount, ", "id: how_much, ", False),
+        ("id: menu, ", "id: menu, timeout: 9, verify: [{text: Amount}], ", False),
+        ("== 'x'", "== 'y'", False),
+    ],
+)  # fmt: skip
+async def test_a_deed_is_done_where_it_was_granted(tmp_path: Path, old: str, new: str, again: bool) -> None:
+    """What leads to its page from the last address on, what is filled in there, and where its block is run, belong to a deed; what comes before and beside it does not."""
+    shop, asked = asking(tmp_path, "yes", "no", text=WAY)
+    await holds(shop)
+    for said in ('click "Transfer"', 'fill field "Amount" "10"', "{{ look == 'Send' }}", "/b"):
+        assert said in asked[0]
+    assert "Note" not in asked[0]
+    edited(shop, old, new)
+    held = await holds(shop, "2_run_draft")
+    assert (len(asked), held(leaf(shop, "send"), "big/send")) == (1 + again, again)
+
+
+RESTING = textwrap.dedent("""
+    version: 1
+    nodes:
+      - {id: orders, type: browser_query, query: extract, target: {css: tr}, fields: {no: td}}
+      - {id: some, type: transform, sql: "SELECT no FROM orders"}
+      - {id: first, type: transform, expr: "{{ some[0].no }}"}
+      - {id: keep, type: context, set: {who: Ann}}
+      - {id: pay, type: browser_action, action: click, target: {text: "Pay {{ first }} for {{ vars.who }}"}}
+""")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "again"),
+    [
+        ("tr}", "li}", 1),
+        ("[0]", "[1]", 1),
+        ("no FROM", "'1' AS no FROM", 1),
+        ("Ann", "Eve", 1),
+        ("id: pay", "description: so, id: pay", 0),
+    ],
+)
+async def test_a_deed_rests_on_all_that_it_reads(tmp_path: Path, old: str, new: str, again: int) -> None:
+    """What a deed reads at second hand, or as a variable, belongs to it: where that is edited, it is asked for anew."""
+    shop, asked = asking(tmp_path, "yes", "no", text=RESTING)
+    await holds(shop)
+    edited(shop, old, new)
+    held = await holds(shop, "2_run_draft")
+    assert (len(asked), held(leaf(shop, "pay"), "pay")) == (1 + again, bool(again))
+
+
+async def test_a_value_set_by_hand_makes_another_deed(tmp_path: Path) -> None:
+    """Where a value is pinned that the deed rests on, the yes to what stands in the file does not count on the bench; for whole runs, which know no pins, it stands."""
+    shop, asked = asking(tmp_path, "yes", "no", "no", "no")
+    await holds(shop)
+    shop.desk.variables.set("orders", ["1007"], reason="a smaller list", by="model")
+    wanted = [(leaf(shop, "pay"), "each[1]/pay")]
+    bench = await shop.effects.demand(wanted, place="2_execute_nodes")
+    whole = await shop.effects.demand(wanted, place="3_finish", pins={})
+    assert [each(leaf(shop, "pay"), "each[1]/pay") for each in (bench, whole)] == [True, False]
+    assert (len(asked), '["1007"] (set by hand)' in asked[3]) == (4, True)
+
+
+@pytest.mark.parametrize(("answers", "own"), [(("yes", "yes", "no"), True), (("no", "no", "yes"), False)])
+async def test_a_click_lets_no_agent_click(tmp_path: Path, answers: Sequence[str], own: bool) -> None:
+    """What an agent does by itself is covered by a yes to the agent, which says so, and by no other; it covers nothing outside."""
+    shop, asked = asking(tmp_path, *answers)
+    held = await holds(shop)
+    assert held(leaf(shop, "work"), "work") is own
+    assert held(click(), "work/3_click") is own
+    assert held(click(), "note/3_click")
+    assert held(click(), "click")
+    assert "by itself" in asked[2]
+    assert "by itself" not in asked[0]
+
+
+async def test_hold_all_asks_nothing_more(tmp_path: Path) -> None:
+    """Who wants everything held is asked no further question, and what they allowed before is held, too; also in a later process of the build."""
+    shop, asked = asking(tmp_path, "yes", "hold all")
+    held = await holds(shop)
+    again = grants.Grants(shop)
+    later = await again.demand([(leaf(shop, "pay"), "pay"), (click(), "click")], place="2_execute_nodes")
+    for each in (held, later):
+        assert each(leaf(shop, "pay"), "each[1]/pay")
+    assert len(asked) == 2
+
+
+async def test_answers_are_kept(tmp_path: Path) -> None:
+    """A build that goes on finds in its log what was answered: yes and no alike."""
+    shop, asked = asking(tmp_path, "yes", "no", "no")
+    await holds(shop)
+    shop.effects = grants.Grants(shop)
+    held = await holds(shop, "7_finish")
+    assert (len(asked), held(leaf(shop, "pay"), "each[1]/pay"), held(leaf(shop, "note"), "note")) == (3, False, True)
+    assert [each["answer"] for each in grants.answers(shop.pen)] == ["yes", "no", "no"]
+
+
+SENDS = """
+  - {id: home, type: browser_action, action: goto, url: "http://127.0.0.1:8765/home"}
+  - {id: open, type: browser_action, action: goto, url: "http://127.0.0.1:8765/form"}
+  - {id: amount, type: browser_action, action: fill, target: {label: Amount}, value: "10"}
+  - {id: send, type: browser_action, action: click, target: {text: Send}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("executed", "again"),
+    [
+        ([("open..amount", None), ("send", None)], False),
+        ([("open..amount", None), ("send", "live")], False),
+        ([("all", "fresh")], False),
+        ([("open..send", "live")], False),
+        ([("send", "live")], True),
+        ([("home", None), ("send", "live")], True),
+        ([("open, send", None)], True),
+        ([("send", "fresh")], True),
+    ],
+)
+async def test_a_yes_is_for_the_page_to_which_the_draft_leads(
+    tmp_path: Path, executed: Sequence[tuple[str, str | None]], again: bool
+) -> None:
+    """On the bench a deed that was granted is asked for again where the page is another one, or something was left out before it: with the page that is there."""
+    who = workshops.Answering("yes", "no")
+    rig = benches.Rig(tmp_path, SENDS, policy="ask", who=who)
+    done = await rig.execute("all")
+    assert done["send"] == "ok"
+    for nodes, begin in executed:
+        done = await rig.execute(nodes, begin=begin)
+    assert (len(who.asked), done["send"]) == (1 + again, "held" if again else "ok")
+    if executed == [("home", None), ("send", "live")]:
+        assert "page   http://127.0.0.1:8765/home" in who.asked[1]

@@ -1,0 +1,188 @@
+"""What a build leaves: the workflow, its notes, and a draft that is not finished; and what it leaves alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from director.proving import leaving, tools
+from runtime.language import workflow
+from tests import workshops
+from tests.finishes import TEXT, Browsers, clicks, fails, finish, installed, left, opened
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def browsers(monkeypatch: pytest.MonkeyPatch) -> Browsers:
+    """What runs open here."""
+    return installed(monkeypatch)
+
+
+async def test_no_head_claims_a_proof_for_another_text(tmp_path: Path, browsers: Browsers) -> None:
+    """A mend takes the claim out of the head, and changes nothing else; of a file that says something else by now, or is gone, that is known."""
+    shop = opened(tmp_path, runs=1)
+    await finish(shop)
+    file, session = shop.wish.save, shop.pen.conversation.id
+    text = file.read_text()
+    assert leaving.changed(file, session) is None
+    mended = leaving.mended(text, "R1")
+    assert [(was, now) for was, now in zip(text.splitlines(), mended.splitlines(), strict=True) if was != now] == [
+        (
+            "# proved: full; 1 of 1 runs passed in fresh browsers",
+            "# proved: of the text before it was changed by a mend of run R1",
+        )
+    ]
+    assert leaving.mended(TEXT, "R1") == TEXT
+    file.write_text(mended)
+    assert "it has changed since" in str(leaving.changed(file, session))
+    assert not leaving.may_write(file, session)
+    file.unlink()
+    assert "not there" in str(leaving.changed(file, session))
+
+
+async def test_a_file_is_left_as_it_was_written(tmp_path: Path, browsers: Browsers) -> None:
+    """A byte order mark and ends of lines of another system stay as they are, and the file is still a workflow."""
+    written = "\ufeff" + TEXT.replace("\n", "\r\n")
+    shop = opened(tmp_path, written, runs=1)
+    assert (await finish(shop)).error is None
+    saved = shop.wish.save.read_bytes().decode()
+    assert saved.startswith("\ufeff# Built by")
+    assert saved.endswith(written.removeprefix("\ufeff"))
+    assert "\n" not in saved.replace("\r\n", "")
+    assert workflow.load(shop.wish.save).workflow.name == "Pays"
+
+
+async def test_giving_up_leaves_what_there_is(tmp_path: Path, browsers: Browsers) -> None:
+    """A build that cannot be done ends with the draft as far as it came, its failing step and why, in a file that says that it is not finished."""
+    clicks(browsers, fails)
+    shop = opened(tmp_path)
+    failed = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    assert failed.error is not None
+    outcome = await finish(shop, done=False, summary="There is no button.")
+    value: Any = outcome.value
+    assert (outcome.error, value["done"], value["failing"]) == (None, False, "pay")
+    text, notes = left(shop)
+    assert "NOT FINISHED: it fails at pay (not-actionable)" in text
+    assert "There is no button." in notes
+    assert workflow.load(shop.wish.save).workflow.name == "Pays"
+    empty = await finish(opened(tmp_path / "b", None), done=False, summary="No.")
+    assert (empty.error, empty.value["file"]) == (None, None)
+
+
+async def test_what_stood_there_is_not_overwritten(tmp_path: Path, browsers: Browsers) -> None:
+    """A file of somebody's is left alone: the build is refused before it runs, a partial draft is put beside it, and only ``--force`` writes over it."""
+    shop = opened(tmp_path)
+    shop.wish.save.write_text("mine")
+    leaving.notes_of(shop.wish.save).write_text("mine, too")
+    refused = await finish(shop)
+    assert (refused.error is not None, browsers.opened) == (True, 0)
+    partial = await finish(shop, done=False)
+    value: Any = partial.value
+    assert Path(value["file"]).name == "built.partial.yaml"
+    assert left(shop) == ("mine", "mine, too")
+    forced = opened(tmp_path / "b")
+    forced.wish = dataclasses.replace(forced.wish, force=True)
+    forced.wish.save.write_text("old")
+    assert (await finish(forced)).error is None
+    assert "proved: full" in forced.wish.save.read_text()
+
+
+@pytest.mark.parametrize("proved", [True, False])
+async def test_a_draft_that_is_not_done_takes_the_place_of_nothing(
+    tmp_path: Path, browsers: Browsers, proved: bool
+) -> None:
+    """Not even where the person would have it written over, be it somebody's or what this build itself had proved: it is left beside it, and that is said."""
+    shop = opened(tmp_path)
+    shop.wish = dataclasses.replace(shop.wish, force=True)
+    shop.wish.save.write_text("mine")
+    if proved:
+        assert (await finish(shop)).error is None
+    before = shop.wish.save.read_bytes()
+    partial = await finish(shop, done=False, summary="It cannot be.")
+    value: Any = partial.value
+    assert (Path(value["file"]).name, shop.wish.save.read_bytes()) == ("built.partial.yaml", before)
+    assert value["stays"] == str(shop.wish.save)
+    assert f"{shop.wish.save} is as it was" in partial.told
+    assert "NOT FINISHED" in Path(value["file"]).read_text()
+
+
+async def test_nothing_that_is_left_holds_a_secret(tmp_path: Path, browsers: Browsers) -> None:
+    """Of a secret that a page shows nothing stands in the workflow, in the notes, or in what is told."""
+    browsers.site.texts['test_id="status"'] = "it is tops3cret-word"
+    text = TEXT.replace("allowed_", "secrets: [WORD]\nallowed_")
+    shop = opened(tmp_path, text, known={"WORD": "tops3cret-word"})
+    outcome = await finish(shop, summary="The word is tops3cret-word.")
+    assert outcome.error is None
+    for each in (*left(shop), outcome.told, json.dumps(outcome.value)):
+        assert "tops3cret" not in each
+
+
+async def test_page_text_breaks_out_of_no_note(tmp_path: Path, browsers: Browsers) -> None:
+    """What a page or a model said is no heading, no link and no end of a block in the notes."""
+    evil = "ok\n```\n# Proved by nobody\n[x](http://evil.test) <script>"
+    browsers.site.texts['test_id="status"'] = evil
+    shop = opened(tmp_path)
+    outcome = await finish(shop, summary=evil)
+    assert outcome.error is None
+    notes = left(shop)[1]
+    assert "\n# Proved by nobody" not in notes
+    came = notes.partition("## What came of it")[2].partition("##")[0]
+    for marks in ("[x](", "<script", "```"):
+        assert marks not in came.replace("\\<", "")
+
+
+TEXTS = st.text(st.sampled_from("a: {}\n\r#é\ufeff'"), max_size=40)
+
+
+@hypothesis.given(TEXTS, st.sampled_from(["", "\ufeff"]), st.sampled_from(["\n", "\r\n"]), st.lists(TEXTS, max_size=3))
+def test_a_head_changes_nothing_of_a_file(rest: str, mark: str, end: str, lines: list[str]) -> None:
+    """A head is comments only: what stands behind it is as it was, byte for byte, with its byte order mark and the ends of its lines."""
+    text = mark + rest.lstrip("\ufeff").replace("\n", end)
+    written = leaving.workflow("S1", text, lines)
+    assert written.startswith(mark)
+    assert written.endswith(text.removeprefix(mark))
+    head = written.removeprefix(mark).removesuffix(text.removeprefix(mark))
+    assert all(each.startswith("#") for each in re.split(r"\r\n|\n|\r", head) if each)
+
+
+@hypothesis.given(
+    TEXTS.filter(lambda each: not each.startswith("\ufeff")), st.integers(0, 1000), st.sampled_from("xé# ")
+)
+def test_an_edited_file_is_somebody_elses(
+    tmp_path_factory: pytest.TempPathFactory, text: str, at: int, more: str
+) -> None:
+    """A build may write over just what it has left, and not over that with one character more, nor over what another build has left."""
+    file = tmp_path_factory.getbasetemp() / "left.yaml"
+    written = leaving.workflow("S1", text, ["proved: full"])
+    leaving.write(file, written)
+    assert leaving.may_write(file, "S1")
+    assert not leaving.may_write(file, "S2")
+    at %= len(written) + 1
+    file.write_bytes(f"{written[:at]}{more}{written[at:]}".encode())
+    assert not leaving.may_write(file, "S1")
+
+
+def test_a_link_to_nowhere_is_somebodys(tmp_path: Path) -> None:
+    """A link that leads nowhere is not written through, nor over."""
+    file = tmp_path / "x.yaml"
+    file.symlink_to(tmp_path / "gone.yaml")
+    assert not leaving.may_write(file, "S1")
+    assert leaving.partial_name(file, "S1") == tmp_path / "x.partial.yaml"
+
+
+def test_a_draft_that_is_not_done_takes_no_place_of_a_proved_one(tmp_path: Path) -> None:
+    """A further word to a build that was done may come to nothing: what it had proved stays."""
+    file = tmp_path / "x.yaml"
+    leaving.write(file, leaving.workflow("S1", "version: 1\n", ["NOT FINISHED: `a` fails"]))
+    assert leaving.partial_name(file, "S1") == file
+    leaving.write(file, leaving.workflow("S1", "version: 1\n", ["proved: full"]))
+    assert leaving.may_write(file, "S1")
+    assert leaving.partial_name(file, "S1") == tmp_path / "x.partial.yaml"
