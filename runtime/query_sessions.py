@@ -34,6 +34,8 @@ def _session(summary: conversations.SessionSummary, past: sessions.Session) -> d
     names = ("purpose", "about", "parent", "forked", "state", "mode", "messages")
     return {
         **{name: getattr(summary, name) for name in names},
+        # A build is about no run and no file that there is yet.
+        "about": summary.about or (summary.begins if summary.purpose == "build" else None),
         "session": summary.id,
         "started": _time(summary.started),
         "last": _time(summary.last),

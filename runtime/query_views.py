@@ -133,7 +133,7 @@ VIEWS: dict[str, tuple[Column, ...]] = {
     "sessions": _columns(
         ("session", "VARCHAR", "id of the session"),
         ("purpose", "VARCHAR", "chat or build"),
-        ("about", "VARCHAR", "the run that it is about by now, or the workflow file"),
+        ("about", "VARCHAR", "the run that it is about by now, or the workflow file; of a build the goal"),
         ("parent", "VARCHAR", "the conversation that began it"),
         ("forked", "VARCHAR", "the session from which it is a fork"),
         ("state", "VARCHAR", "running: a process holds it; or idle"),

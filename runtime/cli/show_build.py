@@ -67,6 +67,12 @@ def lines(session: str, past: sessions.Session, value_of: Value, *, held: bool) 
         yield f"  again  {again}"
 
 
+def granted(value: Json) -> str:
+    """For which deed an answer was given, in words; the name of a grant is only a digest."""
+    kept: dict[str, Json] = value if isinstance(value, dict) else {}
+    return f" {one_line(str(kept['what']))}" if kept.get("what") else ""
+
+
 def _ended(past: sessions.Session, value: dict[str, Json]) -> Iterator[str]:
     done = bool(value["done"])
     how = f"done, proved: {one_line(str(value.get('proved')))}" if done else "not done"
@@ -82,4 +88,4 @@ def _ended(past: sessions.Session, value: dict[str, Json]) -> Iterator[str]:
     elif file:
         yield f"  file   {one_line(str(file))}"
         if done:
-            yield f"  run    runops run {shlex.quote(str(file))} --frozen"
+            yield f"  run    runops run {shlex.quote(str(file))} --frozen{one_line(inputs.typed(value.get('inputs') or {}))}"

@@ -196,6 +196,8 @@ class View:
                 yield cut(line, width) if width else line
             case log.Version():
                 name = f" {one_line(entry.name)}" if entry.name else ""
+                if entry.of == "grant":
+                    name = show_build.granted(self._value(entry))
                 yield f"{'kept':<{WHO}}  {entry.of}{name}  {_version_words(entry)}"
             case log.Note(name="tail-cut"):
                 yield f"{'note':<{WHO}}  a torn last line was cut: {count(entry.data['bytes'], 'byte')}"

@@ -70,6 +70,8 @@ def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds,
     shown = project.runops("show", told["session"]).stdout
     assert "  ended  done, proved: full\n" in shown
     assert f"  run    runops run {told['file']} --frozen\n" in shown
+    asked = project.runops("query", "SELECT about FROM sessions", "--json").stdout
+    assert paying.GOAL in asked
     assert "  again  " not in shown, "one that is done looks otherwise than one that was interrupted"
     assert "kept     bench" not in shown, "what nodes yielded stands with the call that ran them"
     built = json.loads(project.runops("show", told["session"], "--json").stdout)["build"]

@@ -1,0 +1,40 @@
+"""What `runops show` tells of a build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from director import effects
+from runtime import sessions, store
+from runtime.cli import show_session
+from tests import workshops
+
+SITE = "http://127.0.0.1:8765"
+TEXT = f"""\
+version: 1
+inputs:
+  base_url: {{type: string, default: "{SITE}"}}
+allowed_origins: ["{{{{ inputs.base_url }}}}"]
+nodes:
+  - {{id: pay, type: browser_action, action: click, target: {{role: button, name: Pay}}}}
+"""
+
+
+@pytest.mark.anyio
+async def test_an_answer_stands_with_the_deed_for_which_it_was_given(tmp_path: Path) -> None:
+    """By its name a grant is a digest, which tells a reader nothing."""
+    shop = workshops.opened(tmp_path, SITE, TEXT, policy="ask", who=workshops.Answering("no"))
+    assert shop.desk.draft is not None
+    await shop.effects.demand(effects.deeds_of(shop.desk.draft.loaded), place="1_run_draft")
+    shop.pen.barrier()
+    kept = store.FileStore(tmp_path / ".runops")
+    reading = kept.read(shop.pen.conversation.id)
+    shown = show_session.View(sessions.Session(reading.entries), reading, kept).text(None)
+    (line,) = [each for each in shown if "kept" in each and "grant" in each]
+    assert (
+        line.split("grant  ")[-1].startswith('click role=button name="Pay"')
+        or 'grant click role=button name="Pay"' in line
+    )
+    assert "a person answered: no" in line
