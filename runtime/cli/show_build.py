@@ -88,4 +88,4 @@ def _ended(past: sessions.Session, value: dict[str, Json]) -> Iterator[str]:
     elif file:
         yield f"  file   {one_line(str(file))}"
         if done:
-            yield f"  run    runops run {shlex.quote(str(file))} --frozen{one_line(inputs.typed(value.get('inputs') or {}))}"
+            yield f"  run    runops run {shlex.quote(str(file))} --frozen"
