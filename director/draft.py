@@ -34,8 +34,13 @@ class Draft:
 
     @classmethod
     def begun(cls, head: str, nodes: str, files: callees.Files | None = None, limits: Limits | None = None) -> Draft:
-        """A draft with its first nodes: ``head`` is all of the file but ``nodes``, such as ``version: 1`` and the ``name``. Raises WorkflowInvalid."""
-        new = edits.given(nodes)
+        """A draft with its first nodes: ``head`` is all of the file but ``nodes``, such as ``version: 1`` and the ``name``.
+
+        Keys of a head that stand beside ``nodes`` in what is given change it, as ``with_head`` would. Raises WorkflowInvalid.
+        """
+        if more := heads.beside_nodes(nodes):
+            head = heads.changed(yaml_text.read(NAME, patches.ended(head)), more).patched.text
+        new = edits.given(nodes, whole=True)
         source = Source(NAME, f"{head.rstrip()}\n\nnodes:\n")
         cuts = [patches.cut(source, 0, len(source.text))]
         for number, each in enumerate(new.items):

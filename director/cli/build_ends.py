@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from director import loop
-from director.proving import leaving
+from director.proving import leaving, notes
 from nodes.errors import BudgetReached, Paused, RunOpsError
 from nodes.values import Json
 from runtime.cli import console
@@ -97,7 +96,7 @@ def closing(session: str, past: sessions.Session, ended: loop.Ended) -> str:
         run = past.header.build.mends.run if past.header and past.header.build and past.header.build.mends else ""
         facts["apply"] = f"runops repair --run {run} --apply"
     elif file and ended.done:
-        facts["run"] = f"runops run {shlex.quote(shown(str(file)))} --frozen"
+        facts["run"] = notes.run_command(Path(str(file)), left.get("inputs") or {})
     else:
         facts["again"] = f"runops build --resume {session}"
     wide = max(map(len, facts))

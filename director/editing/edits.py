@@ -51,14 +51,17 @@ class Given:
         return [each.data["id"] for each in self.items if isinstance(each.data.get("id"), str)]
 
 
-def given(text: str) -> Given:
-    """The nodes of a text: a list of them, one by itself, or a map with nothing but ``nodes``. Raises WorkflowInvalid where it is no YAML, or holds none."""
+def given(text: str, *, whole: bool = False) -> Given:
+    """The nodes of a text: a list of them, one by itself, or a map with nothing but ``nodes``; of a ``whole`` file those in it, too.
+
+    Raises WorkflowInvalid where it is no YAML, or holds none.
+    """
     document = read(text)
     data: Any = document.data
     path: Path = ()
-    if isinstance(data, dict) and set(data) == {"nodes"}:
+    if isinstance(data, dict) and (set(data) == {"nodes"} or (whole and is_whole(data))):
         path, data = ("nodes",), data["nodes"]
-    elif isinstance(data, dict) and "nodes" in data and "type" not in data:
+    elif isinstance(data, dict) and is_whole(data):
         raise _no_nodes(document, ("nodes",), "this is a whole file", HEAD)
     elif isinstance(data, dict) and data:
         return Given([lists.alone(document, ())])
@@ -69,6 +72,11 @@ def given(text: str) -> Given:
         raise _no_nodes(document, (*path, wrong[0]), "this is no node", "a node is a map: `id`, `type`, and its fields")
     found = Items(document, path)
     return Given(found.all, [] if found.flow else found.gaps())
+
+
+def is_whole(data: Mapping[str, Json]) -> bool:
+    """Whether this is a file, and no node with nodes in it."""
+    return "nodes" in data and "type" not in data
 
 
 def read(text: str) -> Document:

@@ -63,12 +63,12 @@ CARD: dict[str, str] = {
     "browser_action": """\
 - {id: pay, type: browser_action, action: click, target: {role: button, name: Pay, within: {role: row, has_text: "{{ order.no }}"}}, verify: [{text: paid}], confirm: {nodes: [{id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}, {id: paid, type: browser_query, query: exists, target: {text: paid}}], done: "{{ paid }}"}}  # goto url, fill/select/press …""",
     "browser_query": """\
-- {id: orders, type: browser_query, query: extract, target: {css: "#orders tbody tr"}, fields: {no: td.no}}  # text, table, count, exists, assert …""",
+- {id: orders, type: browser_query, query: extract, target: {css: "#orders tbody tr"}, fields: {no: td.no}}  # `min: 0` where there may be none; text, table, count, exists, assert …""",
     "transform": """\
 - {id: big, type: transform, expr: "{{ orders | selectattr('total', 'gt', 9) | list }}"}  # or fields, sql""",
     "iterate": """\
 - {id: each, type: iterate, over: "{{ orders }}", as: order, key: "{{ order.no }}", nodes: [ … ], collect: {no: "{{ order.no }}"}}
-- {id: pages, type: iterate, until: "{{ not more }}", max: 50, nodes: [{id: rows, type: browser_query, query: table, target: {role: table}}, {id: more, type: browser_query, query: exists, target: {role: link, name: Next}}, {id: next, type: browser_action, action: click, target: {role: link, name: Next}, when: "{{ more }}", effect: read}], collect: "{{ rows }}"}""",
+- {id: pages, type: iterate, until: "{{ not more }}", max: 50, nodes: [{id: rows, type: browser_query, query: table, target: {role: table}}, {id: more, type: browser_query, query: exists, target: {role: link, name: Next}}, {id: next, type: browser_action, action: click, target: {role: link, name: Next}, when: "{{ more }}", effect: read}], collect: "{{ rows }}"}  # a list for each turn: `pages | flatten`""",
     "route": """\
 - {id: way, type: route, branches: [{name: some, when: "{{ n > 0 }}", nodes: [ … ]}], otherwise: [ … ]}""",
     "handle": """\

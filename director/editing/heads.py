@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from director import layout
 from director.editing import patches
-from director.editing.edits import Edit, read
+from director.editing.edits import Edit, is_whole, read
 from director.editing.entries import Entries, written
 from director.editing.lines import data_at
 from director.editing.patches import Cut, Splice
@@ -34,11 +34,12 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
 def begun(wish: Wish) -> str:
     """The head of a new draft, as text: all of it is what the person has said.
 
-    Name and purpose come from the goal; the site's origin is the input ``base_url``; the other inputs have the values that were given as their defaults; the
-    secrets stand there by name; and what may be opened are the origins that the inputs name.
+    Name and purpose come from the goal; the site's origin is the input ``base_url``, with that as its default; the other inputs have none: a run that forgets one
+    must not do a deed on what the build was given. The secrets stand there by name; and what may be opened are the origins that the inputs name.
     """
-    inputs = _inputs(given(wish))
-    addresses = [name for name, each in inputs.items() if origin(str(each.get("default", "")))]
+    values = given(wish)
+    inputs = {name: _input(value, default=name == BASE) for name, value in values.items()}
+    addresses = [name for name, value in values.items() if origin(str(value))]
     data: dict[str, Json] = {"version": 1, "name": name_of(wish.goal)}
     if wish.goal.strip():
         data["description"] = " ".join(wish.goal.split())
@@ -66,15 +67,11 @@ def name_of(goal: str) -> str:
     return f"{sentence[: LONGEST_NAME - 1].rsplit(' ', 1)[0]}…"
 
 
-def _inputs(values: Mapping[str, Json]) -> dict[str, dict[str, Any]]:
-    return {name: _input(value) for name, value in values.items()}
-
-
-def _input(value: Json) -> dict[str, Any]:
-    """An input that takes such a value, and has it as its default."""
+def _input(value: Json, *, default: bool) -> dict[str, Any]:
+    """An input that takes such a value, and has it as its default where it is to have one."""
     kind = _kind(value)
     # A default is no field for references: what looks like one must be given with each run.
-    if value is None or (isinstance(value, str) and OPENING in value):
+    if not default or (isinstance(value, str) and OPENING in value):
         return {"type": kind}
     return {"type": kind, "default": value}
 
@@ -93,6 +90,17 @@ def _kind(value: Json) -> str:
             return "map"
         case _:
             return "string"
+
+
+def beside_nodes(text: str) -> str:
+    """The head that stands beside ``nodes`` in what was given, as text; empty where there is none. Raises WorkflowInvalid where it is no YAML."""
+    document = read(text)
+    data: Any = document.data
+    if not isinstance(data, dict) or not is_whole(data) or len(data) < 2:
+        return ""
+    if layout.opening(document, ()) == "{":
+        return writing.text({key: value for key, value in data.items() if key != "nodes"})
+    return patches.spliced(document.source, Entries(document, ()).without("nodes")).text
 
 
 def changed(document: Document, text: str) -> Edit:

@@ -34,7 +34,9 @@ def kits(shop: Workshop) -> Sequence[Kit]:
     edit = _Edits(shop)
     after = of(PERHAPS, "Node id; `ID/` or `ID/BLOCK`: first in that block; null: last.")
     flag: dict[str, Json] = {"type": ["boolean", "null"], "description": "Only check."}
-    nodes = of(TEXT, "A YAML list of nodes.")
+    nodes = of(
+        TEXT, "A YAML list of nodes; of the first ones also a map: keys of the head (`inputs`, `output`) and `nodes`."
+    )
     one = of(TEXT, "The node's whole text; of the head only keys to change.")
     ids: dict[str, Json] = {"type": "array", "items": TEXT}
     node = of(PERHAPS, "`workflow`: the head; null: each node given replaces the one with its id.")
@@ -99,7 +101,11 @@ class _Edits:
 
     def _begun(self, draft: Draft | None) -> Draft:
         if draft is None:
-            raise ModelError("draft-missing", "there is no draft yet", mend="begin it: `create_nodes`")
+            raise ModelError(
+                "draft-missing",
+                "there is no draft yet",
+                mend="begin it: `create_nodes`, whose `yaml` may be a map: `inputs: …` and what else the head says, and `nodes: …`",
+            )
         return draft
 
     def _limits(self, before: Draft | None) -> drafts.Limits:
@@ -125,7 +131,7 @@ class _Edits:
             try:
                 made = make(before)
             except WorkflowInvalid as error:
-                raise refused(error, masker) from None
+                raise refused(error, masker, first=before is None) from None
             if not dry:
                 desk.write_draft(made, reason=reason, by="model")
                 self._shop.listener.changed("draft", "")
@@ -155,13 +161,20 @@ def _texts(value: Json) -> list[str]:
     return [str(each) for each in given]
 
 
-def refused(error: WorkflowInvalid, masker: secrets.Masker) -> ModelError:
-    """Every mistake of an edit as a model is told it."""
+def refused(error: WorkflowInvalid, masker: secrets.Masker, *, first: bool = False) -> ModelError:
+    """Every mistake of an edit as a model is told it; of the ``first`` one there is no draft yet."""
     every = error.diagnostics
     shown = [each.render() for each in every[:MOST_PROBLEMS]]
     more = [f"… and {len(every) - MOST_PROBLEMS} more"] if len(every) > MOST_PROBLEMS else []
     what = "a mistake" if len(every) == 1 else f"{len(every)} mistakes"
-    where = f"`{edits.GIVEN}` is what was given, `{drafts.NAME}` the draft as it is"
+    where = f"`{edits.GIVEN}` is what was given, `{drafts.NAME}` the draft as it {'would be' if first else 'is'}"
+    if any(each.code == "unknown-input" for each in every):
+        how = (
+            "`yaml` may be a map, `inputs: …` and `nodes: …`"
+            if first
+            else "`update_node` of `workflow` with `inputs: …`"
+        )
+        where += f"; an input is declared by {how}, such as `most: {{type: number, default: 100}}`"
     return ModelError(
         "draft-invalid", f"nothing was changed, for {what}:\n" + masker.text("\n".join([*shown, *more])), mend=where
     )

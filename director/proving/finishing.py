@@ -18,7 +18,7 @@ from runtime import briefs, engine, log, preparing, secrets
 from runtime.language import diagnostics, workflow
 
 if TYPE_CHECKING:
-    from director.workshop import Workshop
+    from director.workshop import Wish, Workshop
 
 
 CHANGED = ModelError(
@@ -291,6 +291,8 @@ def accepted(shop: Workshop, proof: Proof, said: Said) -> dict[str, Json]:
         f"how it was built and proved: {beside.name}",
     ]
     beside = _notes_place(shop, beside)
+    needed = _needed(proof.loaded, wish)
+    command = notes.run_command(file, needed)
     text = notes.page(
         shop,
         file=file,
@@ -302,7 +304,7 @@ def accepted(shop: Workshop, proof: Proof, said: Said) -> dict[str, Json]:
         every=every,
         not_executed=proof.not_executed,
         better=better(shop),
-        next_command=mends.command(wish) or f"{notes.run_command(file)} --frozen",
+        next_command=mends.command(wish) or command,
     )
     masked = [shop.pen.masker.text(each) for each in lines]
     leaving.write(file, leaving.workflow(session, proof.text, masked))
@@ -323,8 +325,15 @@ def accepted(shop: Workshop, proof: Proof, said: Said) -> dict[str, Json]:
         "output": proof.ran[-1].output,
         "summary": said.summary,
         "unproved": said.unproved or None,
-        "command": notes.run_command(file),
+        "inputs": needed,
+        "command": command,
     }
+
+
+def _needed(loaded: workflow.Loaded, wish: Wish) -> dict[str, Json]:
+    """The inputs without which the workflow does not run, as they were in the proof."""
+    declared = loaded.workflow.inputs
+    return {name: value for name, value in wish.inputs.items() if name in declared and declared[name].required}
 
 
 def leave_partial(shop: Workshop, why: str) -> dict[str, Json]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from nodes.values import Json
 from runtime import briefs, log, sessions
 from runtime.display import costs
 from runtime.display.text import one_line
+from runtime.language import inputs
 from runtime.models import ledger
 
 if TYPE_CHECKING:
@@ -65,13 +66,13 @@ def page(
     return shop.pen.masker.text("\n\n".join(filter(None, parts)) + "\n")
 
 
-def run_command(file: Path) -> str:
-    """The command that runs what was built."""
+def run_command(file: Path, needed: Mapping[str, Json]) -> str:
+    """The command that runs what was built, without a model; ``needed`` are the inputs that it must be given."""
     try:
         file = file.absolute().relative_to(Path.cwd())
     except ValueError:
         file = file.absolute()
-    return f"runops run {shlex.quote(str(file))}"
+    return f"runops run {shlex.quote(str(file))} --frozen{inputs.typed(needed)}"
 
 
 def _section(title: str, lines: Iterator[str] | Sequence[str]) -> str:

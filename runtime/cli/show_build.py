@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from nodes.values import Json
 from runtime import log, sessions
 from runtime.display.text import harmless, one_line
+from runtime.language import inputs
 
 FINISH = "finish"
 """The tool with which a build ends."""
@@ -88,4 +89,4 @@ def _ended(past: sessions.Session, value: dict[str, Json]) -> Iterator[str]:
     elif file:
         yield f"  file   {one_line(str(file))}"
         if done:
-            yield f"  run    runops run {shlex.quote(str(file))} --frozen"
+            yield f"  run    runops run {shlex.quote(str(file))} --frozen{harmless(inputs.typed(value.get('inputs') or {}))}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from typing import Literal
 
@@ -57,6 +58,12 @@ def fits(value: Json, kind: Kind) -> bool:
         return isinstance(value, int)
     wanted = {"string": str, "number": (int, float), "list": list, "map": dict}[kind]
     return isinstance(value, wanted)
+
+
+def typed(values: Mapping[str, Json]) -> str:
+    """Inputs as they are typed behind a command, each with a blank before it; empty where there are none."""
+    pairs = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in values.items()]
+    return "".join(f" -i {shlex.quote(each)}" for each in pairs)
 
 
 def check(declared: Mapping[str, Input], given: Mapping[str, Json]) -> dict[str, Json]:

@@ -99,6 +99,8 @@ class Finder:
         return self._rows[id(node)]
 
     def _row(self, node: Node) -> str:
+        if node.role in ROWS and not node.name:
+            return row_text(node)
         for above in node.above():
             if above.role in ROWS or self._is_card(above):
                 return self._text_of(above)
@@ -134,7 +136,7 @@ class Finder:
         elif node.role == "text" and (around := node.parent) is not None and around.ref is not None:
             return f"{words} in {around.role} [ref={around.ref}]"
         if (row := self.row(node)) and row != name_of(node):
-            words += f" in {quoted(row, ROW_MOST)}"
+            words += f"{':' if node.role in ROWS else ' in'} {quoted(row, ROW_MOST)}"
         elif region := region_of(node):
             words += f" in {region}"
         return words

@@ -56,6 +56,6 @@ def test_what_a_build_on_the_admin_yields_is_what_stands_in_its_database(tmp_pat
         assert wanted
         project = builds.project
         project.environment |= secret
-        ran = project.runops("run", "list-the-vendors-of-a-country.yaml", "--frozen", "--json")
+        ran = project.runops("run", "list-the-vendors-of-a-country.yaml", "--frozen", "--json", "-i", "country=Germany")
         assert ran.returncode == 0, ran.stderr
         assert sorted(json.loads(ran.stdout)["runs"][0]["output"], key=lambda row: row["name"]) == wanted

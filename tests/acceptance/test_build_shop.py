@@ -58,7 +58,7 @@ def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds,
     assert len(outputs) == 2
     assert len(outputs[0]) == 2
     assert f"  gives  {json.dumps(outputs[0], ensure_ascii=False)} (run 1)" in done.stderr.splitlines()
-    assert "  run    runops run pay.yaml --frozen" in done.stderr.splitlines()
+    assert "  run    runops run pay.yaml --frozen -i user=admin" in done.stderr.splitlines()
     assert (tmp_path / "pay.build.md").read_text().count("passed in") == 2
     for text in ((tmp_path / "pay.yaml").read_text(), done.stdout, done.stderr, logs(tmp_path)):
         assert shop.password not in text
@@ -69,7 +69,7 @@ def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds,
     assert [(each["purpose"], each["mode"], each["begins"]) for each in listed] == [("build", "agent", paying.GOAL)]
     shown = project.runops("show", told["session"]).stdout
     assert "  ended  done, proved: full\n" in shown
-    assert f"  run    runops run {told['file']} --frozen\n" in shown
+    assert f"  run    runops run {told['file']} --frozen -i user=admin\n" in shown
     asked = project.runops("query", "SELECT about FROM sessions", "--json").stdout
     assert paying.GOAL in asked
     assert "  again  " not in shown, "one that is done looks otherwise than one that was interrupted"
@@ -81,7 +81,7 @@ def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds,
     (tmp_path / "fresh").mkdir()
     with Shop.start(tmp_path / "fresh", orders=4, paid=1) as shop:
         project.environment["SHOP_PASSWORD"] = shop.password
-        done = project.runops("run", "pay.yaml", "--frozen", "-i", f"base_url={shop.url}")
+        done = project.runops("run", "pay.yaml", "--frozen", "-i", "user=admin", "-i", f"base_url={shop.url}")
         assert done.returncode == 0, done.stderr
         assert [each["status"] for each in shop.orders()] == ["paid"] * 4
 

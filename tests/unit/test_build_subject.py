@@ -64,7 +64,7 @@ def test_the_summary_says_what_comes_next(tmp_path: Path) -> None:
         "`propose_target`",
         "read by its own id",
         "inputs: {user: {type: string, default: admin}}",
-        "secrets: [NAME]",
+        "`create_nodes` with `inputs:",
         "two readings",
     ],
 )

@@ -202,6 +202,22 @@ def test_a_number_is_found_as_a_whole() -> None:
     assert "more with" not in seen.find(role="button", name="Pay later", row="10")
 
 
+def test_a_row_without_a_name_is_told_by_what_stands_in_it() -> None:
+    """Whoever looks for rows reads each row's own cells, not those of all rows around it."""
+    seen = Observation.read(
+        "- table [ref=e1]:\n  - rowgroup [ref=e2]:\n"
+        + "".join(
+            f'    - row [ref=r{number}]:\n      - cell "{number}" [ref=c{number}]\n      - cell "open" [ref=d{number}]\n'
+            for number in (100, 1001)
+        )
+    )
+    assert lines_of(f"page\n{seen.find(role='row')}") == [
+        'row [ref=r100]: "100 | open"',
+        'row [ref=r1001]: "1001 | open"',
+    ]
+    assert lines_of(f"page\n{seen.find(role='row', row='100')}") == ['row [ref=r100]: "100 | open"']
+
+
 def test_an_element_is_found_in_its_row() -> None:
     """What is called the same in each row is told apart by the row; what does not fit is counted."""
     seen = page(*rows(200))
