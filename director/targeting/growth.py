@@ -8,10 +8,10 @@ FOUND = (
     "(all, meant) => {"
     + markup.IDENTITY
     + """
-  return [all.length, all.length === 1 ? identity(all[0]) : '', meant === null ? null : all[0] === meant];
+  return [all.length, all.length === 1 ? identity(all[0]) : '', meant === null ? null : all[0] === meant, all.some((each) => each.checkVisibility({visibilityProperty: true}))];
 }"""
 )
-"""How many match, who the only one is, and whether it is the one that is meant."""
+"""How many match, who the only one is, whether it is the one that is meant, and whether any is to be seen."""
 
 GROW = r"""(element) => {
   const up = (node) => node.parentElement || (node.getRootNode() instanceof ShadowRoot ? node.getRootNode().host : null);

@@ -187,12 +187,15 @@ async def _reloaded(fresh: Tab, found: Sequence[Candidate], who: str) -> Proof:
 async def _mark(fresh: Tab, target: Target, who: str, meant: ElementHandle | None = None) -> Mark:
     """What a target finds: the element that is ``who``, and there ``meant``."""
     try:
-        count, said, same = await locators.locator(fresh.page, target).evaluate_all(growth.FOUND, meant)
+        count, said, same, seen = await locators.locator(fresh.page, target).evaluate_all(growth.FOUND, meant)
     except Error:
         return "none"
     if count != 1:
         return "several" if count else "none"
-    return "one" if said == who and same is not False else "another"
+    if said == who and same is not False:
+        return "one"
+    # What waits hidden for what opens it has the marks of what is meant, and says something else yet.
+    return "another" if seen else "none"
 
 
 async def _grown(fresh: Tab, proof: Proof, who: str, before: Sequence[Mark]) -> Proof:

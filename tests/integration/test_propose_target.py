@@ -260,6 +260,21 @@ async def test_nothing_is_sent_for_a_proof_but_the_address_itself(shop: Workshop
     assert served.requests[before:] == []
 
 
+async def test_what_waits_hidden_until_it_is_opened_is_not_another_element(shop: Workshop, served: site.Site) -> None:
+    """A form that a click shows is there when its page is loaded again, but not to be seen: that proves nothing against its target."""
+    served.page(
+        "/folded",
+        "<!doctype html><title>Folded</title><button onclick='box.hidden = false'>New</button>"
+        "<section class=scene id=box hidden><h2>Make one</h2><p hidden>It went wrong</p><input id=made></section><section class=scene><p>All of them</section>",
+    )
+    eyes = await show(shop, f"{served.origin}/folded", "New")
+    await eyes.page("scout").page.click("button")
+    said, target = await told(shop, await ref_of(shop, "#made"))
+    assert target == {"css": "#made"}
+    assert "ANOTHER" not in said
+    assert "this proof failed" not in said
+
+
 async def test_what_must_be_opened_first_is_told(shop: Workshop, served: site.Site) -> None:
     """An element that is not there when its page is loaded again is proposed as it is, and it is said what was not proved."""
     eyes = await show(shop, f"{served.origin}/opened", "More")
