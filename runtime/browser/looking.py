@@ -42,8 +42,8 @@ class Looking(Reach):
         settled, found = (None, None) if target is None else await self._found(target)
 
         async def look() -> Observation:
-            for _try in range(TRIES):
-                if (seen := await self._seen(found, marks=marks)) is not None:
+            for left in reversed(range(TRIES)):
+                if (seen := await self._seen(found, marks=marks, last=not left)) is not None:
                     return seen
             raise SiteError(
                 "timeout",
@@ -84,8 +84,8 @@ class Looking(Reach):
             return frame.locator(f"{unseen.NAME}={own[2]}")
         return self.page.get_by_ref(ref) if _REF.fullmatch(ref) else None
 
-    async def _seen(self, found: Locator | None, *, marks: bool) -> Observation | None:
-        """The page as it is now; None where a frame went away meanwhile."""
+    async def _seen(self, found: Locator | None, *, marks: bool, last: bool) -> Observation | None:
+        """The page as it is now; None where a frame went away meanwhile, or, but at the ``last`` try, the page became another one."""
         milliseconds = self._patience.milliseconds()
         snapshot = await self.page.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds)
         frames = self.page.frames if "- iframe " in snapshot else [self.page.main_frame]
@@ -102,7 +102,10 @@ class Looking(Reach):
         for frame, each in zip(frames, told, strict=True):
             if each is None:
                 return None
-            _title, number, found_in, ghosts, marked = each
+            _title, number, found_in, ghosts, marked, known = each
+            if frame.parent_frame is None and found_in and not known and not last:
+                # The snapshot is that of the document before: none of its elements is known by it.
+                return None
             looked[number] = frame
             framed = frame.parent_frame is not None
             facts += [_fact(fact, f"f{number}" if number else "", framed=framed) for fact in found_in]

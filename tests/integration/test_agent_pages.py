@@ -7,6 +7,7 @@ import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -113,6 +114,28 @@ async def test_a_ref_that_is_not_there_is_told(driven: Session, served: site.Sit
             async with tab.pointed(gone):
                 pass
         assert raised.value.code == "ref-gone"
+
+
+async def test_a_page_that_becomes_another_one_under_a_look_is_looked_at_again(
+    driven: Session, served: site.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look shows one document: its tree, not the names of the next one's elements without their places."""
+    tab = driven.page
+    await tab.goto(f"{served.origin}/")
+    taken, looks = tab.page.aria_snapshot, []
+
+    async def snapshot(**options: Any) -> str:
+        seen = await taken(**options)
+        looks.append(seen)
+        if len(looks) == 1:
+            await tab.page.goto(f"{served.origin}/slow")
+        return seen
+
+    monkeypatch.setattr(tab.page, "aria_snapshot", snapshot)
+    view = (await tab.look()).render()
+    assert 'button "Ask" [ref=' in view
+    assert "Pay now" not in view
+    assert len(looks) == 2
 
 
 async def test_what_style_sheets_hide_is_on_no_page(driven: Session, served: site.Site) -> None:
