@@ -238,7 +238,7 @@ def test_the_reference_knows_every_type_and_stays_short() -> None:
     for each in [*examples.EXAMPLES.values(), examples.CONFIRM, *examples.CARD.values()]:
         assert not wrong_with(each), each
     assert set(examples.EXAMPLES) == set(examples.CARD) == set(registry.node_types())
-    assert tokens.count(reference.card()) <= 580
+    assert tokens.count(reference.card()) <= 585
     with pytest.raises(ModelError, match="no node type") as caught:
         reference.told("browser_actoin")
     assert caught.value.mend == "did you mean `browser_action`?"
