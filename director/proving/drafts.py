@@ -79,11 +79,9 @@ def prepared(shop: Workshop, loaded: workflow.Loaded, inputs: Mapping[str, Json]
 
 def _refuse_origins(shop: Workshop, loaded: workflow.Loaded, typed: Mapping[str, Json]) -> None:
     """Inputs that a model gives lead to no site that the person has not named, and that the draft does not open with theirs."""
-    declared = loaded.workflow.inputs
-    theirs = {name: each for name, each in shop.wish.inputs.items() if name in declared}
     named = limits.granted(shop.wish)
-    with contextlib.suppress(UsageError):
-        named |= set(loaded.origins(loaded.check_inputs(theirs)))
+    if theirs := _theirs(shop, loaded):
+        named |= set(loaded.origins(theirs))
     wrong = [each for each in loaded.origins(typed) if each not in named]
     if wrong:
         raise ModelError(
@@ -93,10 +91,22 @@ def _refuse_origins(shop: Workshop, loaded: workflow.Loaded, typed: Mapping[str,
         )
 
 
+def _theirs(shop: Workshop, loaded: workflow.Loaded) -> dict[str, Json]:
+    """The inputs as the person wishes them; empty where those do not fit the draft."""
+    declared = loaded.workflow.inputs
+    with contextlib.suppress(UsageError):
+        return loaded.check_inputs({name: each for name, each in shop.wish.inputs.items() if name in declared})
+    return {}
+
+
 async def run(
     shop: Workshop, call: log.Call, loaded: workflow.Loaded, fit: preparing.Prepared, holds: engine.Holds
 ) -> Done:
-    """Run the draft once, from nothing, to its end; the bench has its values then. Raises RunOpsError only where it could not begin."""
+    """Run the draft once, from nothing, to its end. Raises RunOpsError only where it could not begin.
+
+    With the inputs of the wish the bench has its values then. With others they would stand in the way of those that count.
+    """
+    counts_there = dict(fit.inputs) == _theirs(shop, loaded)
     ended = await shop.runs.follow(
         call,
         lambda listener, purse: running.begin(
@@ -106,7 +116,7 @@ async def run(
             parent=shop.pen.conversation.id,
             purse=purse,
             holds=holds,
-            watch=shop.bench.onlooker(fit, call),
+            watch=shop.bench.onlooker(fit, call) if counts_there else None,
         ),
     )
     past = shop.runs.past(ended.run)

@@ -15,8 +15,11 @@ from runtime import briefs, evidence, history
 from runtime.agents import telling
 from runtime.language import workflow
 
-OUTPUT, EVIDENCE, STEPS, PAGE = 1_000, 1_200, 800, 2_000
+OUTPUT, EVIDENCE, STEPS, PAGE = 1_500, 1_200, 800, 2_000
 """Characters of an output, of what was seen of an error, of the steps of one fate, and of the page where it failed."""
+
+A_PART = 300
+"""Characters of a part of an output that is too long to be told whole."""
 
 A_GLANCE = 500
 """Characters of a page where only its address was not the one that was meant."""
@@ -44,7 +47,27 @@ def _lines(done: drafts.Done, loaded: workflow.Loaded) -> Iterator[str]:
         yield from _page_then(done)
     if ran.status == "passed":
         yield "output:"
-        yield telling.fenced(_cut(json.dumps(ran.output, ensure_ascii=False), OUTPUT))
+        yield telling.fenced(output(ran.output))
+
+
+def output(value: Json) -> str:
+    """What a run yields: whole where there is room, else of each part how much it is, with the first and the last of a list."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) <= OUTPUT:
+        return text
+    parts = value if isinstance(value, dict) else {"all of it": value}
+    lines = [
+        f"({len(text):,} characters, so in short)",
+        *(f"{name}: {_in_short(each)}" for name, each in parts.items()),
+    ]
+    return _cut("\n".join(lines), OUTPUT)
+
+
+def _in_short(value: Json) -> str:
+    if not isinstance(value, list) or len(value) < 2:
+        return _cut(_plain(value), A_PART)
+    first, last = (_cut(_plain(each), A_PART // 2) for each in (value[0], value[-1]))
+    return f"{briefs.kind_and_size(value)}: {first} … {last}"
 
 
 def head(done: drafts.Done) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from director import desk, draft
-from director.proving import tools
+from director.proving import telling, tools
 from nodes.errors import SiteError
 from nodes.values import Json
-from runtime import log
+from runtime import engine, log, preparing
 from runtime.language import callees, workflow
 from tests import workshops
 from tests.finishes import SITE, TEXT, Browsers, clicks, finish, installed, left, opened
@@ -235,3 +235,35 @@ def test_the_tools_are_small(tmp_path: Path) -> None:
         assert schema["required"] == list(schema["properties"])
         assert "reason" in schema["properties"]
         assert kit.modes == frozenset[log.Mode]({"agent"})
+
+
+async def test_a_run_with_other_inputs_takes_nothing_from_the_bench(
+    tmp_path: Path, browsers: Browsers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a run with the inputs of the wish gives its values to the bench: those of another one would make stale what counts."""
+    text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
+    shop = opened(tmp_path, text, inputs={"number": "8"})
+    watched: list[str] = []
+    onlooker = shop.bench.onlooker
+
+    def looks(prepared: preparing.Prepared, call: log.Call) -> engine.Watch:
+        watched.append(str(prepared.inputs["number"]))
+        return onlooker(prepared, call)
+
+    monkeypatch.setattr(shop.bench, "onlooker", looks)
+    for inputs in (None, '{"number": "7"}', '{"number": "8"}'):
+        await workshops.call(shop, "run_draft", tools.kits(shop), inputs=inputs, reason="try")
+    assert watched == ["8", "8"]
+
+
+def test_a_long_output_is_told_with_how_much_there_is() -> None:
+    """A short one whole; of a long one the number of items of each list, the first and the last, in few characters."""
+    rows = [{"name": f"Customer {number}", "city": "Porto"} for number in range(105)]
+    assert telling.output({"rows": rows[:2]}) == json.dumps({"rows": rows[:2]})
+    told = telling.output({"rows": rows, "sum": 12.5, "text": "x" * 4000})
+    assert "rows: list of 105 maps: " in told
+    assert "Customer 0" in told
+    assert "Customer 104" in told
+    assert "sum: 12.5" in told
+    assert len(told) <= telling.OUTPUT + 1
+    assert "all of it: list of 105 maps" in telling.output([*rows])
