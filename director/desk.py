@@ -146,6 +146,15 @@ class Desk:
         self._drafts[written.seq] = draft
         return written
 
+    def draft_with(self, sha256: str) -> drafts.Draft | None:
+        """The draft of which a run kept a text with this checksum, secrets masked; None where it was none of this session, or is none any more."""
+        for each in reversed(self.history.versions("draft")):
+            if not each.cleared:
+                text = self.masker.text(str(self._pen.value_of(each)))
+                if log.blob_of(text.encode(), "").sha256 == sha256:
+                    return self._once(each)
+        return None
+
     def recent_nodes(self) -> list[str]:
         """The ids of the nodes of the draft that were written last, at most as many as ``layout.RECENT``, the newest first."""
         found: dict[str, None] = {}

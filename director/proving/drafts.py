@@ -160,13 +160,15 @@ def passed_before(shop: Workshop, fit: preparing.Prepared) -> list[proofs.Ran]:
 
 
 def counts(shop: Workshop, fit: preparing.Prepared, past: history.History) -> bool:
-    """Whether a run was one of just this: of the draft as it stands, of the files that it uses and those that it gave to the site as they are, with these inputs."""
+    """Whether a run was one of just this: of the draft as it stands, but for names, descriptions and layout, of the files that it uses and those that it gave to the site as they are, with these inputs."""
     header, masker = past.header, shop.pen.masker
     if header is None or header.trial is not None or header.inputs != masker.json(dict(fit.inputs)):
         return False
     wanted = {path: _hash(masker.text(text)) for path, text in fit.loaded.texts().items()}
     if header.text.sha256 != _hash(masker.text(fit.loaded.text)):
-        return False
+        was = shop.desk.draft_with(header.text.sha256)
+        if was is None or workflow.does(was.loaded) != workflow.does(fit.loaded):
+            return False
     return {path: each.sha256 for path, each in header.callees.items()} == wanted and not _given_otherwise(
         shop, fit, past
     )

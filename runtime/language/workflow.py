@@ -366,6 +366,25 @@ def _indexed(nodes: list[Node], around: tuple[Node, ...]) -> Iterator[tuple[str,
             yield from _indexed(node.confirm.nodes, (*around, node))
 
 
+def does(loaded: Loaded) -> Json:
+    """What a workflow does, as data: two that differ in names, descriptions, layout and comments alone do the same."""
+    head: Json = loaded.workflow.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, exclude={"name", "description", "nodes"}, warnings=False
+    )
+    return {"head": head, "nodes": _tree(loaded.workflow.nodes)}
+
+
+def _tree(nodes: list[Node]) -> list[Json]:
+    return [
+        {
+            "id": each.id,
+            "does": fingerprint(each),
+            "blocks": {str(field): _tree(block) for field, block in each.blocks()},
+        }
+        for each in nodes
+    ]
+
+
 def fingerprint(node: Node, but: frozenset[str] = frozenset({"description"})) -> str:
     """SHA-256 of what a node does, the nodes in its blocks aside; the fields ``but`` do not count, nor do layout and comments."""
     said = plain(node, but)

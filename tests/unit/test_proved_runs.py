@@ -69,6 +69,31 @@ async def test_a_run_of_just_this_draft_counts_for_its_deeds(tmp_path: Path, bro
         assert (value or {}).get("proved") == proved
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("description: Pays it.", "description: Pays the order.", True),
+        ("name: Pays\n", "name: Pays one\n# by hand\n", True),
+        (", description: Pays it.}", "}", True),
+        ("name: Pay}", "name: Buy}", False),
+        ("{{ told }}", "{{ told | upper }}", False),
+        ('default: "1001"', 'default: "1002"', False),
+        ("id: told,", "id: told, timeout: 3,", False),
+    ],
+    ids=["described", "named", "not described", "target", "output", "input", "timeout"],
+)
+async def test_a_run_counts_for_a_draft_that_does_the_same(
+    old: str, new: str, same: bool, tmp_path: Path, browsers: Browsers
+) -> None:
+    """What only says of the draft what it is for takes no proof from it; whatever it does otherwise takes every one."""
+    shop = opened(tmp_path, TEXT, inputs={"number": "7"})
+    await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    assert old in TEXT
+    shop.desk.write_draft(draft.Draft.of(TEXT.replace(old, new)), reason="better", by="model")
+    fit = drafts.prepared(shop, drafts.as_saved(shop), {"number": "7"})
+    assert len(drafts.passed_before(shop, fit)) == same
+
+
 async def test_a_run_counts_only_for_the_files_that_it_used(tmp_path: Path, browsers: Browsers) -> None:
     """Once a file says something else that the draft uses, an earlier run of the same text was one of something else."""
     text = USED.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
