@@ -41,7 +41,7 @@ def answers(name: str, url: str) -> Iterator[scripted.Answer]:
 
 @pytest.mark.parametrize("name", REPLAYED)
 def test_a_build_by_hand_is_built_again_from_its_answers(name: str, tmp_path: Path) -> None:
-    """The same answers lead to an accepted `finish` in as many requests, and to a file that does what its record does."""
+    """The same answers lead to an accepted `finish` in no more requests, and to a file that does what its record does."""
     goal = GOALS[name]
     builds = builds_rig.of(tmp_path)
     with sites.started(goal.site, tmp_path / "site", Path(), orders=FEW) as (url, _site):
@@ -52,7 +52,7 @@ def test_a_build_by_hand_is_built_again_from_its_answers(name: str, tmp_path: Pa
         try:
             done, told = builds.built(said, *arguments, *given(goal.inputs), goal=goal.goal, **secrets)
             assert (done.returncode, told["status"]) == (0, "done"), done.stderr[-3000:]
-            assert len(builds.asked) == len(said)
+            assert len(builds.asked) <= len(said), "what made its builder stumble may be mended by now"
         finally:
             builds.close()
     built, record = (
