@@ -322,7 +322,13 @@ async def _start(
     )
     held: Chromium | None = None
     try:
-        held = await Chromium.hold(alive, linger)
+        holding = asyncio.create_task(Chromium.hold(alive, linger))
+        try:
+            await asyncio.shield(holding)
+        except asyncio.CancelledError as cancelled:
+            # One that is let go of by halves would wait for its next engine.
+            interrupted = cancelled
+        held = await holding
         if interrupted is not None:
             raise interrupted
         async with asyncio.timeout(START_SECONDS):

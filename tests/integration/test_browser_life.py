@@ -18,7 +18,7 @@ import pytest
 from nodes.errors import SetupError, SiteError
 from nodes.targets import Target
 from runtime import durable, process
-from runtime.browser import find, launching, own, port
+from runtime.browser import find, launch, launching, own, port
 from runtime.browser.options import BrowserOptions, Mode, Viewport
 from runtime.browser.session import Session
 from tests import browsers, site
@@ -354,6 +354,32 @@ async def test_an_interrupted_start_leaves_nothing(mode: Mode, served: site.Site
             await (await opening).close()
         await browsers.until(lambda: not processes_of(tmp_path))
         await browsers.until(lambda: left_behind(tmp_path) == [])
+
+
+async def test_a_start_that_is_interrupted_while_it_takes_hold_leaves_nothing(
+    served: site.Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chromium runs by then, and has been told how long to wait for its next engine: it is ended all the same."""
+    taken, hold = asyncio.Event(), launch.Chromium.hold
+
+    async def slowly(alive: launch.Alive, linger: float) -> launch.Chromium:
+        held = await hold(alive, linger)
+        taken.set()
+        await asyncio.sleep(0.05)
+        return held
+
+    monkeypatch.setattr(launch.Chromium, "hold", slowly)
+    opening = asyncio.ensure_future(
+        launching.open_browser(
+            None, origins=[served.origin], private=tmp_path, chosen=browsers.Chosen(browser_mode="own", linger=600)
+        )
+    )
+    await taken.wait()
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    await browsers.until(lambda: not processes_of(tmp_path))
+    await browsers.until(lambda: left_behind(tmp_path) == [])
 
 
 async def test_an_interrupt_in_the_terminal_reaches_neither_browser_nor_driver(
