@@ -15,6 +15,8 @@ from tests.command import Project
 from tests.shop_process import ROOT, Shop
 from tests.terminal import Terminal, processes_of, still_running
 
+pytestmark = pytest.mark.drawn(share=0.6, of="command_terminal")
+
 PAY_ORDERS = str(ROOT / "workflows" / "pay_orders.yaml")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 ADD = """

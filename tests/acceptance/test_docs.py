@@ -150,7 +150,9 @@ def run(page: Path, project: Project, port: int) -> list[tuple[Command, str]]:
 @pytest.mark.parametrize(
     "sheet",
     [
-        pytest.param(page, id=name_of(page), marks=[] if page == README else [pytest.mark.drawn(share=0.2, of="pages")])
+        pytest.param(
+            page, id=name_of(page), marks=[] if page == README else [pytest.mark.drawn(share=0.12, of="pages")]
+        )
         for page in WITH_COMMANDS
     ],
 )

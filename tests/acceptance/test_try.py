@@ -11,6 +11,8 @@ import pytest
 from tests.command import Project
 from tests.site import Answer, Site, serve
 
+pytestmark = pytest.mark.drawn(share=0.6, of="try")
+
 MAIN = """\
 version: 1
 name: Main

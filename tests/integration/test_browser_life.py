@@ -23,7 +23,7 @@ from runtime.browser.options import BrowserOptions, Mode, Viewport
 from runtime.browser.session import Session
 from tests import browsers, site
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver, pytest.mark.drawn(share=0.55, of="browser_life")]
+pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver, pytest.mark.drawn(share=0.4, of="browser_life")]
 
 ROOT = Path(__file__).parents[2]
 

@@ -19,7 +19,7 @@ from runtime.browser.page import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.6, of="files_and_deeds")]
+pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.4, of="files_and_deeds")]
 
 DEEDS = """<!doctype html><title>Deeds</title>
 <input aria-label=Search><ul id=log></ul>

@@ -17,6 +17,8 @@ from nodes.targets import Target
 from nodes.values import Json
 from tests import site, workshops
 
+pytestmark = pytest.mark.drawn(share=0.6, of="propose_target")
+
 ORDERS = """<!doctype html><title>Orders</title><h1>Orders</h1>
 <form action=/sent method=post><button>Send</button></form><button>Pay all</button>
 <table class=orders><thead><tr><th>Number<th>Customer<th>State<th></tr></thead><tbody>

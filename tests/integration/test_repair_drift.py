@@ -18,7 +18,7 @@ async def browser() -> AsyncIterator[None]:
 
 
 @pytest.mark.usefixtures("browser")
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("case", changes.CASES, ids=lambda case: case.name)
 async def test_a_change_is_told_for_what_it_is_and_no_wrong_mend_passes(case: changes.Case, tmp_path: Path) -> None:
     """Each change is classified rightly; where a mend is right, that one passes its proof, and where none is, none does."""

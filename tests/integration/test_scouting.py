@@ -20,6 +20,8 @@ from runtime.models.exchange import Answer, Request
 from runtime.models.failures import Failed
 from tests import site, talks, workshops
 
+pytestmark = pytest.mark.drawn(share=0.7, of="scouting")
+
 SECRET = "correct-horse-battery"
 
 PAGE = """<!doctype html><title>Stock</title><nav aria-label=Main><a href=/stock>Stock of the shop</a> <a href=/other>Other things</a> <a href=/broken>Broken</a></nav>

@@ -79,7 +79,7 @@ def scripts() -> Iterator[Scripts]:
         yield started
 
 
-@pytest.mark.drawn(share=0.3, of="traps")
+@pytest.mark.drawn(share=0.2, of="traps")
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
 def test_a_trap_that_catches_the_naive(trap: Trap, draw: random.Random, scripts: Scripts, tmp_path: Path) -> None:
     """However long the page takes, the workflow sends what a person would; the naive script ends well and has sent something else."""
@@ -96,7 +96,7 @@ def test_a_trap_that_catches_the_naive(trap: Trap, draw: random.Random, scripts:
         assert (code, fair.ledger) == (0, trap.wrong), said
 
 
-@pytest.mark.drawn(share=0.3, of="traps")
+@pytest.mark.drawn(share=0.2, of="traps")
 def test_a_session_that_ends_in_the_middle(draw: random.Random, scripts: Scripts, tmp_path: Path) -> None:
     """Wherever the session ends, the workflow signs in again and each order is paid once; the naive script looks for a row on the sign-in form."""
     project = Project(tmp_path, SHOP_PASSWORD="correct-horse")
