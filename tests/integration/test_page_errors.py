@@ -100,7 +100,7 @@ async def test_what_is_not_there(tab: Tab, shop: site.Site) -> None:
 
 
 @pytest.mark.usefixtures("unhurried")
-@pytest.mark.drawn(share=0.35)
+@pytest.mark.drawn(share=0.3)
 @pytest.mark.parametrize(
     ("target", "named", "nearest"),
     [
@@ -157,7 +157,7 @@ OBSTACLES: dict[str, Callable[[Tab], Awaitable[object]]] = {
 
 
 @pytest.mark.usefixtures("unhurried")
-@pytest.mark.drawn(share=0.35)
+@pytest.mark.drawn(share=0.3)
 @pytest.mark.parametrize("problem", OBSTACLES)
 async def test_what_cannot_take_the_deed(problem: str, driven: Session, tab: Tab) -> None:
     """The obstacle is named, nothing was done, and what should have been typed stands nowhere in the error."""
@@ -171,7 +171,7 @@ async def test_what_cannot_take_the_deed(problem: str, driven: Session, tab: Tab
 
 
 @pytest.mark.usefixtures("unhurried")
-@pytest.mark.drawn(share=0.35)
+@pytest.mark.drawn(share=0.3)
 @pytest.mark.parametrize(
     ("target", "deed", "code"),
     [

@@ -22,7 +22,7 @@ from runtime.browser.options import Mode
 from runtime.browser.session import Session
 from tests import browsers, site
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.3, of="tabs")]
+pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.25, of="tabs")]
 
 GO = Target(css="#go")
 
