@@ -34,7 +34,7 @@ ENGINE = r"""({
     if (asked.startsWith('facts ')) {
       const [number, marks] = asked.slice(6).split(' ');
       if (globalThis._runopsDocument === undefined) globalThis._runopsDocument = Number(number);
-      return this.told([document.title, globalThis._runopsDocument, this.facts(), this.ghosts(), marks ? this.marks() : [], this.all(document).some((element) => element._ariaRef)]);
+      return this.told([document.title, globalThis._runopsDocument, this.facts(), this.ghosts(), marks ? this.marks() : [], Array.prototype.some.call(document.getElementsByTagName('*'), (element) => element._ariaRef)]);
     }
     return this.all(document).filter((element) => element.isConnected && `x${element._runopsRef}` === asked);
   },
