@@ -65,7 +65,7 @@ class Build:
         except ModelError as error:
             if error.code in NOWHERE:
                 # What there is of it is worth a file, for whoever goes on by hand.
-                error.evidence = {**error.evidence, **self._left(error.message)}
+                raise error.replaced(evidence={**error.evidence, **self._left(error.message)}) from None
             raise
         value = self._talk.ended.value
         left: dict[str, Json] = value if isinstance(value, dict) else {}

@@ -20,7 +20,7 @@ RunOpsError
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from nodes.values import Json
 
@@ -55,6 +55,18 @@ class RunOpsError(Exception):
         self.evidence: dict[str, Json] = evidence or {}
         self.path: str | None = None
         """Path of the step that failed, once known."""
+
+    def replaced(self, **changes: Any) -> Self:
+        """A copy with other attributes, such as ``phase``, ``message`` or ``evidence``. The error itself stays as it was raised."""
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__, **changes)
+        copy.args = (copy.message,)
+        copy.__cause__, copy.__suppress_context__ = self.__cause__, True
+        return copy.with_traceback(self.__traceback__)
+
+    def located(self, path: str) -> Self:
+        """The error at the step ``path``; one that has a place already keeps it."""
+        return self if self.path is not None else self.replaced(path=path)
 
     def as_json(self) -> dict[str, Json]:
         """The error as it stands in the log: code, who must act, message, phase, and, where there are any, evidence and mend."""

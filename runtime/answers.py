@@ -22,14 +22,12 @@ Question = Mapping[str, Any]
 def pause(path: str, questions: Mapping[str, Question]) -> Paused:
     """The pause that asks these questions."""
     asked = [each["question"] for each in questions.values()]
-    paused = Paused(
+    return Paused(
         REASON,
         asked[0] if len(asked) == 1 else f"{len(asked)} questions: {' '.join(asked)}",
         mend=f"answer with `NAME=VALUE` for {', '.join(f'`{name}`' for name in questions)}",
         evidence={"questions": {name: dict(each) for name, each in questions.items()}},
-    )
-    paused.path = path
-    return paused
+    ).located(path)
 
 
 def how(run: str, reason: str, evidence: Json) -> str:

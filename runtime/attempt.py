@@ -105,7 +105,14 @@ class Step(surroundings.Surroundings):
     # What the node does.
 
     async def act(self) -> None:
-        """Write the call; for class *effect* wait until it is on the disk."""
+        """Write the call; for class *effect* wait until it is on the disk. Raises SetupError ``node-type-broken`` where the attempt has its call."""
+        if self._call is not None:
+            raise SetupError(
+                "node-type-broken",
+                f"the node type `{self._node.type}` acts twice in one attempt",
+                mend="one node is one action: let it call `await ctx.act()` once, right before that",
+                phase="after",
+            )
         # Filled in, a step may do what its words do not show: load an address that is a script, type a line break.
         if self._engine.holds(self._node, self._path) or self._engine.holds(self._resolve(), self._path):
             self._resolve()
@@ -136,13 +143,10 @@ class Step(surroundings.Surroundings):
                 try:
                     await self._wait_for(rule)
                 except SiteError as error:
-                    if error.code == "rule-failed":
-                        error.code = "verify-failed"
-                        error.mend = (
-                            error.mend
-                            or "look at what the page says: the deed was done, and the page did not come to this"
-                        )
-                    raise
+                    if error.code != "rule-failed":
+                        raise
+                    otherwise = "look at what the page says: the deed was done, and the page did not come to this"
+                    raise error.replaced(code="verify-failed", mend=error.mend or otherwise) from None
         self._verifying = False
 
     async def _wait_for(self, rule: Rule) -> None:
@@ -188,8 +192,7 @@ class Step(surroundings.Surroundings):
         try:
             value = await self._do(page)
         except RunOpsError as error:
-            self._name_condition(error)
-            return await self._after(self._refusal() or error)
+            return await self._after(self._refusal() or self._with_condition(error))
         refused = self._refusal()
         if refused is not None:
             raise refused
@@ -238,18 +241,18 @@ class Step(surroundings.Surroundings):
                 )
         return value
 
-    def _name_condition(self, error: RunOpsError) -> None:
-        """Where a condition over values is false, say which, as the file has it: filled in, all of them read alike."""
+    def _with_condition(self, error: RunOpsError) -> RunOpsError:
+        """The error; where a condition over values is false, with the condition as the file has it: filled in, all of them read alike."""
         if error.evidence.get("rule") not in ("expr", "a condition"):
-            return
+            return error
         for field in ("verify", "rules"):
             for written, filled in zip(
                 getattr(self._node, field, ()), getattr(self._resolve(), field, ()), strict=True
             ):
                 if filled.kind == "expr" and not filled.expr:
-                    error.message = f"the condition `{written.expr}` is false"
-                    error.evidence = {"condition": str(written.expr)}
-                    return
+                    said = f"the condition `{written.expr}` is false"
+                    return error.replaced(message=said, evidence={"condition": str(written.expr)})
+        return error
 
     def _lost_answer(self) -> str | None:
         return (
@@ -269,14 +272,13 @@ class Step(surroundings.Surroundings):
             # Whoever has the run finds out, and may be asking the site already.
             raise error
         if self._call is None:
-            error.phase = "before"
-            raise error
+            raise error.replaced(phase="before")
         if self._node.asks == "agent":
             error = self._broken_off(error)
             if isinstance(error, Paused | BudgetReached | LogError):
                 raise error
         if self._verifying or not isinstance(error, SiteError):
-            error.phase = "after"
+            error = error.replaced(phase="after")
         if not self._did_deed() or error.phase == "before":
             raise error
         if self._verifying and (lost := self._lost_answer()):

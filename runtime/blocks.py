@@ -117,10 +117,10 @@ class Blocks:
             value = await engine.block(nodes, frame, path, unit=True)
             if collect is not None:
                 value = engine.render(self._node, collect, frame, path)
-        except RunOpsError as error:
-            error.path = error.path or path
+        except RunOpsError as raised:
+            error = raised.located(path)
             if not give_up or not can_be_passed(error):
-                raise
+                raise error from None
             return await self._given_up(item, path, error, self._another(condition, frame, item, path, keep=False))
         go_on = self._another(condition, frame, item, path)
         if not engine.settling:
@@ -211,14 +211,13 @@ class Blocks:
                 error = rounds.rebuilt(state.failed.error or {})
                 return Ended(error=error, again=again is not None and again(error) and not self._in_the_way(number))
             value = await self._opened(nodes, frame, path, name)
-        except (AuthorError, SiteError, ModelError) as error:
-            error.path = error.path or path
+        except (AuthorError, SiteError, ModelError) as raised:
+            error = raised.located(path)
             may = again is not None and again(error)
             if may and (deeds := self._in_the_way(number)):
-                rounds.tell_of(deeds, error)
-                may = False
+                error, may = rounds.not_tried_again(error, deeds), False
             if not keep(error, may):
-                raise
+                raise error from None
             if not engine.settling:
                 recorded = {**engine.journal.error(error), "step": error.path}
                 engine.journal.scope(path, "failed", name, error=recorded)
@@ -243,9 +242,10 @@ class Blocks:
         try:
             await self._opened(nodes, self._frame, path, name)
         except (AuthorError, SiteError, ModelError) as error:
-            if outcome is not None:
-                error.evidence = {**error.evidence, "first": rounds.as_bound(outcome.as_json(), outcome.path)}
-            raise
+            if outcome is None:
+                raise
+            first = rounds.as_bound(outcome.as_json(), outcome.path)
+            raise error.replaced(evidence={**error.evidence, "first": first}) from None
         if not engine.settling and outcome is not None:
             recorded = {**engine.journal.error(outcome), "step": outcome.path}
             engine.journal.scope(path, "failed", name, error=recorded)

@@ -7,6 +7,7 @@ run goes on. So there is no cursor to store, and no second way of running.
 from __future__ import annotations
 
 import dataclasses
+import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,8 @@ from runtime.browser import port
 if TYPE_CHECKING:
     from runtime.language import workflow
     from runtime.models import supply
+
+LOGGER = logging.getLogger("runops")
 
 BrowserFactory = Callable[[], Awaitable[port.Browser]]
 """Opens the run's browser; called at most once, and only where a step needs it."""
@@ -113,7 +116,11 @@ class ExecutionEngine:
             event = dataclasses.replace(event, what=self.journal.masker.text(event.what))
         elif isinstance(event, events.Said):
             event = events.Said(self.journal.masker.text(event.text))
-        self._listener(event)
+        try:
+            self._listener(event)
+        except Exception:
+            # The run is the caller's orders; its display is not worth one of them.
+            LOGGER.exception("the listener of run %s raised on %s", self.journal.conversation.id, type(event).__name__)
 
     # The heart. A workflow is a block; a block is its nodes in order; a node is a leaf that does one thing, or a container that
     # runs blocks. `_node` is the whole order of a node: already decided → when → leaf or container → on_error → commit point.
@@ -176,10 +183,10 @@ class ExecutionEngine:
                     self.walked = max(self.walked, last.last_line)
                 if isinstance(value, steps.Tolerated):
                     return self._tolerated(node, frame, value.error)
-        except RunOpsError as error:
-            error.path = error.path or path
+        except RunOpsError as raised:
+            error = raised.located(path)
             if not self.tolerates(node, error):
-                raise
+                raise error from None
             recorded = self.journal.error(error)
             if not self.settling:
                 self.journal.scope(path, "failed", node.type, error=recorded, tolerated=True)
@@ -302,8 +309,7 @@ class ExecutionEngine:
         try:
             return self._normal(self.render(frame.program.loaded.workflow, "output", frame, path))
         except RunOpsError as error:
-            error.path = error.path or (f"{path}/output" if path else "output")
-            raise
+            raise error.located(f"{path}/output" if path else "output") from None
 
     def _normal(self, value: object) -> Json:
         try:

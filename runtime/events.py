@@ -101,7 +101,7 @@ Event = RunStarted | StepStarted | StepWaiting | LoopTurn | StepFinished | Said 
 
 
 class Listener(Protocol):
-    """Receives events, in order, from the engine's own thread. It must return at once and never raise."""
+    """Receives events, in order, from the engine's own thread. It must return at once. An exception is logged (logger ``runops``), and the run continues."""
 
     def __call__(self, event: Event, /) -> None:
         """One event."""

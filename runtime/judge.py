@@ -272,15 +272,13 @@ def unknown(path: str, deed: history.Attempt, judgement: Judgement, error: RunOp
             f"the agent was ended after {how_many}{open_one}; whether its goal is reached nobody knows: {judgement.how}"
         )
         evidence["deeds"] = [{"deed": each.call.action, "args": each.call.args} for each in deeds]
-    paused = Paused(
+    return Paused(
         "outcome-unknown",
         said,
         mend="look at the site, then say `done`, `not-done` or `skip`",
         phase="after",
         evidence=evidence,
-    )
-    paused.path = path
-    return paused
+    ).located(path)
 
 
 def ask_before_redo(engine: ExecutionEngine, deeds: list[history.Attempt]) -> None:
@@ -298,15 +296,13 @@ def ask_before_redo(engine: ExecutionEngine, deeds: list[history.Attempt]) -> No
     ]
     if asked:
         names = ", ".join(attempt.call.path for attempt in deeds)
-        paused = Paused(
+        raise Paused(
             "redo-unconfirmed",
             f"the browser is gone, and what follows the last checkpoint would be done again; that holds deeds already done: {names}",
             mend="say `done` to pass over them, or `not-done` to do them again",
             phase="after",
             evidence={"calls": [attempt.call.call for attempt in asked]},
-        )
-        paused.path = asked[0].call.path
-        raise paused
+        ).located(asked[0].call.path)
 
 
 def policy(engine: ExecutionEngine, attempt: history.Attempt) -> Literal["confirm", "redo", "ask"]:

@@ -8,7 +8,7 @@ and a resumed run asks a person.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from nodes.base import Leaf
 from nodes.errors import (
@@ -32,6 +32,8 @@ PART = re.compile(r"/(try|catch|finally)(?:\[(\d+)\])?(?=/)")
 
 NUMBER = re.compile(r"\[\d+\]")
 """A position in a step path: the turn of a loop without keys, the try of a handle."""
+
+Caught = TypeVar("Caught", bound=RunOpsError)
 
 CLASSES: tuple[type[RunOpsError], ...] = (AssertFailed, AuthorError, SiteError, ModelError)
 
@@ -57,8 +59,8 @@ def rebuilt(error: dict[str, Json]) -> RunOpsError:
     made = kind(
         error["code"], error["message"], mend=error.get("mend"), phase=error["phase"], evidence=error.get("evidence")
     )
-    made.path = error.get("step")
-    return made
+    step: str | None = error.get("step")
+    return made.located(step) if step is not None else made
 
 
 def _earlier_parts(path: str, number: int) -> tuple[str, ...]:
@@ -83,11 +85,13 @@ def in_the_way(engine: ExecutionEngine, handle: str, number: int) -> list[histor
     ]
 
 
-def tell_of(deeds: list[history.Attempt], error: RunOpsError) -> None:
-    """Let the error say which deeds kept ``try`` from running again."""
-    error.evidence = {**error.evidence, "not_tried_again": [deed.call.path for deed in deeds]}
+def not_tried_again(error: Caught, deeds: list[history.Attempt]) -> Caught:
+    """The error, with the side effects that kept ``try`` from running again."""
     mend = "to let `try` run again after a deed, give that a `confirm` or `effect: idempotent`, or the handle `on_redo: redo`"
-    error.mend = f"{error.mend}; {mend}" if error.mend else mend
+    return error.replaced(
+        evidence={**error.evidence, "not_tried_again": [deed.call.path for deed in deeds]},
+        mend=f"{error.mend}; {mend}" if error.mend else mend,
+    )
 
 
 def earlier(engine: ExecutionEngine, path: str) -> history.Attempt | None:
@@ -138,7 +142,7 @@ def _ask(
     engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, deed: history.Attempt, why: str
 ) -> Paused:
     """The question about this one step. The answer is kept with its path, not with the earlier deed: another turn may ask about that too."""
-    paused = Paused(
+    return Paused(
         "redo-unconfirmed",
         f"the handle begins again, and this may have been done before, as {deed.call.path}: {why}",
         mend="say `done` to pass over it, or `not-done` to do it now",
@@ -148,6 +152,4 @@ def _ask(
             "step": attempt.Step(engine, node, frame, path, 1).summary(),
             "before": {"path": deed.call.path, "args": deed.call.args},
         },
-    )
-    paused.path = path
-    return paused
+    ).located(path)

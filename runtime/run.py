@@ -97,26 +97,36 @@ class Run:
             )
         except Exception as error:  # noqa: BLE001 — a bug of ours must still leave a log that says so
             failure, passing = InternalError("internal", f"{type(error).__name__}: {error}"), error
-        try:
-            try:
-                await self.engine.checkpoints.settled()
-            except (LogError, Replaced) as error:
-                failure = failure if isinstance(failure, Replaced) else error
-            if not isinstance(failure, Replaced):
-                failure = self._leak() or failure
-            ended = self._end(output, failure, time.monotonic() - begun)
-        finally:
-            browser = self.engine.browser
-            if browser is not None:
-                with contextlib.suppress(RunOpsError):
-                    await browser.close(keep=self._keep_browser or self._is_replaced())
+        async with contextlib.AsyncExitStack() as last:
+            # Each of these is done whatever becomes of the others, also where the task is cancelled once more; the lock goes last.
+            last.callback(self._journal.conversation.close)
             if self._models is not None:
-                await self._models.close()
-            self._journal.conversation.close()
+                last.push_async_callback(self._models.close)
+            last.push_async_callback(self._close_browser)
+            ended = await self._over(output, failure, begun)
         self.engine.tell(ended)
         if passing is not None:
             raise passing
         return ended
+
+    async def _over(self, output: Json, failure: RunOpsError | None, begun: float) -> events.RunEnded:
+        """Write how the run ended. The claim is renewed until that is on the disk: who has it meanwhile would judge steps that are done."""
+        try:
+            async with leases.held(self._journal.conversation):
+                try:
+                    await self.engine.checkpoints.settled()
+                except (LogError, Replaced) as error:
+                    failure = failure if isinstance(failure, Replaced) else error
+                if not isinstance(failure, Replaced):
+                    failure = await asyncio.to_thread(self._leak) or failure
+                return self._end(output, failure, time.monotonic() - begun)
+        except (LogError, Replaced) as error:
+            return self._ended(None, error, time.monotonic() - begun)
+
+    async def _close_browser(self) -> None:
+        if self.engine.browser is not None:
+            with contextlib.suppress(RunOpsError):
+                await self.engine.browser.close(keep=self._keep_browser or self._is_replaced())
 
     async def _evident(self, work: Awaitable[Json]) -> Json:
         """Await ``work``; where it fails, keep what the page shows."""

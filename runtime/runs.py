@@ -233,11 +233,8 @@ def question_of(past: history.History, run: str) -> Paused | None:
     if past.question is None or past.answer is not None:
         return None
     data = past.question.data
-    paused = Paused(
-        data["reason"], data["message"], mend=data.get("mend"), phase="after", evidence=data.get("evidence")
-    )
-    paused.path = data.get("path")
-    return paused
+    asked = Paused(data["reason"], data["message"], mend=data.get("mend"), phase="after", evidence=data.get("evidence"))
+    return asked.replaced(path=data.get("path"))
 
 
 def workflow_file(past: history.History) -> Path:

@@ -135,8 +135,7 @@ async def _attempts(
             tolerated = not again and engine.tolerates(node, error)
             recorded = step.failed(error, tolerated=tolerated)
             if tolerated:
-                error.path = error.path or path
-                await evidence.keep(engine, error, tolerated=True)
+                await evidence.keep(engine, error.located(path), tolerated=True)
                 return Tolerated(recorded)
             if not again:
                 raise

@@ -154,6 +154,6 @@ def broken_off(session: str, error: RunOpsError) -> str:
         )
     if isinstance(error, BudgetReached):
         larger = costs.resume_command(session, error.as_json()).rpartition(" --budget ")[2]
-        error.mend = None
+        error = error.replaced(mend=None)
         again = f"{again} --budget {larger}"
     return console.failure(error, again)

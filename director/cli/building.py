@@ -102,7 +102,7 @@ def carry_out(order: ordering.Order, chosen: settings.Settings, *, as_json: bool
         _tell(came, as_json=as_json, quiet=quiet)
     except SetupError as error:
         # The same command would begin, and pay, another build.
-        error.mend = "make room; the build stands as it was told"
+        error = error.replaced(mend="make room; the build stands as it was told")
         console.say(console.failure(error, f"runops build --resume {came.session}{' --json' if as_json else ''}"))
         raise typer.Exit(error.exit) from None
     raise typer.Exit(came.code)

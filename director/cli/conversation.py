@@ -266,14 +266,15 @@ class Loop:
         if one is not None:
             one.error = error
         self.conversation.screen.broken()
-        console.say(console.failure(error, self._next(error)))
+        # The command that goes with a budget names the larger one itself.
+        shown = error.replaced(mend=None) if isinstance(error, BudgetReached) else error
+        console.say(console.failure(shown, self._next(error)))
 
     def _next(self, error: RunOpsError) -> str | None:
-        """What to type after an error."""
+        """The command to type after an error."""
         name = self.conversation.id
         if isinstance(error, BudgetReached):
             larger = costs.resume_command(name, error.as_json()).rpartition(" --budget ")[2]
-            error.mend = None
             return f"runops chat --resume {name} --budget {larger}"
         said = self.conversation.session.thread(log.SESSION_THREAD).said
         if isinstance(error, ModelError) and said and isinstance(said[-1], log.ModelError):

@@ -97,7 +97,7 @@ def carry_out(
             console.result(str(mend["patch"]).rstrip("\n"))
     except SetupError as error:
         # The same command would look, and may be pay, once more for what is there.
-        error.mend = "make room; what was found stands as it was told"
+        error = error.replaced(mend="make room; what was found stands as it was told")
         console.say(console.failure(error, _look(wish, run, mend)))
         raise typer.Exit(error.exit) from None
     made = kept.known(home, run) if wish.apply and mend is not None and code == build_ends.READY else None

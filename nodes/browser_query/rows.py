@@ -62,7 +62,8 @@ class Extract(OfElement):
             rows = await ctx.page.rows(target, list(self.fields.values()), self.min)
         except SiteError as error:
             if error.code == "target-not-found" and self.min == 1:
-                error.mend = "if there may be no row, write `min: 0`; else look at the page, and correct the target"
+                mend = "if there may be no row, write `min: 0`; else look at the page, and correct the target"
+                raise error.replaced(mend=mend) from None
             raise
         return [
             {

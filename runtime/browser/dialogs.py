@@ -93,9 +93,8 @@ class Dialogs:
             raise opened(self._open.type, self._open.message, phase)
         if (undone := self._undone) is not None:
             self._undone = None
-            undone.phase = phase
-            undone.message = f"a dialog held up an earlier step, which then failed: {undone.message}"
-            raise undone
+            said = f"a dialog held up an earlier step, which then failed: {undone.message}"
+            raise undone.replaced(phase=phase, message=said)
 
     @contextlib.contextmanager
     def cutting(self, limit: asyncio.Timeout) -> Generator[None]:
