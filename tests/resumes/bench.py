@@ -1,0 +1,112 @@
+"""Where trials take place: one browser of this process, in which each life of each run has a context of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import itertools
+import random
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import Any
+
+from nodes.errors import RunOpsError
+from runtime import crashes
+from runtime.language import workflow
+from tests import browsers
+from tests.resumes import mortal, trial
+from tests.resumes.cases import Case, Shape
+from tests.rig import Killed
+
+LATEST = 12
+"""The last moment of a resume at which it dies too."""
+
+
+@dataclasses.dataclass
+class Done:
+    """A trial that is over."""
+
+    report: trial.Report
+    moments: list[str]
+    """Of its last process."""
+    said: list[str]
+    log: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Kill:
+    """The moment at which a run dies, by its name, and that at which its resume dies, by its number; 0 for none."""
+
+    at: str
+    again: int = 0
+
+
+class Bench:
+    """Runs trials, some at a time."""
+
+    def __init__(self, folder: Path, jobs: int) -> None:
+        """Each trial has a folder of its own in ``folder``."""
+        self._folder = folder
+        self._names = itertools.count(1)
+        self._free = asyncio.Semaphore(jobs)
+
+    async def one(self, case: Case, shape: Shape, kill: Kill | None = None, *, drops: bool = False) -> Done:
+        """One trial; without ``kill`` it is left alone."""
+        async with self._free:
+            tried = trial.Trial(case, shape, self._folder / f"t{next(self._names)}")
+            report = await (tried.run(kill.at, kill.again, drops=drops) if kill is not None else tried.run())
+            file = tried.process.store.conversation_file(tried.process.id)
+            lines = file.read_text().splitlines() if file.exists() else []
+            return Done(report, list(tried.reaper.moments), tried.said, lines)
+
+    async def alone(self, case: Case, shape: Shape) -> Done:
+        """A run that nobody kills."""
+        return await self.one(case, shape)
+
+    async def killed(self, case: Case, shape: Shape, kills: Sequence[Kill], *, drops: bool = False) -> list[Done]:
+        """A trial for each kill, in their order."""
+        return await asyncio.gather(*(self.one(case, shape, each, drops=drops) for each in kills))
+
+
+@contextlib.asynccontextmanager
+async def opened(folder: Path, jobs: int = 1) -> AsyncGenerator[Bench]:
+    """A bench whose browser stays until the block ends."""
+    before = crashes.hook
+    mortal.install()
+    # It stays: what a dead process had begun may be found only when nobody holds it any more.
+    asyncio.get_running_loop().set_exception_handler(_say_nothing_of_the_dead)
+    try:
+        async with browsers.opened(folder / "stays", mode="shared"):
+            yield Bench(folder, jobs)
+    finally:
+        crashes.hook = before
+
+
+def _say_nothing_of_the_dead(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What a dead process had begun beside its run ends with nobody waiting for it."""
+    if not isinstance(context.get("exception"), Killed):
+        loop.default_exception_handler(context)
+
+
+def refused(case: Case, shape: Shape) -> str | None:
+    """Why the language has no such workflow; None where it has."""
+    try:
+        workflow.parse(case.text(shape), "flow.yaml")
+    except RunOpsError as error:
+        return error.message
+    return None
+
+
+def moments(alone: Done) -> list[str]:
+    """The moments at which a run is killed: those of one that was left alone, but the first, before which there is no run."""
+    return alone.moments[1:]
+
+
+def kills(names: Sequence[str], chance: random.Random, only: int | None = None, again: int | None = None) -> list[Kill]:
+    """A kill at each moment, or at ``only`` so many of them; some of their resumes die too."""
+    drawn = list(names) if only is None else sorted(chance.sample(list(names), min(only, len(names))), key=names.index)
+    return [
+        Kill(each, again if again is not None else chance.choice([0, 0, 0, chance.randint(1, LATEST)]))
+        for each in drawn
+    ]

@@ -1,0 +1,150 @@
+"""A process that dies without being one: at a named moment nothing more is written, and its browser is gone with all that it held.
+
+The moments of a run are what it writes, entry by entry (it dies before the write), the crash points at which a call or a checkpoint is on
+the disk, and each effect on the site, before and after the site carries it out. A moment has the same name in each run of a workflow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextvars
+import threading
+from collections.abc import Callable, Sequence
+
+from typing_extensions import override
+
+from runtime import crashes, log, store
+from runtime.crashes import CrashPoint
+from tests.rig import Killed
+
+POINTS = (CrashPoint.CALL_SYNCED, CrashPoint.CHECKPOINT_FILE)
+"""Crash points between which and the next write something happens that outlives the process."""
+
+HELD_SECONDS = 20.0
+"""How long the site holds a request while the engine dies. It takes a moment; one that does not die is to be seen."""
+
+present: contextvars.ContextVar[Reaper] = contextvars.ContextVar("present")
+"""The reaper of the run in whose task this is called."""
+
+
+class Reaper:
+    """Names the moments of one process, and ends it at the one that it was told."""
+
+    def __init__(self, at: str | int, *, drops: bool = False) -> None:
+        """It dies at the moment of this name, or of this number from 1; never where that is 0.
+
+        ``drops``: the site does not carry out an effect before which the process dies.
+        """
+        self.moments: list[str] = []
+        """Those that were come to, in order; ``#2`` is behind the name of one that comes a second time."""
+        self.died_at: str | None = None
+        self._at = at
+        self._drops = drops
+        self._times: collections.Counter[str] = collections.Counter()
+        self._cancel: Callable[[], object] = bool
+        self._over = threading.Event()
+
+    def watch(self, task: asyncio.Task[object]) -> None:
+        """The process lives in this task of the running loop."""
+        loop = asyncio.get_running_loop()
+        self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+
+    def over(self) -> None:
+        """Nothing of the process is left: the site goes on with what it holds."""
+        self._over.set()
+
+    def _comes(self, name: str) -> bool:
+        """Whether the process dies at this moment, or is dead."""
+        if self.died_at is None:
+            self._times[name] += 1
+            times = self._times[name]
+            self.moments.append(f"{name} #{times}" if times > 1 else name)
+            if self._at in (self.moments[-1], len(self.moments)):
+                self.died_at = self.moments[-1]
+        return self.died_at is not None
+
+    def tick(self, name: str) -> None:
+        """The process is about to do something that outlives it, or has just done it. Raises Killed."""
+        if self._comes(name):
+            raise Killed
+
+    def on_site(self, name: str) -> bool:
+        """Called by the site, in a thread of its own: the engine dies while the site has its request. Whether the site goes on with it."""
+        if self.died_at is not None or not self._comes(name):
+            return True
+        self._cancel()
+        if not self._over.wait(HELD_SECONDS):
+            raise RuntimeError("the engine did not die")
+        return not self._drops
+
+
+def install() -> None:
+    """Have crash points count for whichever run passes them."""
+
+    def hook(point: CrashPoint) -> None:
+        reaper = present.get(None)
+        if reaper is not None and (point in POINTS or reaper.died_at is not None):
+            reaper.tick(str(point))
+
+    crashes.hook = hook
+
+
+class MortalStore(store.FileStore):
+    """A file store into which a dead process writes nothing."""
+
+    @override
+    def create(self, conversation: str) -> store.Conversation:
+        return _Mortal(super().create(conversation), [], present.get())
+
+    @override
+    def claim(self, conversation: str, *, take_over: bool = False) -> tuple[store.Conversation, list[log.AnyEntry]]:
+        owned, entries = super().claim(conversation, take_over=take_over)
+        return _Mortal(owned, entries, present.get()), entries
+
+
+class _Mortal(store.Conversation):
+    def __init__(self, inner: store.Conversation, entries: Sequence[log.AnyEntry], reaper: Reaper) -> None:
+        self.id, self.epoch, self.lease, self.taken_from = inner.id, inner.epoch, inner.lease, inner.taken_from
+        self._inner = inner
+        self._reaper = reaper
+        self._paths = {each.call: each.path for each in entries if isinstance(each, log.Call)}
+
+    def _name(self, entry: log.AnyEntry) -> str:
+        match entry:
+            case log.Call():
+                return f"call {entry.path}"
+            case log.Result():
+                return f"result {self._paths.get(entry.call, '?')}"
+            case log.Scope():
+                return f"{entry.event} {entry.path or 'run'}"
+            case log.Note():
+                return f"note {entry.name}"
+            case _:
+                return entry.kind
+
+    @override
+    def append(self, entry: log.AnyEntry) -> log.AnyEntry:
+        self._reaper.tick(self._name(entry))
+        written = self._inner.append(entry)
+        if isinstance(written, log.Call):
+            self._paths[written.call] = written.path
+        return written
+
+    @override
+    def barrier(self) -> None:
+        if self._reaper.died_at is not None:
+            raise Killed
+        self._inner.barrier()
+
+    @override
+    def put_blob(self, data: bytes, path: str) -> log.Blob:
+        return self._inner.put_blob(data, path)
+
+    @override
+    def renew(self) -> None:
+        self._inner.renew()
+
+    @override
+    def close(self) -> None:
+        self._inner.close()
