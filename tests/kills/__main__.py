@@ -21,6 +21,7 @@ from pathlib import Path
 
 from tests import warm
 from tests.kills import agents, asked, built, plan, said, talked, trial
+from tests.resumes import __main__ as resumes
 from tests.shop_process import Shop
 
 TELL_EVERY = 20.0
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             whole = chosen.only is None and chosen.mode is None and chosen.point is None
             models_fine = not whole or all((
                 let_work(bench, chosen.seed, chosen.jobs), ask(chosen.seed), talk(bench, chosen.seed, chosen.jobs),
-                build(bench, chosen.seed, chosen.jobs),
+                build(bench, chosen.seed, chosen.jobs), come_back(chosen.seed, chosen.jobs),
             ))  # fmt: skip
         finally:
             server.close()
@@ -178,6 +179,11 @@ def build(bench: Bench, seed: int, jobs: int) -> bool:
         print(f"control {control:<13} {f'caught: {caught[0]}' if caught else 'NOT CAUGHT'}")
         fine = fine and bool(caught)
     return fine
+
+
+def come_back(seed: int, jobs: int) -> bool:
+    """Kill workflows with their browser at every moment, on pages that are hard to come back to; a line for each, and whether all was well."""
+    return resumes.main(["--seed", str(seed), "--jobs", str(jobs)]) == 0
 
 
 def left_alone(bench: Bench) -> list[tuple[str, str, int]]:

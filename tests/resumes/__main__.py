@@ -1,6 +1,6 @@
 """Kill workflows with their browser at every moment, on a site that is hard to come back to, and print what came of it.
 
-python -m tests.resumes [--case NAME] [--shape flat|group] [--at MOMENT] [--again N] [--drop] [--list] [--only N] [--seed N] [--jobs N] [--verbose]
+python -m tests.resumes [--case NAME] [--shape flat|group] [--at MOMENT] [--again N] [--list] [--only N] [--seed N] [--jobs N] [--mode own|shared] [--verbose]
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--again", type=int, help="kill each resume too, at its moment of this number (else drawn, for some)"
     )
-    parser.add_argument(
-        "--drop", action="store_true", help="the site does not carry out what it has received and not done"
-    )
     parser.add_argument("--list", action="store_true", help="only name the moments")
     parser.add_argument("--only", type=int, help="so many moments of each case and shape, drawn")
     parser.add_argument("--seed", type=int, default=1, help="what is drawn")
     parser.add_argument("--jobs", type=int, default=3, help="runs at a time (default 3)")
+    parser.add_argument(
+        "--mode", choices=("own", "shared"), default="shared", help="own: a Chromium for each life, which takes longer"
+    )
     parser.add_argument("--verbose", action="store_true", help="show what each run said, and its log")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="runops-resumes-") as folder:
@@ -46,18 +46,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _examine(chosen: argparse.Namespace, folder: Path) -> int:
     fine = True
-    async with bench.opened(folder, chosen.jobs) as place:
+    async with bench.opened(folder, chosen.jobs, chosen.mode) as place:
         for case in cases.CASES:
             for shape in case.shapes:
                 if (chosen.case and case.name not in chosen.case) or chosen.shape not in (None, shape):
                     continue
                 if (why := bench.refused(case, shape)) is not None:
-                    say(f"{case.name:<13} {shape:<6} does not validate: {why}")
+                    say(f"resumed {case.name:<13} {shape:<6} does not validate: {why}")
                     fine = False
                     continue
                 alone = await place.alone(case, shape)
                 if alone.report.verdict != "equal":
-                    say(f"{case.name:<13} {shape:<6} not even left alone: {alone.report}\n" + "\n".join(alone.said))
+                    say(
+                        f"resumed {case.name:<13} {shape:<6} not even left alone: {alone.report}\n"
+                        + "\n".join(alone.said)
+                    )
                     fine = False
                     continue
                 moments = [each for each in bench.moments(alone) if (chosen.at or "") in each]
@@ -67,7 +70,7 @@ async def _examine(chosen: argparse.Namespace, folder: Path) -> int:
                 kills = bench.kills(
                     moments, random.Random(f"{chosen.seed} {case.name} {shape}"), chosen.only, chosen.again
                 )
-                done = await place.killed(case, shape, kills, drops=chosen.drop)
+                done = await place.killed(case, shape, kills)
                 fine = _conclude(case, shape, done, verbose=chosen.verbose) and fine
     return 0 if fine else 1
 
@@ -79,7 +82,7 @@ def _conclude(case: cases.Case, shape: cases.Shape, done: Sequence[bench.Done], 
     reasons = collections.Counter(asked.split(" ")[0] for each in reports for asked in each.asked)
     asked = f" ({', '.join(f'{reason} {times}' for reason, times in reasons.items())})" if reasons else ""
     say(
-        f"{case.name:<13} {shape:<6} {len(reports):>3} kill points, {counts['equal']} equal, {counts['paused']} paused{asked}, "
+        f"resumed {case.name:<13} {shape:<6} {len(reports):>3} kill points, {counts['equal']} equal, {counts['paused']} paused{asked}, "
         f"{counts['named']} named, {counts['stuck']} stuck, {counts['wrong']} wrong"
     )
     alike: dict[tuple[str, str], list[trial.Report]] = {}

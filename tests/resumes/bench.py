@@ -13,6 +13,7 @@ from typing import Any
 
 from nodes.errors import RunOpsError
 from runtime import crashes
+from runtime.browser.options import Mode
 from runtime.language import workflow
 from tests import browsers
 from tests.resumes import mortal, trial
@@ -36,26 +37,31 @@ class Done:
 
 @dataclasses.dataclass(frozen=True)
 class Kill:
-    """The moment at which a run dies, by its name, and that at which its resume dies, by its number; 0 for none."""
+    """The moment at which a run dies."""
 
     at: str
+    """Its name."""
     again: int = 0
+    """The moment at which its resume dies too, by its number; 0 for none."""
+    drops: bool = False
+    """Whether the site never carries out an effect before which the run dies."""
 
 
 class Bench:
     """Runs trials, some at a time."""
 
-    def __init__(self, folder: Path, jobs: int) -> None:
-        """Each trial has a folder of its own in ``folder``."""
+    def __init__(self, folder: Path, jobs: int, mode: Mode) -> None:
+        """Each trial has a folder of its own in ``folder``; ``mode`` is that of its browsers."""
         self._folder = folder
+        self._mode: Mode = mode
         self._names = itertools.count(1)
         self._free = asyncio.Semaphore(jobs)
 
-    async def one(self, case: Case, shape: Shape, kill: Kill | None = None, *, drops: bool = False) -> Done:
+    async def one(self, case: Case, shape: Shape, kill: Kill | None = None) -> Done:
         """One trial; without ``kill`` it is left alone."""
         async with self._free:
-            tried = trial.Trial(case, shape, self._folder / f"t{next(self._names)}")
-            report = await (tried.run(kill.at, kill.again, drops=drops) if kill is not None else tried.run())
+            tried = trial.Trial(case, shape, self._folder / f"t{next(self._names)}", self._mode)
+            report = await (tried.run(kill.at, kill.again, drops=kill.drops) if kill is not None else tried.run())
             file = tried.process.store.conversation_file(tried.process.id)
             lines = file.read_text().splitlines() if file.exists() else []
             return Done(report, list(tried.reaper.moments), tried.said, lines)
@@ -64,21 +70,21 @@ class Bench:
         """A run that nobody kills."""
         return await self.one(case, shape)
 
-    async def killed(self, case: Case, shape: Shape, kills: Sequence[Kill], *, drops: bool = False) -> list[Done]:
+    async def killed(self, case: Case, shape: Shape, kills: Sequence[Kill]) -> list[Done]:
         """A trial for each kill, in their order."""
-        return await asyncio.gather(*(self.one(case, shape, each, drops=drops) for each in kills))
+        return await asyncio.gather(*(self.one(case, shape, each) for each in kills))
 
 
 @contextlib.asynccontextmanager
-async def opened(folder: Path, jobs: int = 1) -> AsyncGenerator[Bench]:
-    """A bench whose browser stays until the block ends."""
+async def opened(folder: Path, jobs: int = 1, mode: Mode = "shared") -> AsyncGenerator[Bench]:
+    """A bench whose browser stays until the block ends; in mode *own* each life starts another one."""
     before = crashes.hook
     mortal.install()
     # It stays: what a dead process had begun may be found only when nobody holds it any more.
     asyncio.get_running_loop().set_exception_handler(_say_nothing_of_the_dead)
     try:
         async with browsers.opened(folder / "stays", mode="shared"):
-            yield Bench(folder, jobs)
+            yield Bench(folder, jobs, mode)
     finally:
         crashes.hook = before
 
@@ -104,9 +110,10 @@ def moments(alone: Done) -> list[str]:
 
 
 def kills(names: Sequence[str], chance: random.Random, only: int | None = None, again: int | None = None) -> list[Kill]:
-    """A kill at each moment, or at ``only`` so many of them; some of their resumes die too."""
+    """A kill at each moment, or at ``only`` so many of them; some of their resumes die too. What the site has received is done, and in another run never."""
     drawn = list(names) if only is None else sorted(chance.sample(list(names), min(only, len(names))), key=names.index)
     return [
-        Kill(each, again if again is not None else chance.choice([0, 0, 0, chance.randint(1, LATEST)]))
+        Kill(each, again if again is not None else chance.choice([0, 0, 0, chance.randint(1, LATEST)]), drops)
         for each in drawn
+        for drops in ((False, True) if each.startswith("site before") else (False,))
     ]

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from tests.site import Answer, Request
 
 Moment = Callable[[str], bool]
-"""Called before and after each effect with its name; whether the request is to go on."""
+"""Is told before and after an effect, with its name; whether the request is to go on."""
 
 
 class Effect(NamedTuple):
@@ -67,11 +67,11 @@ def field(label: str, name: str, kind: str = "text") -> str:
 class Office:
     """The state of the site, and what was done to it."""
 
-    def __init__(self, moment: Moment | None = None) -> None:
-        """``moment`` is asked before and after each effect."""
+    def __init__(self, watched_by: Callable[[], Moment]) -> None:
+        """``watched_by`` says, as an effect begins, who is told of it."""
         self.effects: list[Effect] = []
         """In order, as they were carried out."""
-        self.moment = moment
+        self._watched_by = watched_by
         self.basket: list[str] = []
         self.orders: dict[str, str] = {}
         """The article of each order, by its number."""
@@ -85,18 +85,22 @@ class Office:
         self.paid: list[str] = []
         self.tickets: list[str] = []
         self.items = {"1": "open", "2": "open", "3": "closed", "4": "closed", "5": "closed"}
-        self.waiting = 0
-        """How many requests wait at a ``moment``."""
+        self.busy = 0
+        """How many effects have begun and are not over."""
 
     def effect(self, kind: str, key: str, carry_out: Callable[[], object]) -> bool:
         """Carry out an effect; False where the request was dropped before it."""
-        if self.moment is not None and not self.moment(f"site before {kind} {key}"):
-            return False
-        carry_out()
-        self.effects.append(Effect(kind, key))
-        if self.moment is not None:
-            self.moment(f"site after {kind} {key}")
-        return True
+        moment = self._watched_by()
+        self.busy += 1
+        try:
+            if not moment(f"site before {kind} {key}"):
+                return False
+            carry_out()
+            self.effects.append(Effect(kind, key))
+            moment(f"site after {kind} {key}")
+            return True
+        finally:
+            self.busy -= 1
 
     def times(self, kind: str, key: str | None = None) -> int:
         """How many times the effect was carried out."""

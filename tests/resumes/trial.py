@@ -12,6 +12,7 @@ from typing_extensions import override
 from nodes.values import Json
 from runtime import events, runs, settings
 from runtime.browser import launching, port
+from runtime.browser.options import Mode
 from runtime.language import workflow
 from tests import browsers, site
 from tests.resumes import mortal, pages
@@ -53,8 +54,12 @@ class Report:
         return f"{self.verdict}: {self.case} {self.shape} at `{self.at}`{died}: {self.why}{more}"
 
 
+@dataclasses.dataclass
 class Process(Rig):
     """A run on the office, with a real browser of which nothing survives."""
+
+    mode: Mode = "shared"
+    opened: list[port.Browser] = dataclasses.field(default_factory=list)
 
     @override
     async def open(self) -> port.Browser:
@@ -62,7 +67,7 @@ class Process(Rig):
             None,
             origins=self.loaded.origins(self.inputs),
             private=self.kept.private(self.id),
-            chosen=browsers.Chosen(browser_mode="shared"),
+            chosen=browsers.Chosen(browser_mode=self.mode),
         )
         self.opened.append(opened)
         return opened
@@ -70,11 +75,6 @@ class Process(Rig):
     @override
     async def reattach(self) -> port.Browser | None:
         return None
-
-    def __post_init__(self) -> None:
-        """Parse the workflow."""
-        super().__post_init__()
-        self.opened: list[port.Browser] = []
 
     async def end_browsers(self) -> None:
         """What is left of a browser goes."""
@@ -86,13 +86,14 @@ class Process(Rig):
 class Trial:
     """A run of a case that dies as it is told."""
 
-    def __init__(self, case: Case, shape: Shape, folder: Path) -> None:
-        """``folder`` is its own."""
+    def __init__(self, case: Case, shape: Shape, folder: Path, mode: Mode = "shared") -> None:
+        """``folder`` is its own; ``mode`` is that of its browsers."""
+        self._mode: Mode = mode
         self.case = case
         self.shape: Shape = shape
         self.reaper = mortal.Reaper(0)
         """Of the present process."""
-        self.office = Office(self._on_site)
+        self.office = Office(lambda: self.reaper.on_site)
         self.said: list[str] = []
         """What a person would have been told, over all its lives."""
         self._home = folder / ".runops"
@@ -101,15 +102,13 @@ class Trial:
         self._file = folder / "flow.yaml"
         self._file.write_text(case.text(shape))
 
-    def _on_site(self, name: str) -> bool:
-        return self.reaper.on_site(name)
-
     async def run(self, at: str = "", again: int = 0, *, drops: bool = False) -> Report:
         """Kill it at the moment of this name, and its resume at the moment of this number; then resume it to its end."""
         report = Report(self.case.name, self.shape, at, "wrong")
         with site.serve() as served:
             pages.build(served, self.office)
-            self.process = Process(self._home, self._file.read_text(), inputs={"base_url": served.origin})
+            given: dict[str, Json] = {"base_url": served.origin}
+            self.process = Process(self._home, self._file.read_text(), inputs=given, mode=self._mode)
             self.process.loaded = workflow.load(self._file)
             self.process.store = mortal.MortalStore(self._home)
             try:
@@ -126,10 +125,11 @@ class Trial:
         deaths: list[str | int] = [at or 0, again]
         begun = False
         for _ in range(MOST_LIVES):
-            self.reaper = mortal.Reaper(deaths.pop(0) if deaths else 0, drops=drops)
+            self.reaper = mortal.Reaper(deaths[0] if deaths else 0, drops=drops)
             ended = await self._life(begins=not begun)
             begun = begun or self._has_begun()
             if ended is None:
+                del deaths[0]
                 report.died_at.append(str(self.reaper.died_at))
             elif ended.status == "passed":
                 different = self._difference(ended.output)
@@ -169,6 +169,8 @@ class Trial:
             await self.process.end_browsers()
             self.process.die()
             self.reaper.over()
+            # What the site had of the dead process is done, or dropped, before anybody goes on.
+            await browsers.until(lambda: not self.office.busy)
 
     def _listen(self) -> None:
         self.said += [f"--- life until {self.reaper.died_at or 'its end'}"]

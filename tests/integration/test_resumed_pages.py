@@ -1,0 +1,66 @@
+"""Workflows on a site that is hard to come back to, killed with their browser at moments that once went wrong: what they end with is what every run of them must.
+
+``python -m tests.resumes`` kills each of them at every moment, and ``make crash`` does so too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.resumes import bench, cases
+
+pytestmark = pytest.mark.anyio
+
+KILLS = [
+    ("list", "flat", "call pages[3]/next"),
+    ("list-trusting", "flat", "call names"),
+    ("list-trusting", "group", "call pages[3]/next"),
+    ("search", "flat", "result found"),
+    ("search", "flat", "result looked_up"),
+    ("shop", "flat", "site after order tea to The Office"),
+    ("shop", "group", "site after order tea to The Office"),
+    ("shop-receipt", "flat", "call number"),
+    ("notes", "group", "site after rename alpha to beta"),
+    ("notes", "group", "site after file 7"),
+    ("canvas", "flat", "site after save trigger+timer"),
+    ("registry", "group", "site after register alpha"),
+    ("files", "group", "site after upload report.txt: new"),
+    ("files-asked", "flat", "site before upload report.txt: new"),
+    ("job", "flat", "call parts"),
+    ("desk", "group", "site before ticket Rain"),
+    ("app", "flat", "call open_list"),
+]
+
+
+@pytest.fixture(scope="module")
+async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[bench.Bench]:
+    """One browser for all kills."""
+    async with bench.opened(tmp_path_factory.mktemp("resumes"), jobs=4) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(("name", "shape", "at"), KILLS)
+async def test_a_resumed_run_ends_as_every_run_of_it(
+    place: bench.Bench, name: str, shape: cases.Shape, at: str
+) -> None:
+    """Killed with its browser, a run ends with the output and the effects of one that nobody killed, or pauses by name."""
+    done = await place.one(cases.BY_NAME[name], shape, bench.Kill(at))
+    assert done.report.verdict in ("equal", "paused", "named"), done.report
+
+
+async def test_an_effect_that_happens_twice_is_found_out(place: bench.Bench) -> None:
+    """A workflow whose `confirm` denies what has happened registers twice, and the site's record says so."""
+    honest = cases.BY_NAME["registry"]
+    liar = dataclasses.replace(honest, fill={'done: "{{ there == 1 }}"': 'done: "{{ false }}"'})
+    done = await place.one(liar, "group", bench.Kill("site after register alpha"))
+    assert done.report.verdict == "wrong"
+    assert "doubled: register" in done.report.why
+
+
+async def test_a_shorter_list_is_found_out(place: bench.Bench) -> None:
+    """Rows that are missing at the end are a difference, though the run passed."""
+    longer = dataclasses.replace(cases.BY_NAME["list"], output={"count": 48, "names": []})
+    assert (await place.alone(longer, "flat")).report.verdict == "wrong"
