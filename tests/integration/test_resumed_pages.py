@@ -43,7 +43,12 @@ KILLS: list[Any] = [
     open_case("canvas", "flat", "site after save trigger+timer", "a kept `when` contradicts what is read again"),
     open_case("registry", "group", "site after register alpha", "what the effect rested on is read again"),
     ("files", "group", "site after upload report.txt: new"),
-    open_case("files-asked", "flat", "site before upload report.txt: new", CONSUMED),
+    open_case(
+        "files-asked",
+        "flat",
+        "site before upload report.txt: new",
+        "the question before a finished effect is open again",
+    ),
     open_case("job", "flat", "call parts", "a `verify` is not waited for on the page that is restored"),
     open_case("payments", "group", "site after pay bill-25", "`confirm` takes no `iterate`"),
     ("desk", "group", "site before ticket Rain"),
@@ -61,7 +66,9 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[bench
 @pytest.fixture(scope="module")
 async def kills(place: bench.Bench, request: pytest.FixtureRequest) -> dict[Moment, asyncio.Task[bench.Done]]:
     """All kills of this module that were asked for, side by side: each waits more than it works."""
-    items = [each for each in request.session.items if isinstance(each, pytest.Function) and each.path == request.path]
+    items: list[Any] = [
+        each for each in request.session.items if isinstance(each, pytest.Function) and each.path == request.path
+    ]
     wanted: list[Moment] = [each.callspec.params["moment"] for each in items if hasattr(each, "callspec")]
     return {
         (name, shape, at): asyncio.create_task(place.one(cases.BY_NAME[name], shape, bench.Kill(at)))
