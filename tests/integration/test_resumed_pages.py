@@ -44,13 +44,14 @@ KILLS: list[Any] = [
     open_case("registry", "group", "site after register alpha", "what the effect rested on is read again"),
     ("files", "group", "site after upload report.txt: new"),
     open_case(
-        "files-asked",
+        "files-question",
         "flat",
         "site before upload report.txt: new",
         "the question before a finished effect is open again",
     ),
     open_case("job", "flat", "call parts", "a `verify` is not waited for on the page that is restored"),
     open_case("payments", "group", "site after pay bill-25", "`confirm` takes no `iterate`"),
+    open_case("payments-asked", "flat", "site after pay bill-25", "after a person's `done` another page is read"),
     ("desk", "group", "site before ticket Rain"),
     open_case("app", "flat", "call open_list", "state that a checkpoint does not hold is not missed"),
 ]

@@ -52,13 +52,13 @@ async def _examine(chosen: argparse.Namespace, folder: Path) -> int:
                 if (chosen.case and case.name not in chosen.case) or chosen.shape not in (None, shape):
                     continue
                 if (why := bench.refused(case, shape)) is not None:
-                    say(f"resumed {case.name:<13} {shape:<6} does not validate: {why}")
+                    say(f"resumed {case.name:<14} {shape:<6} does not validate: {why}")
                     fine = False
                     continue
                 alone = await place.alone(case, shape)
                 if alone.report.verdict != "equal":
                     say(
-                        f"resumed {case.name:<13} {shape:<6} not even left alone: {alone.report}\n"
+                        f"resumed {case.name:<14} {shape:<6} not even left alone: {alone.report}\n"
                         + "\n".join(alone.said)
                     )
                     fine = False
@@ -82,7 +82,7 @@ def _conclude(case: cases.Case, shape: cases.Shape, done: Sequence[bench.Done], 
     reasons = collections.Counter(asked.split(" ")[0] for each in reports for asked in each.asked)
     asked = f" ({', '.join(f'{reason} {times}' for reason, times in reasons.items())})" if reasons else ""
     say(
-        f"resumed {case.name:<13} {shape:<6} {len(reports):>3} kill points, {counts['equal']} equal, {counts['paused']} paused{asked}, "
+        f"resumed {case.name:<14} {shape:<6} {len(reports):>3} kill points, {counts['equal']} equal, {counts['paused']} paused{asked}, "
         f"{counts['named']} named, {counts['stuck']} stuck, {counts['wrong']} wrong"
     )
     alike: dict[tuple[str, str], list[trial.Report]] = {}

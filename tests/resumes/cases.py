@@ -18,6 +18,8 @@ SECONDS = 3.0
 
 _ON_PAGE = re.compile(r"(?m)(?:^(?P<margin> *))?type: browser_(?:action|query)(?=,|$)")
 
+_CONFIRM = re.compile(r"(?ms)^ *confirm:$.*?^ *done: [^\n]*\n")
+
 FLOWS = Path(__file__).parent / "flows"
 
 Shape = Literal["flat", "group"]
@@ -70,6 +72,8 @@ class Case:
     """What the office's record must hold besides the effects."""
     fill: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Replaces words of the file."""
+    confirms: bool = True
+    """Whether its effects keep their ``confirm``; else a person is asked."""
     shapes: tuple[Shape, ...] = SHAPES
 
     def text(self, shape: Shape) -> str:
@@ -78,6 +82,8 @@ class Case:
         for word, by in self.fill.items():
             assert word in text, word
             text = text.replace(word, by)
+        if not self.confirms:
+            text = _CONFIRM.sub("", text)
         text = _ON_PAGE.sub(_bounded, text)
         return _grouped(text) if shape == "group" else text
 
@@ -116,7 +122,7 @@ def _grouped(text: str) -> str:
 
 _ABOUT = "An office in the rain."
 
-CASES = [
+_CONFIRMED = [
     Case(name="list", flow="list", output={"count": 47, "names": [*ROWS]}),
     # Without a `verify` nothing notices where the list begins again.
     Case(
@@ -189,7 +195,7 @@ CASES = [
         left={"files": {"report.txt": "new"}},
     ),
     Case(
-        name="files-asked",
+        name="files-question",
         flow="files",
         fill={"ASK": "browser", "  # ANSWER": _ACCEPT},
         output={"files": [{"name": "report.txt", "text": "new"}]},
@@ -221,5 +227,14 @@ CASES = [
         effects={"save": "close"},
     ),
 ]  # fmt: skip
+
+CASES = [
+    *_CONFIRMED,
+    *(
+        dataclasses.replace(each, name=f"{each.name}-asked", confirms=False)
+        for each in _CONFIRMED
+        if each.name in ("shop", "notes", "payments")
+    ),
+]
 
 BY_NAME: Mapping[str, Case] = {each.name: each for each in CASES}
