@@ -72,6 +72,7 @@ check-tree: setup
 check-docs: setup
 	@$(BIN)/python scripts/command_docs.py --check
 	@$(BIN)/python scripts/node_docs.py --check
+	@$(BIN)/python scripts/state_docs.py --check
 
 cassettes: setup browser ## record the cassettes of the examples again
 	@$(BIN)/python scripts/record_cassettes.py $(ARGS)

@@ -34,6 +34,8 @@ def how(run: str, reason: str, evidence: Json) -> str:
     """The command that answers a pause."""
     if reason == runs.HELD:
         return f"runops show {run}   (a deed was held: no answer goes on with this run)"
+    if reason in runs.ABOUT_PAGE:
+        return f"runops resume {run} --from STEP"
     if reason != REASON:
         return f"runops decide {run} done|not-done|skip"
     names = evidence["questions"] if isinstance(evidence, dict) else {}

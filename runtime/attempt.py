@@ -29,7 +29,8 @@ from nodes.errors import (
 from nodes.pages import Page
 from nodes.rules import Rule
 from nodes.values import Json, NotJson, normalise
-from runtime import clock, events, frames, history, judge, log, resolve, surroundings
+from runtime import aftermaths, clock, events, frames, history, judge, log, resolve, surroundings
+from runtime.browser import port
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
@@ -148,6 +149,13 @@ class Step(surroundings.Surroundings):
                     otherwise = "look at what the page says: the deed was done, and the page did not come to this"
                     raise error.replaced(code="verify-failed", mend=error.mend or otherwise) from None
         self._verifying = False
+        if self._node.moves_page and not self._fresh:
+            self._engine.verified = self.holding()
+
+    def holding(self) -> aftermaths.Verified:
+        """What holds on the page once the step is over, and how long the page has to come to that."""
+        on_page = [rule for rule in self._resolve().postconditions if rule.kind != "expr"]
+        return aftermaths.Verified(on_page, self._node.page_seconds)
 
     async def _wait_for(self, rule: Rule) -> None:
         page = self.page
@@ -208,6 +216,8 @@ class Step(surroundings.Surroundings):
             self._fresh, self._page = page is not None, page or browser.tabs.get(node.works_in)
             if not node.despite_dialog:
                 self._page.calm()
+            if not self._fresh:
+                await self._arrived(browser)
         try:
             async with asyncio.timeout(node.seconds + GRACE):
                 value = await self._run(resolved)
@@ -220,6 +230,18 @@ class Step(surroundings.Surroundings):
             raise _too_long(node) from None
         except NotJson as error:
             raise AuthorError("value-type", f"the value cannot be kept: {error}", phase="after") from None
+
+    async def _arrived(self, browser: port.Browser) -> None:
+        """Wait for what an earlier step, which was passed over, would have waited for."""
+        engine, page = self._engine, self._page
+        if page is not None and (aftermath := engine.aftermath) is not None:
+            engine.aftermath = None
+            await aftermath.arrive(browser, page, loads=getattr(self._node, "action", None) == "goto")
+            self._frame.program.confine(browser)
+            browser.bound(self._node.page_seconds)
+            self._begun = time.monotonic()
+        if self._node.moves_page:
+            engine.verified = aftermaths.NOTHING
 
     async def _run(self, resolved: Leaf) -> object:
         try:
@@ -388,7 +410,13 @@ class Step(surroundings.Surroundings):
         facts = browser.facts()
         return {
             **took,
-            "page": log.PageState(documents=facts.documents, pending=facts.pending_input, status=facts.status),
+            "page": log.PageState(
+                documents=facts.documents,
+                pending=facts.pending_input,
+                posted=facts.posted or None,
+                status=facts.status,
+                url=self._address(),
+            ),
         }
 
     def _resolve(self) -> Leaf:
@@ -425,6 +453,7 @@ class Step(surroundings.Surroundings):
             effect=(self._resolved or node).effect_class,
             args=self._args,
             held_before=held_before,
+            url=self._address(),
             matched=self._matched or None,
             recorded=self._clock.given or None,
             asked=self._asked.id if self._asked is not None else None,
@@ -432,6 +461,12 @@ class Step(surroundings.Surroundings):
             if self._asked is not None
             else self._frame.program.loaded.fingerprints[node.id],
         )
+
+    def _address(self) -> str | None:
+        """Where the page is, of a step of class *effect*: a run that finds it done after a crash continues from there."""
+        if self._page is None or self._fresh or (self._resolved or self._node).effect_class != "effect":
+            return None
+        return self._engine.journal.masker.text(self.page.url)
 
     async def _holds_already(self) -> bool:
         """Whether every rule holds before the deed: then holding after a crash proves nothing."""

@@ -12,7 +12,7 @@ from nodes.part import Part
 from nodes.ports import Ended, Item, Turn, escaped
 from nodes.values import Json
 from runtime import clock as clocks
-from runtime import events, frames, history, judge, rounds
+from runtime import events, frames, history, rounds
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
@@ -53,10 +53,9 @@ class Blocks:
             decision = self._renewed(old, evaluate) if any(key is not None for key in old["keys"]) else old
         else:
             decision = evaluate()
-        if not self._engine.settling:
-            self._engine.journal.scope(
-                self._path, "decided", self._node.type, value=decision, recorded=self._clock.given or None
-            )
+        engine.recorder.scope(
+            self._path, "decided", self._node.type, value=decision, recorded=self._clock.given or None
+        )
         return decision
 
     def _renewed(self, old: Json, evaluate: Callable[[], Json]) -> Json:
@@ -106,11 +105,12 @@ class Blocks:
             )
         engine.tell(events.LoopTurn(self._path, item.index, item.length, item.key))
         state = engine.history.scopes.get(path)
-        if state is not None and (state.committed is not None or state.failed is not None):
-            await judge.pass_by(engine, state)
+        over = state is not None and (state.committed is not None or state.failed is not None)
+        if state is not None and over and not engine.recorder.enters(state):
+            await engine.recorder.passed(state)
             return self._finished(state, item)
-        if state is None and not engine.settling:
-            engine.journal.scope(path, "opened", "item")
+        if state is None:
+            engine.recorder.scope(path, "opened", "item")
         frame = frames.Frame(self._frame, item.bound)
         engine.forget(nodes, frame)
         try:
@@ -123,10 +123,9 @@ class Blocks:
                 raise error from None
             return await self._given_up(item, path, error, self._another(condition, frame, item, path, keep=False))
         go_on = self._another(condition, frame, item, path)
-        if not engine.settling:
-            self.lost = self.lost or isinstance(value, frames.Lost)
-            engine.journal.scope(path, "committed", "item", **_kept(value))
-            await engine.commit_point()
+        self.lost = self.lost or isinstance(value, frames.Lost)
+        engine.recorder.scope(path, "committed", "item", **_kept(value))
+        await engine.recorder.commit_point()
         return Turn(value, go_on=go_on)
 
     def _finished(self, state: history.ScopeState, item: Item) -> Turn:
@@ -153,10 +152,9 @@ class Blocks:
         engine = self._engine
         recorded = {**engine.journal.error(error), "step": error.path}
         self._note_failure(item, recorded)
-        if not engine.settling:
-            engine.journal.scope(path, "failed", "item", value=GO_ON if go_on else STOP, error=recorded, tolerated=True)
-            engine.tell(events.Said(f"{path}: given up, as `each_error: continue` asks: {error.message}"))
-            await engine.commit_point()
+        engine.recorder.scope(path, "failed", "item", value=GO_ON if go_on else STOP, error=recorded, tolerated=True)
+        engine.tell(events.Said(f"{path}: given up, as `each_error: continue` asks: {error.message}"))
+        await engine.recorder.commit_point()
         return Turn(given_up=True, go_on=go_on)
 
     def _note_failure(self, item: Item, error: dict[str, Json]) -> None:
@@ -183,8 +181,8 @@ class Blocks:
             return state.decided.value == GO_ON
         clock = clocks.RecordedClock(engine.history.recorded(path))
         go_on = bool(engine.render(self._node, condition, frame, path, clock=clock)) != (condition == "until")
-        if keep and not engine.settling:
-            engine.journal.scope(path, "decided", node, value=GO_ON if go_on else STOP, recorded=clock.given or None)
+        if keep:
+            engine.recorder.scope(path, "decided", node, value=GO_ON if go_on else STOP, recorded=clock.given or None)
         return go_on
 
     async def part(
@@ -207,7 +205,7 @@ class Blocks:
         try:
             if state is not None and state.failed is not None:
                 await engine.replay(engine.block(nodes, frame, path, unit=True))
-                await judge.pass_by(engine, state)
+                await engine.recorder.passed(state)
                 error = rounds.rebuilt(state.failed.error or {})
                 return Ended(error=error, again=again is not None and again(error) and not self._in_the_way(number))
             value = await self._opened(nodes, frame, path, name)
@@ -218,16 +216,15 @@ class Blocks:
                 error, may = rounds.not_tried_again(error, deeds), False
             if not keep(error, may):
                 raise error from None
-            if not engine.settling:
-                recorded = {**engine.journal.error(error), "step": error.path}
-                engine.journal.scope(path, "failed", name, error=recorded)
-                await engine.commit_point()
+            recorded = {**engine.journal.error(error), "step": error.path}
+            engine.recorder.scope(path, "failed", name, error=recorded)
+            await engine.recorder.commit_point()
             return Ended(error=error, again=may)
         finally:
             # What a block yields is seen after it, and in the blocks that follow.
             self._frame.names.update({name: known for name, known in frame.names.items() if name != "error"})
-        if not engine.settling and engine.history.scopes[path].committed is None:
-            engine.journal.scope(path, "committed", name, **_kept(value))
+        if not engine.history.is_committed(path):
+            engine.recorder.scope(path, "committed", name, **_kept(value))
         return Ended(value)
 
     async def finish(self, nodes: Sequence[Node], name: str, number: int, outcome: RunOpsError | None) -> bool:
@@ -237,7 +234,7 @@ class Blocks:
         state = engine.history.scopes.get(path)
         if state is not None and state.failed is not None:
             await engine.replay(engine.block(nodes, self._frame, path, unit=True))
-            await judge.pass_by(engine, state)
+            await engine.recorder.passed(state)
             return engine.history.failed_at > state.failed.seq
         try:
             await self._opened(nodes, self._frame, path, name)
@@ -246,17 +243,17 @@ class Blocks:
                 raise
             first = rounds.as_bound(outcome.as_json(), outcome.path)
             raise error.replaced(evidence={**error.evidence, "first": first}) from None
-        if not engine.settling and outcome is not None:
+        if outcome is not None:
             recorded = {**engine.journal.error(outcome), "step": outcome.path}
-            engine.journal.scope(path, "failed", name, error=recorded)
-        elif not engine.settling and engine.history.scopes[path].committed is None:
-            engine.journal.scope(path, "committed", name)
+            engine.recorder.scope(path, "failed", name, error=recorded)
+        elif not engine.history.is_committed(path):
+            engine.recorder.scope(path, "committed", name)
         return False
 
     async def _opened(self, nodes: Sequence[Node], frame: frames.Frame, path: str, name: str) -> Json:
         engine, begun = self._engine, time.monotonic()
-        if path not in engine.history.scopes and not engine.settling:
-            engine.journal.scope(path, "opened", name)
+        if path not in engine.history.scopes:
+            engine.recorder.scope(path, "opened", name)
         engine.tell(events.StepStarted(path, name, "", path.count("/"), container=True))
         try:
             value = await engine.block(nodes, frame, path, unit=True)
@@ -278,14 +275,14 @@ class Blocks:
         """Run the file that the container uses; what it yielded, where it is done."""
         engine, node, path = self._engine, self._node, self._path
         state = engine.history.scopes.get(path)
-        if state is not None and state.committed is not None:
-            await judge.pass_by(engine, state)
+        if state is not None and state.committed is not None and not engine.recorder.enters(state):
+            await engine.recorder.passed(state)
             # Nothing of a file that is used is seen outside but its output, so there is nothing to walk through.
             return frames.Lost(path) if state.committed.masked else engine.journal.value_of(state.committed)
         given = self._frame.program.inputs_of(node.id, self.render(part, inputs) or {})
         known = engine.journal.value_of(state.decided) if state is not None and state.decided is not None else None
-        if known != given and not engine.settling:
-            engine.journal.scope(path, "decided", node.type, value=given, recorded=self._clock.given or None)
+        if known != given:
+            engine.recorder.scope(path, "decided", node.type, value=given, recorded=self._clock.given or None)
         program = self._frame.program.callee(node.id, path, given, secrets)
         frame = program.scope(given)
         await engine.block(program.loaded.workflow.nodes, frame, path, unit=True)

@@ -1,7 +1,7 @@
 """When a checkpoint is due, when its file is on the disk, and which files may go.
 
 A checkpoint is taken at a commit point if since the last one a document was loaded or an effect finished, and no tab holds input that the
-site has not seen. Otherwise the earlier one stands, and what follows it is redone after a crash: what was typed is typed again.
+site has not seen, and none shows the answer to a form, which its address alone does not give. Otherwise the earlier one stands, and what follows it is redone after a crash: what was typed is typed again.
 
 The browser's state is read at the commit point; bringing it to the disk goes on beside the next steps, and its entry is written when it is
 there. Before the next deed of class *effect* it is waited for, so a deed never lies behind a checkpoint that was due before it.
@@ -15,7 +15,7 @@ import hashlib
 from pathlib import Path
 
 from nodes.errors import SiteError
-from runtime import durable, journal, log
+from runtime import aftermaths, durable, journal, log
 from runtime.browser import port
 from runtime.crashes import CrashPoint, crash_point
 
@@ -55,12 +55,12 @@ class Checkpoints:
             browser.effect_finished()
         self._effect = True
 
-    async def commit(self, browser: port.Browser | None) -> None:
-        """Take a checkpoint if one is due."""
+    async def commit(self, browser: port.Browser | None, verified: aftermaths.Verified = aftermaths.NOTHING) -> None:
+        """Take a checkpoint if one is due; ``verified`` is what held on the page, for which who restores it waits."""
         if browser is None:
             return
         facts = browser.facts()
-        if facts.pending_input or not (self._effect or facts.documents != self._documents):
+        if facts.pending_input or facts.posted or not (self._effect or facts.documents != self._documents):
             return
         await self.settled()
         after = self._journal.history.last_seq
@@ -70,7 +70,7 @@ class Checkpoints:
             # A page that cannot be looked at (it crashed, it is stuck): the earlier checkpoint stands.
             return
         self._documents, self._effect = facts.documents, False
-        self._writing = asyncio.create_task(self._write(captured, after))
+        self._writing = asyncio.create_task(self._write(captured, after, verified))
 
     async def settled(self) -> None:
         """Wait until the last checkpoint is on the disk and its entry written. Raises LogError ``log-write-failed``."""
@@ -78,7 +78,7 @@ class Checkpoints:
             writing, self._writing = self._writing, None
             await writing
 
-    async def _write(self, captured: port.Captured, after: int) -> None:
+    async def _write(self, captured: port.Captured, after: int, verified: aftermaths.Verified) -> None:
         file = self._private / f"checkpoint-{after}.json"
         crash_point(CrashPoint.CHECKPOINT_TAKEN)
         try:
@@ -87,7 +87,8 @@ class Checkpoints:
             raise durable.not_written("a checkpoint", file, error) from None
         crash_point(CrashPoint.CHECKPOINT_FILE)
         before = self._journal.history.checkpoint
-        self._journal.checkpoint(file.name, captured.urls, after, hashlib.sha256(captured.data).hexdigest())
+        digest = hashlib.sha256(captured.data).hexdigest()
+        self._journal.checkpoint(file.name, captured.urls, after, digest, verified.as_json())
         # After a power cut the log may end before this entry, so the last one that is known to be on the disk keeps its file.
         if before is not None and before.seq <= self._journal.synced:
             for older in self._private.glob("checkpoint-*.json"):

@@ -136,28 +136,28 @@ def _reading(both: Comparison, visit: Visit) -> Iterator[tuple[Visit, set[Chain]
     path, node = visit.path, visit.node
     scope = both.past.scopes.get(path) if path not in both.change.voided else None
     if isinstance(node, Leaf) and both.finished(path):
-        yield visit, _read(visit.file, workflow.plain(node, frozenset({"confirm"})))
+        yield visit, chains(visit.file, workflow.plain(node, frozenset({"confirm"})))
     elif scope is not None and scope.decided is not None and scope.decided.node == "when":
-        yield visit, _read(visit.file, workflow.plain(node).get("when"))
+        yield visit, chains(visit.file, workflow.plain(node).get("when"))
     elif scope is not None and isinstance(node, Container):
         ended = scope.committed is not None and path not in both.change.reopened
         but: set[str] = set() if ended else {"value"}
         if not any(each.committed and each.node == "item" for each in _turns(both, path)):
             but.add("collect")
-        yield visit, _read(visit.file, workflow.plain(node, frozenset(but)))
+        yield visit, chains(visit.file, workflow.plain(node, frozenset(but)))
 
 
 def _turns(both: Comparison, path: str) -> Iterator[history.ScopeState]:
     return (each for other, each in both.past.scopes.items() if other.startswith(f"{path}["))
 
 
-def _read(file: workflow.Loaded, value: Json) -> set[Chain]:
-    """Every chain of names that the references in ``value`` read."""
+def chains(file: workflow.Loaded, value: Json) -> set[Chain]:
+    """Every chain of names that the references in ``value`` (a field of a node of ``file``, as data) read."""
     if isinstance(value, str):
         template = file.templates.get(value)
         return {use.chain for use in template.names} if template is not None else set()
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return set().union(*(_read(file, each) for each in inner))
+    return set().union(*(chains(file, each) for each in inner))
 
 
 def _rests(both: Comparison, reader: str, loss: Loss, chains: set[Chain]) -> bool:

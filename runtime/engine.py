@@ -6,10 +6,10 @@ run goes on. So there is no cursor to store, and no second way of running.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,15 +18,26 @@ from nodes.base import Container, Leaf, Node
 from nodes.errors import AuthorError, RunOpsError, can_be_passed
 from nodes.part import Part
 from nodes.values import Json, NotJson, normalise
-from runtime import blocks, checkpoints, events, frames, history, journal, judge, programs, resolve, steps
+from runtime import (
+    aftermaths,
+    blocks,
+    checkpoints,
+    events,
+    frames,
+    history,
+    journal,
+    judge,
+    programs,
+    recorders,
+    resolve,
+    steps,
+)
 from runtime import clock as clocks
 from runtime.browser import port
 
 if TYPE_CHECKING:
     from runtime.language import workflow
     from runtime.models import supply
-
-LOGGER = logging.getLogger("runops")
 
 BrowserFactory = Callable[[], Awaitable[port.Browser]]
 """Opens the run's browser; called at most once, and only where a step needs it."""
@@ -50,6 +61,18 @@ class Watch(Protocol):
     async def after(self, node: Node, frame: frames.Frame, path: str, *, ran: bool) -> None:
         """The node is over, and the run goes on; ``ran`` tells whether it has a value, which ``frame`` then holds."""
         ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Position:
+    """Where a run stands, by its log."""
+
+    step: judge.Reached | None
+    """The first step without a value; None where something before it fails, or none is left."""
+    passed: Sequence[judge.Reached]
+    """The steps before it that have their recorded values, in order."""
+    more: bool
+    """Whether anything is left to be done."""
 
 
 class ExecutionEngine:
@@ -83,8 +106,8 @@ class ExecutionEngine:
         """Whether a resumed run has its browser as the last process left it."""
         self.page_at = 0
         """The last line of a call of which a browser that was taken up again has the consequences; 0 where none was."""
-        self.settling = False
-        """True while the walk only looks for the step at which it must go on."""
+        self.recorder: recorders.Recorder = recorders.Live(self, listener)
+        """Where the walk leaves what it finds; a dry one while it only looks for the step at which it must go on."""
         self.walked = 0
         """The last line of the log, of a call or of a finished scope, by which the walk has come."""
         self.holds: Holds = nothing
@@ -93,8 +116,13 @@ class ExecutionEngine:
         """Who looks on while nodes are done."""
         self._inputs = dict(inputs)
         self._open_browser = open_browser
-        self._listener = listener
         self._plans: dict[int, resolve.Plan] = {}
+        self.aftermath: aftermaths.Aftermath | None = None
+        """What the next step that works on the page finds only once it has waited for it."""
+        self.before_redo: Callable[[], Awaitable[None]] | None = None
+        """Awaited before a step is done again that may change something on the site."""
+        self.verified: aftermaths.Verified = aftermaths.NOTHING
+        """What held on the page when the last step that changed it was over."""
         self._begin()
 
     def _begin(self) -> None:
@@ -110,17 +138,7 @@ class ExecutionEngine:
 
     def tell(self, event: events.Event) -> None:
         """Pass an event on to whoever watches."""
-        if self._listener is None or self.settling:
-            return
-        if isinstance(event, events.StepWaiting):
-            event = dataclasses.replace(event, what=self.journal.masker.text(event.what))
-        elif isinstance(event, events.Said):
-            event = events.Said(self.journal.masker.text(event.text))
-        try:
-            self._listener(event)
-        except Exception:
-            # The run is the caller's orders; its display is not worth one of them.
-            LOGGER.exception("the listener of run %s raised on %s", self.journal.conversation.id, type(event).__name__)
+        self.recorder.emit(event)
 
     # The heart. A workflow is a block; a block is its nodes in order; a node is a leaf that does one thing, or a container that
     # runs blocks. `_node` is the whole order of a node: already decided → when → leaf or container → on_error → commit point.
@@ -134,20 +152,29 @@ class ExecutionEngine:
             self.journal.scope("", "committed", scope.node, value=output)
         return output
 
-    async def find_open_step(self) -> judge.Reached | None:
-        """Walk through what is recorded, doing nothing, to the first step without a value; None where there is none left.
+    async def find_open_step(self, after: int | None = None) -> Position:
+        """Walk through what is recorded, doing nothing, to the first step without a value, or to an error that will come again when the run continues.
 
-        Raises RunOpsError where something on the way fails, as it will again when the run goes on.
+        With ``after``, also through items and files that were finished after that line, of which else only the outcome is taken.
         """
         self._begin()
-        self.settling = True
+        with self._dry(after) as recorder:
+            try:
+                await self.block(self.loaded.workflow.nodes, self.root, "", unit=False)
+            except judge.Reached as reached:
+                return Position(reached, recorder.passed_steps, more=True)
+            except RunOpsError:
+                return Position(None, recorder.passed_steps, more=True)
+        return Position(None, recorder.passed_steps, more=False)
+
+    @contextlib.contextmanager
+    def _dry(self, after: int | None = None) -> Generator[recorders.Dry]:
+        before, dry = self.recorder, recorders.Dry(after)
+        self.recorder = dry
         try:
-            await self.block(self.loaded.workflow.nodes, self.root, "", unit=False)
-        except judge.Reached as reached:
-            return reached
+            yield dry
         finally:
-            self.settling = False
-        return None
+            self.recorder = before
 
     async def block(self, nodes: Sequence[Node], frame: frames.Frame, parent: str, *, unit: bool) -> Json:
         """Run nodes in order; the value of the last one that ran. Inside a ``unit`` a leaf's end is no commit point."""
@@ -169,7 +196,7 @@ class ExecutionEngine:
             if state is not None and state.failed is not None:
                 if isinstance(node, Container):
                     await self.replay(self._container(node, frame, path, unit=unit))
-                    await judge.pass_by(self, state)
+                    await self.recorder.passed(state)
                 return self._tolerated(node, frame, state.failed.error or {})
             if node.when is not None and not self._wanted(node, frame, path):
                 self.tell(events.StepFinished(path, "skipped", 0.0, node.container))
@@ -188,24 +215,23 @@ class ExecutionEngine:
             if not self.tolerates(node, error):
                 raise error from None
             recorded = self.journal.error(error)
-            if not self.settling:
-                self.journal.scope(path, "failed", node.type, error=recorded, tolerated=True)
+            self.recorder.scope(path, "failed", node.type, error=recorded, tolerated=True)
             return self._tolerated(node, frame, recorded)
         frame.bind(node.id, value)
         # Nothing on the page follows the last node, so nothing would ever be rebuilt for it.
         is_last = node is self.loaded.workflow.nodes[-1]
-        if (node.unit if isinstance(node, Container) else not unit) and not self.settling and not is_last:
-            await self.commit_point()
+        if (node.unit if isinstance(node, Container) else not unit) and not is_last:
+            await self.recorder.commit_point()
         return True, value
 
     async def commit_point(self) -> None:
         """Take a checkpoint if one is due; but not while the walk is behind the page, which a crash may have left in the middle of a unit."""
         if self.walked >= self.page_at:
-            await self.checkpoints.commit(self.browser)
+            await self.checkpoints.commit(self.browser, self.verified)
 
     async def _container(self, node: Container, frame: frames.Frame, path: str, *, unit: bool) -> Json:
-        if path not in self.history.scopes and not self.settling:
-            self.journal.scope(path, "opened", node.type)
+        if path not in self.history.scopes:
+            self.recorder.scope(path, "opened", node.type)
         begun = time.monotonic()
         self.tell(events.StepStarted(path, node.type, node.description or "", path.count("/"), container=True))
         if node.in_turns:
@@ -219,9 +245,9 @@ class ExecutionEngine:
             seconds, recorded = time.monotonic() - begun, self.journal.error(error)
             self.tell(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
             raise
-        if not self.settling and self.history.scopes[path].committed is None:
+        if not self.history.is_committed(path):
             kept = {"masked": True} if isinstance(value, frames.Lost) else {"value": value}
-            self.journal.scope(path, "committed", node.type, **kept)
+            self.recorder.scope(path, "committed", node.type, **kept)
         self.tell(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
         return value
 
@@ -243,11 +269,11 @@ class ExecutionEngine:
         if decided is not None and decided.node == "when":
             return False
         # A node that was begun once was wanted: what it did is judged, whatever the page says now.
-        if state is not None or self.history.begun(path):
+        if path not in self.history.anew and (state is not None or self.history.begun(path)):
             return True
         wanted = self.render(node, "when", frame, path)
-        if not wanted and not self.settling:
-            self.journal.scope(path, "decided", "when", value={"when": False})
+        if not wanted:
+            self.recorder.scope(path, "decided", "when", value={"when": False})
         return wanted
 
     def tolerates(self, node: Node, error: RunOpsError) -> bool:
@@ -265,13 +291,8 @@ class ExecutionEngine:
 
     async def replay(self, work: Coroutine[None, None, Json]) -> None:
         """Walk through what was done in a block that ended with an error, up to where it ended: its values and facts count."""
-        before, self.settling = self.settling, True
-        try:
+        with self._dry(), contextlib.suppress(judge.Reached, RunOpsError):
             await work
-        except (judge.Reached, RunOpsError):
-            pass
-        finally:
-            self.settling = before
 
     @staticmethod
     def _tolerated(node: Node, frame: frames.Frame, error: dict[str, Json]) -> tuple[bool, Json]:
@@ -303,6 +324,12 @@ class ExecutionEngine:
             self.browser = await self._open_browser()
             self.checkpoints.opened(self.browser)
         return self.browser
+
+    async def let_go_of_browser(self) -> None:
+        """End the run's browser; the next step that needs one has a fresh one."""
+        if self.browser is not None:
+            browser, self.browser = self.browser, None
+            await browser.close()
 
     def output(self, frame: frames.Frame, path: str) -> Json:
         """What the file of ``frame`` yields, once its nodes have run; ``path`` is that of the group that uses it, empty for the run's own file."""

@@ -46,7 +46,7 @@ async def keep(engine: ExecutionEngine, error: RunOpsError, *, tolerated: bool =
 
     Nothing is kept where no page was open, or where the page has nothing to do with it: the machine, a budget, a person's answer.
     """
-    if engine.browser is None or engine.settling or not isinstance(error, SiteError | AuthorError | ModelError):
+    if engine.browser is None or not isinstance(error, SiteError | AuthorError | ModelError):
         return
     if tolerated and len(engine.history.evidence) >= MOST_TOLERATED:
         return

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from nodes import browser_action
+from nodes.base import EffectClass
 from nodes.values import Json
-from runtime import log
+from runtime import log, states
 from runtime.models import ledger, threads
 
 Verdict = Literal["done", "not-done", "skipped"]
@@ -56,6 +57,29 @@ class Attempt:
         )
 
     @property
+    def state(self) -> states.State:
+        """The state of a step of which this is the attempt that counts."""
+        if self.voided:
+            return states.State.VOID
+        if self.settled and not self.behind:
+            return states.State.DONE
+        if self.verdict == "not-done":
+            return states.State.FAILED_BEFORE
+        if self.result is None or self.result.status == "interrupted":
+            return states.State.OPEN
+        if self.result.status == "error":
+            after = (self.result.error or {}).get("phase") == "after"
+            return states.State.FAILED_AFTER if after else states.State.FAILED_BEFORE
+        return states.State.UNDONE
+
+    @property
+    def effect_class(self) -> EffectClass:
+        """What a second attempt would mean: an `agent` whose model did nothing on the site may simply begin again."""
+        if self.call.effect != "effect":
+            return self.call.effect
+        return "effect" if self.acted else "idempotent"
+
+    @property
     def past_recall(self) -> bool:
         """Whether it was found to have happened, or was passed over by decision: no restored state makes that undone."""
         return self.verdict in ("done", "skipped") or (
@@ -85,14 +109,12 @@ class Attempt:
     @property
     def may_have_happened(self) -> bool:
         """Whether this was a deed of class *effect* that happened or may have."""
-        if not self.acted or self.verdict == "not-done":
-            return False
-        if self.result is None or self.verdict is not None:
-            return True
-        if self.result.status == "error":
-            return (self.result.error or {}).get("phase") == "after"
-        # Interrupted, and nobody has found out yet.
-        return self.result.status in ("ok", "recovered", "interrupted")
+        if self.state is not states.State.DONE:
+            return self.acted and self.state in states.MAY_HAVE_ACTED
+        if self.verdict is not None or self.result is None:
+            return self.acted
+        after = (self.result.error or {}).get("phase") == "after"
+        return self.acted and (self.result.status in ("ok", "recovered") or after)
 
     @property
     def did_nothing(self) -> bool:
@@ -192,6 +214,12 @@ class History:
         self.order: list[str] = []
         """Step and scope paths of the thread ``run``, as they first appeared."""
         self.checkpoint: log.Checkpoint | None = None
+        self.checkpoint_before: log.Checkpoint | None = None
+        """The one before the last, whose file is kept too."""
+        self.anew: set[str] = set()
+        """Nodes and items of loops whose conditions are decided again, though they were begun."""
+        self.restored_to = 0
+        """The last line whose consequences the browser held that was built anew."""
         self.restoring = False
         """Whether the last process died while it restored a checkpoint: the browser that it left is in no state at all."""
         self.page: log.PageState | None = None
@@ -232,7 +260,7 @@ class History:
                 if entry.page is not None:
                     self.page = entry.page
             case log.Checkpoint():
-                self.checkpoint = entry
+                self.checkpoint, self.checkpoint_before = entry, self.checkpoint
             case (
                 log.Note(name="requested" | "submitted")
                 | log.User()
@@ -268,6 +296,9 @@ class History:
         return attempt.call.path if attempt is not None else ""
 
     def _seen(self, path: str, thread: str) -> None:
+        if self.anew:
+            # Something is done there again, so the condition held.
+            self.anew -= {each for each in self.anew if path == each or path.startswith((f"{each}/", f"{each}["))}
         if thread == log.RUN_THREAD and path not in self.attempts and path not in self.scopes:
             self.order.append(path)
 
@@ -293,9 +324,7 @@ class History:
             case "restoring":
                 self.restoring = True
             case "restored":
-                self.restoring = False
-                if entry.data["mode"] == "checkpoint":
-                    self._put_behind(int(entry.data["after"]))
+                self._restored(entry.data)
             case "judged":
                 self._judged(str(entry.data["call"]), entry.data["verdict"], entry)
             case "paused":
@@ -355,15 +384,38 @@ class History:
         if self.ending.status == "failed":
             self.failed_at = entry.seq
 
-    def _put_behind(self, line: int) -> None:
-        """What came after the restored state no longer counts; deeds among it are judged before anything is done again.
+    def _restored(self, data: dict[str, Json]) -> None:
+        self.restoring = False
+        if data["mode"] == "here":
+            self._count_again(int(data["after"]))
+        if data["mode"] == "checkpoint":
+            self.restored_to = int(data["after"])
+            self._put_behind(self.restored_to, frozenset(data.get("kept") or ()))
+            self._decide_again(data.get("anew") or ())
+
+    def _count_again(self, line: int) -> None:
+        """What came between the restored state and ``line`` counts as it was, for that it led to is done."""
+        for attempts in self.attempts.values():
+            for attempt in attempts:
+                if attempt.behind and self.restored_to < attempt.since <= line:
+                    attempt.behind = False
+
+    def _decide_again(self, paths: Iterable[str]) -> None:
+        self.anew.update(paths)
+        for path in paths:
+            if path in self.scopes:
+                self.scopes[path].decided = None
+
+    def _put_behind(self, line: int, kept: frozenset[str]) -> None:
+        """What came after the restored state no longer counts, but for the steps ``kept``; deeds among it are judged before anything is done again.
 
         A block that ended with an error that is kept stays ended: it is not gone through again.
         """
         ended = self.ended_by_error
         for path, attempts in self.attempts.items():
             for attempt in attempts if not path.startswith(ended) else ():
-                if attempt.since > line and attempt.call.thread == log.RUN_THREAD and not attempt.past_recall:
+                of_run = attempt.call.thread == log.RUN_THREAD
+                if attempt.since > line and of_run and not attempt.past_recall and path not in kept:
                     attempt.behind = True
                     for deed in attempt.deeds:
                         deed.behind = True
@@ -473,6 +525,10 @@ class History:
             if not (last.behind or last.voided) and last.result is not None and last.result.tolerated
         )
         return leaves + sum(1 for scope in self.scopes.values() if scope.failed is not None and scope.failed.tolerated)
+
+    def is_committed(self, path: str) -> bool:
+        """Whether the scope at ``path`` is over and has its value."""
+        return path in self.scopes and self.scopes[path].committed is not None
 
     def set_within(self, path: str) -> list[Attempt]:
         """The steps within ``path`` that set variables and count, in order."""

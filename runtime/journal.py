@@ -136,10 +136,15 @@ class Journal(Texts, Generic[Folded_co]):
         crash_point(CrashPoint(event))
         return written
 
-    def checkpoint(self, file: str, urls: list[str], after: int, sha256: str) -> log.Checkpoint:
+    def checkpoint(
+        self, file: str, urls: list[str], after: int, sha256: str, verified: dict[str, Json] | None = None
+    ) -> log.Checkpoint:
         """Write that a checkpoint was taken; ``after`` is the last line whose consequences it holds, ``sha256`` of its file's bytes."""
         shown = [self.masker.text(url) for url in urls]
-        written = self._append(log.Checkpoint(file=file, urls=shown, after=after, sha256=sha256))
+        if self.masker.json(verified) != verified:
+            # A rule with a mask in it holds nowhere.
+            verified = None
+        written = self._append(log.Checkpoint(file=file, urls=shown, after=after, sha256=sha256, verified=verified))
         crash_point(CrashPoint.CHECKPOINT_APPENDED)
         return written
 

@@ -17,7 +17,9 @@ from nodes.errors import AuthorError, Paused, RunOpsError, SetupError, SiteError
 from nodes.pages import Page
 from nodes.rules import Rule
 from nodes.values import Json
-from runtime import attempt, events, frames, history, log
+from runtime import aftermaths, attempt, events, frames, history, log, secrets, states
+from runtime.browser import origins
+from runtime.states import Then
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
@@ -29,7 +31,7 @@ Found = Literal["done", "not-done", "skipped", "unknown"]
 
 
 class Reached(Exception):
-    """The settling walk has come to the first step that has no value."""
+    """A step of the walk, and where it stands. A dry walk raises it at the first one without a value."""
 
     def __init__(self, node: Leaf, frame: frames.Frame, path: str, before: history.Attempt | None) -> None:
         """``frame`` is what the step's references see."""
@@ -80,11 +82,18 @@ async def after_error(
 
     Raises Paused where nobody knows, and then the call stays open.
     """
-    if not _can_ask(node) and error.code not in LOST:
-        return "failed"
+    word = states.configured(
+        states.State.FAILED_AFTER, confirm=node.confirm is not None, after_crash=node.after_crash, on_redo=None
+    )
+    then = states.TABLE[states.State.FAILED_AFTER, "effect", word]
+    if error.code not in LOST:
+        # The site has answered: only the site itself can say more, and `after_crash` is for what is unknown.
+        if Then.CONFIRM not in then:
+            return "failed"
+        then = (Then.CONFIRM, Then.ASK)
     if again and node.retry is not None and error.code in (node.retry.on or ()):
         return "failed"
-    judgement = await _find_out(engine, node, frame, path, call, nobody_knows=error.code in LOST)
+    judgement = await _find_out(engine, Reached(node, frame, path, engine.history.attempt_of(call)), then)
     if judgement.found == "done":
         return "done"
     if judgement.found == "not-done":
@@ -102,30 +111,13 @@ async def before_attempt(engine: ExecutionEngine, reached: Reached) -> None:
     """
     before = reached.before
     assert before is not None
-    finished = before.result is not None and before.result.status == "ok"
-    if before.behind and finished and _on_redo(engine, before) == "redo":
-        engine.journal.note(
-            "judged", call=before.call.call, verdict="not-done", how="`on_redo: redo` says to do it again"
-        )
-        return
     call, behind = before.call, before.behind
-    judgement = await _surviving(engine, reached, call) if engine.attached and not behind else None
-    judgement = judgement or await _find_out(
-        engine, reached.node, reached.frame, reached.path, call, nobody_knows=not finished
-    )
+    judgement = await _find_out(engine, reached, what_then(engine, reached.node, before))
     if judgement.found == "unknown":
         raise unknown(reached.path, before, judgement, None)
     say = {"done": "had happened", "not-done": "had not happened", "skipped": "is passed over"}[judgement.found]
     engine.tell(events.Said(f"{reached.path}: the {call.action or call.node} {say} ({judgement.how})"))
-    url = value_of_done(engine, reached.node) if judgement.found == "done" else None
-    if before.result is not None:
-        fields: dict[str, Json] = {"value": url} if url is not None and before.result.status != "ok" else {}
-        engine.journal.note("judged", call=call.call, verdict=judgement.found, how=judgement.how, **fields)
-    elif judgement.found == "not-done" or (judgement.found == "done" and reached.node.owes_value):
-        engine.journal.result(call, "interrupted")
-        engine.journal.note("judged", call=call.call, verdict=judgement.found, how=judgement.how)
-    else:
-        engine.journal.result(call, "recovered" if judgement.found == "done" else "skipped", value=url)
+    settle(engine, reached, judgement)
     if engine.browser is None or judgement.found == "not-done":
         return
     if behind:
@@ -134,9 +126,54 @@ async def before_attempt(engine: ExecutionEngine, reached: Reached) -> None:
         engine.checkpoints.effect_finished(engine.browser)
 
 
-def value_of_done(engine: ExecutionEngine, node: Leaf) -> str | None:
-    """What a step yields of whose deed nobody has noted more than that it happened: the address of the page, as deeds do. An `agent` yields nothing by itself."""
-    return engine.browser.page.url if engine.browser is not None and node.asks != "agent" else None
+def settle(engine: ExecutionEngine, step: Reached, judgement: Judgement) -> None:
+    """Write down what was found of a side effect; one that is passed over leaves the next step to come to its page."""
+    before, found = step.before, judgement.found
+    assert before is not None
+    call, value = before.call, None
+    if found != "not-done":
+        leave(engine, step, sure=found == "done")
+        value = value_of_done(engine, step.node, before) if found == "done" else None
+    if before.result is not None:
+        fields: dict[str, Json] = {"value": value} if value is not None and before.result.status != "ok" else {}
+        engine.journal.note("judged", call=call.call, verdict=found, how=judgement.how, **fields)
+    elif found == "not-done" or (found == "done" and step.node.owes_value):
+        engine.journal.result(call, "interrupted")
+        engine.journal.note("judged", call=call.call, verdict=found, how=judgement.how)
+    else:
+        engine.journal.result(call, "recovered" if found == "done" else "skipped", value=value)
+
+
+def leave(engine: ExecutionEngine, step: Reached, *, sure: bool = True) -> None:
+    """Have the next step on the page wait for what ``step`` would have waited for, on the page to which that led as far as is known.
+
+    Where it is ``sure`` that it happened, another page than that is none on which the run may continue.
+    """
+    before, node = step.before, step.node
+    assert before is not None
+    if not node.moves_page:
+        return
+    try:
+        verified = attempt.Step(engine, node, step.frame, step.path, before.call.attempt).holding()
+    except RunOpsError:
+        verified = aftermaths.NOTHING
+    address = None if engine.attached and not before.behind else led_to(before)
+    engine.aftermath = aftermaths.Aftermath(verified, address, step.frame.program, strict=sure)
+
+
+def led_to(deed: history.Attempt) -> str | None:
+    """The address to which a side effect led; of one whose result nobody recorded, that at which it was done."""
+    page = deed.result.page if deed.result is not None else None
+    url = (page.url if page is not None else None) or deed.call.url
+    return url if url is not None and secrets.MASK not in url and origins.origin(url) is not None else None
+
+
+def value_of_done(engine: ExecutionEngine, node: Leaf, deed: history.Attempt | None = None) -> str | None:
+    """What a step yields of which is known only that it happened: the address of its page. An `agent` yields nothing by itself."""
+    if engine.browser is None or node.asks == "agent":
+        return None
+    known = led_to(deed) if deed is not None and not engine.attached else None
+    return known or engine.browser.page.url
 
 
 async def drop_input(engine: ExecutionEngine, node: Leaf) -> None:
@@ -149,7 +186,7 @@ async def drop_input(engine: ExecutionEngine, node: Leaf) -> None:
 
 async def drop_taken_up(engine: ExecutionEngine, line: int, passed: Iterable[history.Attempt]) -> None:
     """The walk passes over deeds that were settled by ``line``: what was typed again for them since then must not go out with the next one."""
-    if engine.settling or engine.browser is None or not engine.browser.facts().pending_input:
+    if engine.browser is None or not engine.browser.facts().pending_input:
         return
     typed = engine.history.last_on_page()
     # What stands behind the deeds, in the order of the walk, is still to go out.
@@ -165,10 +202,59 @@ async def drop_taken_up(engine: ExecutionEngine, line: int, passed: Iterable[his
 async def pass_by(engine: ExecutionEngine, state: history.ScopeState) -> None:
     """The walk does not go through a scope that is over: its deeds count as passed over."""
     over = state.committed or state.failed
-    if over is None or engine.settling:
+    if over is None:
         return
     await drop_taken_up(engine, over.seq, engine.history.within(state.path))
     engine.walked = max(engine.walked, over.seq)
+
+
+async def known_done(engine: ExecutionEngine, steps: Sequence[Reached], line: int) -> Reached | None:
+    """The newest side effect after ``line`` of which the log says that it is done for good, or the site, asked now: what led to it is not done again.
+
+    That the site says *not done* proves nothing here: what the answer rests on, such as a sign-in, may have to be done again first.
+    """
+    asked = [step for step in steps if can_ask_first(engine, step, line)]
+    for step in sorted(asked, key=_line_of, reverse=True):
+        before = step.before
+        assert before is not None
+        if before.past_recall:
+            leave(engine, step)
+            return step
+        engine.tell(events.StepWaiting(step.path, "confirm: asking the site whether it happened"))
+        if await _said_done(engine, step):
+            found = Judgement("done", "`confirm` says so")
+            engine.tell(
+                events.Said(f"{step.path}: the {before.call.action or before.call.node} had happened ({found.how})")
+            )
+            settle(engine, step, found)
+            return step
+    return None
+
+
+def _line_of(step: Reached) -> int:
+    return step.before.last_line if step.before is not None else 0
+
+
+def can_ask_first(engine: ExecutionEngine, step: Reached, line: int) -> bool:
+    """Whether ``known_done`` may find out something of the step."""
+    before = step.before
+    if before is None or before.last_line <= line or before.call.effect != "effect":
+        return False
+    return before.past_recall or (before.may_have_happened and Then.CONFIRM in _rolled_back(engine, step.node, before))
+
+
+async def _said_done(engine: ExecutionEngine, step: Reached) -> bool:
+    assert step.before is not None
+    try:
+        return await _look(engine, step.node, step.frame, step.path, step.before.call)
+    except (SiteError, AuthorError, SetupError):
+        return False
+
+
+def _rolled_back(engine: ExecutionEngine, node: Leaf, before: history.Attempt) -> tuple[Then, ...]:
+    """What happens at a step once the state that was restored lies before it."""
+    state = states.State.UNDONE if before.state is states.State.DONE else before.state
+    return _row(engine, node, before, state)
 
 
 async def _surviving(engine: ExecutionEngine, reached: Reached, call: log.Call) -> Judgement | None:
@@ -191,26 +277,43 @@ async def _surviving(engine: ExecutionEngine, reached: Reached, call: log.Call) 
     return None
 
 
-def _can_ask(node: Leaf) -> bool:
-    """Whether the site is asked, and not a person at once."""
-    return node.confirm is not None and node.after_crash != "ask"
+def what_then(engine: ExecutionEngine, node: Leaf, before: history.Attempt) -> tuple[Then, ...]:
+    """What the table of ``runtime.states`` says of a step whose last attempt is ``before``."""
+    return _row(engine, node, before, before.state)
 
 
-async def _find_out(
-    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, call: log.Call, *, nobody_knows: bool
-) -> Judgement:
-    """What is found about a deed. ``after_crash`` counts only where ``nobody_knows``: not of one that was finished or refused."""
-    why = "the node has no `confirm`" if node.confirm is None else "`after_crash: ask` asks no `confirm`"
-    judgement = Judgement("unknown", why)
-    if _can_ask(node):
-        judgement = await ask_the_site(engine, node, frame, path, call)
-    if not nobody_knows:
-        return judgement
-    if judgement.found == "unknown" and node.after_crash == "retry":
-        return Judgement("not-done", "`after_crash: retry` says to do it again")
-    if judgement.found == "unknown" and node.after_crash == "skip":
-        return Judgement("skipped", "`after_crash: skip` says to go on without it")
-    return judgement
+def _row(engine: ExecutionEngine, node: Leaf, before: history.Attempt, state: states.State) -> tuple[Then, ...]:
+    if before.effect_class != "effect":
+        return states.TABLE[state, before.effect_class, states.Configured.NOTHING]
+    on_redo = _on_redo(engine, before) if state is states.State.UNDONE else None
+    word = states.configured(state, confirm=node.confirm is not None, after_crash=node.after_crash, on_redo=on_redo)
+    return states.TABLE[state, "effect", word]
+
+
+async def _find_out(engine: ExecutionEngine, reached: Reached, then: Sequence[Then]) -> Judgement:
+    """Do what a row of the table says, until something of it tells what became of the side effect."""
+    node, before = reached.node, reached.before
+    assert before is not None
+    word = "on_redo: redo" if before.state is states.State.UNDONE else f"after_crash: {node.after_crash}"
+    how = "the node has no `confirm`" if node.confirm is None else "`after_crash: ask` asks no `confirm`"
+    for each in then:
+        match each:
+            case Then.VERIFY:
+                attached = engine.attached and not before.behind
+                if attached and (seen := await _surviving(engine, reached, before.call)) is not None:
+                    return seen
+            case Then.CONFIRM:
+                said = await ask_the_site(engine, node, reached.frame, reached.path, before.call)
+                if said.found != "unknown":
+                    return said
+                how = said.how
+            case Then.ACT:
+                return Judgement("not-done", f"`{word}` says to do it again")
+            case Then.SKIP:
+                return Judgement("skipped", f"`{word}` says to go on without it")
+            case Then.ASK | Then.TAKE:
+                break
+    return Judgement("unknown", how)
 
 
 async def ask_the_site(

@@ -176,8 +176,12 @@ class PageState(Piece):
 
     documents: int
     pending: bool
+    posted: Literal[True] | None = None
+    """A tab shows the answer to a form."""
     status: int | None = None
     """The error with which the site answered for the document that was shown."""
+    url: str | None = None
+    """Address of the tab, of an action of class *effect*: where it has led."""
 
 
 class Entry(Piece):
@@ -223,6 +227,8 @@ class Call(Entry):
     args: Json = None
     blob: Blob | None = None
     held_before: bool | None = None
+    url: str | None = None
+    """Address of the tab just before an action of class *effect*."""
     matched: list[str] | None = None
     recorded: list[str] | None = None
     fingerprint: str
@@ -263,6 +269,8 @@ class Checkpoint(Entry):
     after: int
     sha256: str | None = None
     """Of the file's bytes."""
+    verified: dict[str, Json] | None = None
+    """What held on the page then: ``rules``, and ``seconds`` that it had to come to that."""
 
 
 class Said(Entry):

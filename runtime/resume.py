@@ -6,11 +6,13 @@ open is closed; and what would be done twice is settled.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import dataclasses
+from collections.abc import Awaitable, Callable, Sequence
 
-from nodes.errors import RunOpsError
+from nodes import registry
+from nodes.errors import Paused, RunOpsError, SiteError, UsageError
 from nodes.values import Json
-from runtime import checkpoints, events, history, judge, steps
+from runtime import aftermaths, checkpoints, events, history, judge, log, redo, steps
 from runtime.browser import port
 from runtime.engine import ExecutionEngine
 
@@ -18,17 +20,14 @@ Reattach = Callable[[], Awaitable[port.Browser | None]]
 """Takes up the run's surviving browser; None where it is gone."""
 
 
-async def go_on(engine: ExecutionEngine, reattach: Reattach) -> Json:
-    """Settle what the last process left behind, then run what is left; the output. Raises like ``ExecutionEngine.run``."""
+async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | None = None) -> Json:
+    """Settle what the last process left behind, then run what is left; the output. Raises like ``ExecutionEngine.run``.
+
+    Where the browser is gone, nothing before ``from_step`` is done again, whatever the page lacks then. Raises UsageError ``step-not-reached``.
+    """
     past = engine.history
-    reached: judge.Reached | None = None
-    more = True
-    try:
-        reached = await engine.find_open_step()
-        more = reached is not None
-    except RunOpsError:
-        # It fails again in the real walk, which says so.
-        pass
+    position = await engine.find_open_step()
+    reached, more = position.step, position.more
     in_hand = reached.before if reached is not None else None
     _close_open_calls(engine, but=in_hand)
     browser = await _surviving_browser(engine, reattach) if _used_a_page(past) else None
@@ -48,10 +47,16 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach) -> Json:
         ):
             await judge.before_attempt(engine, reached)
     _close_open_calls(engine)
+    again: Sequence[str] = ()
     if browser is None and more and _used_a_page(past):
-        await _restore(engine)
+        again = await _restore(engine, reached, from_step)
+    elif from_step is not None:
+        engine.tell(events.Said("nothing is done again, for no browser has to be built anew: `--from` changes nothing"))
     _say(engine, reached)
-    return await engine.run()
+    try:
+        return await _run(engine)
+    except RunOpsError as error:
+        raise _with_way_out(engine, error, again, reached) from None
 
 
 def _close_open_calls(engine: ExecutionEngine, but: history.Attempt | None = None) -> None:
@@ -94,40 +99,182 @@ def _take_up(engine: ExecutionEngine, browser: port.Browser) -> None:
     if page is None or page.pending:
         browser.mark_pending()
     last = engine.history.last_on_page()
+    since = last is not None and (last.result is None or last.result.page is None)
+    if page is None or page.posted or since:
+        # An action whose outcome nobody recorded may have sent a form.
+        browser.mark_posted()
     engine.browser, engine.attached, engine.page_at = browser, True, last.call.seq if last is not None else 0
     engine.checkpoints.opened(browser, due=True)
     engine.tell(events.Said("the browser is still there: going on in it"))
 
 
-async def _restore(engine: ExecutionEngine) -> None:
-    """A fresh browser in the state of the last checkpoint."""
+async def _restore(engine: ExecutionEngine, reached: judge.Reached | None, from_step: str | None) -> Sequence[str]:
+    """A fresh browser in the state of a checkpoint; the steps that are done again in it."""
     past = engine.history
-    checkpoint = past.checkpoint
-    file = engine.private / checkpoint.file if checkpoint is not None else None
-    if checkpoint is not None and (wrong := checkpoints.unusable(checkpoint, engine.private)) is not None:
-        engine.tell(events.Said(f"the last checkpoint's file {wrong} ({file}): going on from the beginning of the run"))
-        file = None
-    after = checkpoint.after if checkpoint is not None and file is not None else 0
-    judge.ask_before_redo(engine, past.behind(after))
-    ended = past.ended_by_error
-    again = sum(
-        1
-        for path in past.order
-        if not path.startswith(ended)
-        and (last := past.done(path)) is not None
-        and last.since > after
-        and not last.past_recall
+    begins = _line_before(past, reached, from_step) if from_step is not None else 0
+    checkpoint = _usable(engine, past.checkpoint)
+    line = checkpoint.after if checkpoint is not None else 0
+    steps = [*(await engine.find_open_step(line)).passed, *([reached] if reached is not None else [])]
+    if not any(judge.can_ask_first(engine, each, line) for each in steps):
+        judge.ask_before_redo(engine, past.behind(max(line, begins)))
+    engine.journal.note("restoring", after=line)
+    checkpoint = await _in_state_of(engine, checkpoint, from_step)
+    line = checkpoint.after if checkpoint is not None else 0
+    if checkpoint is not None:
+        engine.verified = aftermaths.Verified.read(checkpoint.verified)
+        engine.aftermath = aftermaths.Aftermath(engine.verified)
+    done = await judge.known_done(engine, steps, line)
+    if done is not None and done.before is not None:
+        line = done.before.last_line
+        if from_step is not None and engine.aftermath is not None:
+            engine.aftermath = dataclasses.replace(engine.aftermath, strict=False)
+    line = max(line, begins)
+    judge.ask_before_redo(engine, past.behind(line))
+    todo = redo.plan(engine.loaded, past, line)
+    lists = {"kept": list[Json](todo.kept), "anew": list[Json](todo.anew)}
+    engine.journal.note(
+        "restored", mode="checkpoint", after=line, **{name: each for name, each in lists.items() if each}
     )
-    engine.journal.note("restoring", after=after)
-    browser = await engine.need_browser()
-    what = "a new one begins on a blank page, for no checkpoint was taken"
-    if file is not None:
-        await browser.restore(file)
-        engine.checkpoints.opened(browser)
-        what = "a new one has the state of the last checkpoint"
-    engine.journal.note("restored", mode="checkpoint", after=after)
-    follows = f"; {_steps(again)} behind it {'are' if again != 1 else 'is'} done again" if again else ""
+    what = "a new one has the state of the last checkpoint"
+    if checkpoint is None:
+        what = "a new one begins on a blank page, for no checkpoint was taken"
+    elif checkpoint is not past.checkpoint:
+        what = "a new one has the state of the checkpoint before the last"
+    count = len([each for each in todo.again if reached is None or each != reached.path])
+    follows = f"; {_steps(count)} after it {'are' if count != 1 else 'is'} done again" if count else ""
     engine.tell(events.Said(f"the browser is gone: {what}{follows}"))
+    unsure = [each for each in steps if judge.can_ask_first(engine, each, line)]
+    if unsure:
+
+        async def ask_again() -> None:
+            if (found := await judge.known_done(engine, unsure, line)) is not None and found.before is not None:
+                raise FoundDone(found.before.last_line)
+
+        engine.before_redo = ask_again
+    return todo.again
+
+
+class FoundDone(Exception):
+    """While steps were done again, the site said that the side effect is done to which they lead."""
+
+    def __init__(self, line: int) -> None:
+        """``line`` is that of its call: what came before it counts as it was."""
+        super().__init__(line)
+        self.line = line
+
+
+async def _run(engine: ExecutionEngine) -> Json:
+    """Run what is left; what turns out to be done already ends the way to it."""
+    while True:
+        try:
+            return await engine.run()
+        except FoundDone as found:
+            engine.before_redo = None
+            engine.journal.note("restored", mode="here", after=found.line)
+
+
+def _usable(engine: ExecutionEngine, checkpoint: log.Checkpoint | None) -> log.Checkpoint | None:
+    if checkpoint is None or (wrong := checkpoints.unusable(checkpoint, engine.private)) is None:
+        return checkpoint
+    file = engine.private / checkpoint.file
+    engine.tell(events.Said(f"the last checkpoint's file {wrong} ({file}): going on from the beginning of the run"))
+    return None
+
+
+async def _in_state_of(
+    engine: ExecutionEngine, last: log.Checkpoint | None, from_step: str | None
+) -> log.Checkpoint | None:
+    """Restore the last checkpoint, or the one before it where a page of the last became another one; the one that was restored.
+
+    Raises Paused ``page-differs`` where those of both did. A person who says ``from_step`` has looked at the page, and takes it as it is.
+    """
+    if last is None:
+        await engine.need_browser()
+        return None
+    before = engine.history.checkpoint_before
+    first: port.Differs | None = None
+    for checkpoint in (last, before):
+        if checkpoint is None or (checkpoint is before and checkpoints.unusable(checkpoint, engine.private)):
+            continue
+        browser = await engine.need_browser()
+        differs = await browser.restore(engine.private / checkpoint.file)
+        engine.checkpoints.opened(browser)
+        if differs is None or from_step is not None:
+            return checkpoint
+        first = first or differs
+        engine.tell(events.Said(_said(engine, differs)))
+        await engine.let_go_of_browser()
+    assert first is not None
+    raise _differs(engine, first)
+
+
+def _said(engine: ExecutionEngine, differs: port.Differs) -> str:
+    mask = engine.journal.masker.text
+    expected, seen = differs.expected, differs.seen
+    where = f"showed {mask(expected.title)!r} at {mask(expected.address)}"
+    if (seen.title, seen.address) == (expected.title, expected.address):
+        return f"the page of a checkpoint became another one: it {where}, and what is on it now is another page of that name"
+    return f"the page of a checkpoint became another one: it {where}, and now shows {mask(seen.title)!r} at {mask(seen.address)}"
+
+
+def _differs(engine: ExecutionEngine, differs: port.Differs) -> Paused:
+    evidence: dict[str, Json] = {
+        "expected": {"address": differs.expected.address, "title": differs.expected.title},
+        "seen": {"address": differs.seen.address, "title": differs.seen.title},
+        "calls": [],
+    }
+    return Paused(
+        "page-differs",
+        _said(engine, differs),
+        mend="look at the site; then `runops resume RUN --from STEP` continues at a step such as a `goto`, on the page as it is",
+        phase="after",
+        evidence=evidence,
+    )
+
+
+def _line_before(past: history.History, reached: judge.Reached | None, step: str) -> int:
+    """The last line of the log before the step or container at ``step`` began. Raises UsageError ``step-not-reached``."""
+    begun = [attempts[0].call.seq for path, attempts in past.attempts.items() if _is_at(path, step)]
+    begun += [scope.opened for path, scope in past.scopes.items() if path and _is_at(path, step)]
+    if begun:
+        return min(begun) - 1
+    if reached is not None and _is_at(reached.path, step):
+        return past.last_seq
+    known = [path for path in past.order if path]
+    near = registry.near(step, known)
+    raise UsageError(
+        "step-not-reached",
+        f"the run has not come to a step `{step}`",
+        mend=f"did you mean `{near}`?" if near else "`runops show RUN` lists the steps; take one of them",
+    )
+
+
+def _is_at(path: str, step: str) -> bool:
+    return path == step or path.startswith((f"{step}/", f"{step}["))
+
+
+def _with_way_out(
+    engine: ExecutionEngine, error: RunOpsError, again: Sequence[str], reached: judge.Reached | None
+) -> RunOpsError:
+    """An error of a step that is done again only to rebuild the page, with the way around it."""
+    if (
+        error.path not in again
+        or not isinstance(error, SiteError)
+        or (reached is not None and error.path == reached.path)
+    ):
+        return error
+    rest = again[again.index(error.path) + 1 :]
+    gotos = (each for each in rest if engine.history.attempts[each][-1].call.action == "goto")
+    step = next(gotos, reached.path if reached is not None else rest[-1] if rest else error.path)
+    run = engine.journal.conversation.id
+    way = (
+        "it was done before the browser was lost, and is done again only to come to the page; where the site has moved on,"
+        f" `runops resume {run} --from {step}` leaves such steps out"
+    )
+    return error.replaced(
+        mend=f"{error.mend}; {way}" if error.mend else way,
+        evidence={**error.evidence, "preparation": list[Json](again), "from": step},
+    )
 
 
 def _say(engine: ExecutionEngine, reached: judge.Reached | None) -> None:

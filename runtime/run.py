@@ -69,9 +69,9 @@ class Run:
         """Run the workflow from its first node to its end."""
         return await self.drive(self.engine.run())
 
-    async def go_on(self) -> events.RunEnded:
-        """Settle what the last process left behind, and run what is left."""
-        return await self.drive(resume.go_on(self.engine, self._browsers.reattach))
+    async def go_on(self, from_step: str | None = None) -> events.RunEnded:
+        """Settle what the last process left behind, and run what is left; with a browser that is built anew, from ``from_step``."""
+        return await self.drive(resume.go_on(self.engine, self._browsers.reattach, from_step))
 
     async def drive(self, work: Awaitable[Json]) -> events.RunEnded:
         """Await ``work``, write how the run ended, close its browser, and tell.

@@ -167,12 +167,14 @@ async def resume_run(
     *,
     allow_changed: bool = False,
     take_over: bool = False,
+    from_step: str | None = None,
     purse: budgets.Purse | None = None,
 ) -> events.RunEnded:
     """Go on with a run. One that passed yields its result again, one that waits for an answer its question; nothing is written to either.
 
     With ``allow_changed`` it goes on with its file as it is now, and then a question is asked again only if it still stands. With ``take_over``
-    a living process that holds it is ended first. ``purse`` is what a session leaves it that goes on with it.
+    a living process that holds it is ended first. Where the browser is gone, nothing before ``from_step`` is done again. ``purse`` is what a
+    session leaves it that goes on with it.
 
     Raises RunHeld, LogError for a damaged log, WorkflowInvalid, UsageError ``node-changed`` where what was done does not fit the file as it is now.
     """
@@ -182,6 +184,8 @@ async def resume_run(
         # Also one that waits: nobody is to answer what goes on nowhere.
         runs.refuse_trial(past, run_id)
     told = _already_over(past, run_id, kept, chosen)
+    if told is not None and from_step is not None and runs.answered_by_step(past):
+        told = None
     if told is not None and not (allow_changed and told.status in MENDED_BY_FILE):
         return told
     runs.refuse_trial(past, run_id)
@@ -194,6 +198,8 @@ async def resume_run(
     def may_go_on(now: history.History) -> None:
         # Whoever held it until this moment may have ended it, or taken it further.
         told = _already_over(now, run_id, kept, chosen)
+        if told is not None and from_step is not None and runs.answered_by_step(now):
+            told = None
         if told is not None and not (text.changed and allow_changed and told.status in MENDED_BY_FILE):
             over.append(told)
             raise _OverMeanwhile
@@ -215,7 +221,7 @@ async def resume_run(
         one.engine.tell(events.Said(pen.conversation.taken_from.as_taken()))
     if text.word is not None:
         one.engine.tell(events.Said(text.word))
-    return await one.go_on()
+    return await one.go_on(from_step)
 
 
 Ended = Callable[["engine_module.ExecutionEngine", RunOpsError], Awaitable[None]]

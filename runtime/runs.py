@@ -147,6 +147,14 @@ def claim(
 HELD = "held"
 """The reason of a pause that waits for nobody: a proof stopped before a deed that it was not to do."""
 
+ABOUT_PAGE = frozenset({"page-differs", "page-lost"})
+"""The reasons of pauses that a person answers by choosing the step from which to continue."""
+
+
+def answered_by_step(past: history.History) -> bool:
+    """Whether the run waits for nothing but a step from which to continue."""
+    return past.question is not None and past.answer is None and past.question.data["reason"] in ABOUT_PAGE
+
 
 def refuse_trial(past: history.History, run: str) -> None:
     """Raise UsageError ``trial`` where the run was one of single nodes, or a copy: nothing follows it."""
@@ -181,6 +189,12 @@ def decide(chosen: settings.Settings, run: str, verdict: Verdict, *, take_over: 
                 "nothing-to-decide",
                 f"run {run} stopped before a deed that was held: it was a proof, and nothing of it is open",
                 mend="have the deed done by a run: `runops run FILE`",
+            )
+        if answered_by_step(past):
+            raise UsageError(
+                "nothing-to-decide",
+                f"run {run} waits for a step from which to continue, not for a decision",
+                mend=f"`runops resume {run} --from STEP`, best a step that begins with its own `goto`",
             )
         if past.question is not None and past.answer is None and past.question.data["reason"] == "question":
             raise UsageError(

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING
 from nodes.base import Leaf
 from nodes.errors import RunOpsError
 from nodes.values import Json
-from runtime import attempt, events, evidence, frames, history, judge, rounds
+from runtime import attempt, events, evidence, frames, history, judge, rounds, states
+from runtime.states import Then
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
+
+
+HARMLESS = frozenset({None, "goto", "back", "forward", "reload", "fill", "hover", "scroll", "wait"})
+"""Actions that send nothing to the site but requests for documents."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,30 +30,43 @@ class Tolerated:
 async def run(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str) -> Json | Tolerated:
     """The step's value: recorded, found out, or made now."""
     before = engine.history.last(path)
-    if before is not None and _owes_value(engine, node, path, before):
-        if engine.settling:
-            raise judge.Reached(node, frame, path, before)
+    if before is None:
+        engine.recorder.reach(judge.Reached(node, frame, path, None))
+        return await _first(engine, node, frame, path)
+    reached = judge.Reached(node, frame, path, before)
+    if _owes_value(engine, node, path, before):
+        engine.recorder.reach(reached)
         return await _attempts(engine, node, frame, path, closing=True)
-    if before is not None and (known := _known(engine, node, frame, path, before)) is not Nothing:
-        await judge.drop_taken_up(engine, before.since, [before])
-        return known
-    if engine.settling:
-        raise judge.Reached(node, frame, path, before)
-    if (
-        before is not None
-        and before.settled
-        and not before.behind
-        and attempt.Step(engine, node, frame, path, 1).lacks_value()
-    ):
-        return frames.Lost(path)
-    # The one rule that nothing may get around: a deed that may have happened is judged before it is attempted again.
-    if before is not None and before.may_have_happened and not goes_on(engine, node, before):
-        await judge.before_attempt(engine, judge.Reached(node, frame, path, before))
-        if _owes_value(engine, node, path, before):
-            return await _attempts(engine, node, frame, path, closing=True)
+    then = judge.what_then(engine, node, before)
+    if then == (Then.TAKE,):
         if (known := _known(engine, node, frame, path, before)) is not Nothing:
+            await engine.recorder.took(reached)
             return known
-    elif (deed := rounds.earlier(engine, path)) is not None and attempt.Step(engine, node, frame, path, 1).is_deed():
+        if attempt.Step(engine, node, frame, path, 1).lacks_value():
+            return frames.Lost(path)
+    engine.recorder.reach(reached)
+    if engine.before_redo is not None and before.state is states.State.UNDONE and before.call.action not in HARMLESS:
+        await engine.before_redo()
+    # The one rule that nothing may get around: a side effect that may have happened is reconciled before it is attempted again.
+    if before.may_have_happened and before.state in states.MAY_HAVE_ACTED and not goes_on(engine, node, before):
+        await judge.before_attempt(engine, reached)
+        return await _reconciled(engine, node, frame, path, before)
+    return await _first(engine, node, frame, path)
+
+
+async def _reconciled(
+    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, before: history.Attempt
+) -> Json | Tolerated:
+    """The value of a step of which it was found out what became of its side effect."""
+    if _owes_value(engine, node, path, before):
+        return await _attempts(engine, node, frame, path, closing=True)
+    known = _known(engine, node, frame, path, before) if before.state is states.State.DONE else Nothing
+    return known if known is not Nothing else await _attempts(engine, node, frame, path)
+
+
+async def _first(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str) -> Json | Tolerated:
+    """The value of a step that has not acted itself; an earlier run of its block may have."""
+    if (deed := rounds.earlier(engine, path)) is not None and attempt.Step(engine, node, frame, path, 1).is_deed():
         judgement = await rounds.judged(engine, node, frame, path, deed)
         if judgement is not None and judgement.found == "done" and node.owes_value and not _yielded(deed):
             return await _attempts(engine, node, frame, path, closing=True)
@@ -88,9 +106,7 @@ class Nothing:
 
 
 def _known(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, before: history.Attempt) -> Json:
-    """The recorded value; Nothing where there is none, or where it held a secret and can be made again."""
-    if before.behind or not before.settled:
-        return Nothing
+    """The recorded value of a step that is done; Nothing where it held a secret and can be read again."""
     result = before.result
     assert result is not None
     engine.tell(events.StepFinished(path, "recorded", 0.0, container=False))
@@ -100,9 +116,8 @@ def _known(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, 
         judged = result.status in ("interrupted", "error")
         known = before.judged_value if judged else engine.journal.value_of(result)
         return _bind_effects(node, frame, known)
-    if before.only_read and not (node.touches_page and engine.history.page_changed_since(result.seq)):
-        return frames.Lost(path) if engine.settling else Nothing
-    return frames.Lost(path)
+    still_there = before.only_read and not (node.touches_page and engine.history.page_changed_since(result.seq))
+    return Nothing if still_there and engine.recorder.acts else frames.Lost(path)
 
 
 def _bind_effects(node: Leaf, frame: frames.Frame, value: Json) -> Json:

@@ -17,7 +17,7 @@ from nodes.tabs import MAIN
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser.markup import Facts
-from runtime.browser.port import Captured, LostTab, PageFacts
+from runtime.browser.port import Captured, Differs, LostTab, PageFacts
 from runtime.observation import Observation
 
 
@@ -40,6 +40,8 @@ class FakeSite:
     """What the document says of elements, by their refs in the page's own text."""
     status: int | None = None
     """The error with which it answers for documents."""
+    differs: Differs | None = None
+    """The page that a checkpoint restores to now, where it is another one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -320,13 +322,16 @@ class FakeBrowser:
         return self.tabs.get(None)
 
     def facts(self) -> PageFacts:
-        return PageFacts(self.documents, self.pending, self.site.status)
+        return PageFacts(self.documents, self.pending, status=self.site.status)
 
     def effect_finished(self) -> None:
         self.pending = False
 
     def mark_pending(self) -> None:
         self.pending = True
+
+    def mark_posted(self) -> None:
+        pass
 
     def bound(self, seconds: float) -> None:
         pass
@@ -349,8 +354,9 @@ class FakeBrowser:
         self.captured += 1
         return Captured(json.dumps({"url": self.page.address}).encode(), [self.page.address])
 
-    async def restore(self, path: Path) -> None:
+    async def restore(self, path: Path) -> Differs | None:
         await self.page.goto(json.loads(path.read_text())["url"])
+        return self.site.differs
 
     async def close(self, *, keep: bool = False) -> None:
         self.closed = not keep

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
@@ -129,7 +130,14 @@ class Rig:
         return self.models
 
     def die(self, *, browser_survives: bool = False) -> None:
-        """What the kernel does for a killed process: its lock is given up. The browser may live on."""
+        """What the kernel does for a killed process: its lock is given up, nothing of it goes on. The browser may live on."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        for task in asyncio.all_tasks(loop) if loop is not None else ():
+            if "Checkpoints" in getattr(task.get_coro(), "__qualname__", ""):
+                task.cancel()
         if self.open_pen is not None:
             self.open_pen.conversation.close()
         self.survivor = self.browser if browser_survives else None

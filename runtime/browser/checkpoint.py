@@ -6,6 +6,7 @@ What it does not hold: the history of a tab, what was typed and not yet taken up
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,9 +15,9 @@ from typing import Any
 from playwright.async_api import BrowserContext, Error, Frame, Page
 
 from nodes.errors import SetupError, SiteError
-from runtime.browser import failures
+from runtime.browser import failures, landmarks
 from runtime.browser.origins import Allowed, origin
-from runtime.browser.port import Captured
+from runtime.browser.port import Captured, Differs, Shown
 
 FORMAT = 1
 
@@ -50,7 +51,13 @@ async def capture(context: BrowserContext, tabs: Mapping[Page, str | None], curr
                 raise failed("a popup is tied to the tab that opened it")
             state = await context.storage_state(indexed_db=True)
             pages = [
-                {"name": name, "url": tab.url, "session": await _session_storage(tab)} for tab, name in tabs.items()
+                {
+                    "name": name,
+                    "url": tab.url,
+                    "session": await _session_storage(tab),
+                    "shown": dataclasses.asdict(await landmarks.shown(tab)),
+                }
+                for tab, name in tabs.items()
             ]
     except (Error, TimeoutError) as error:
         raise failed(
@@ -111,8 +118,19 @@ async def _entries(frame: Frame) -> tuple[str, list[list[str]]]:
     return where, entries
 
 
-async def restore(context: BrowserContext, first: Page, path: Path) -> tuple[dict[str, Page], Page]:
-    """Bring a fresh ``context`` to the state in ``path``, its one tab ``first`` included; returns the tabs by name, and the current one.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Restored:
+    """A browser in the state of a checkpoint."""
+
+    names: dict[str, Page]
+    """The tabs by name."""
+    current: Page
+    differs: Differs | None
+    """The first tab that shows another page than it did when the checkpoint was taken."""
+
+
+async def restore(context: BrowserContext, first: Page, path: Path) -> Restored:
+    """Bring a fresh ``context`` to the state in ``path``, its one tab ``first`` included.
 
     Raises SetupError for a file that cannot be read, SiteError ``navigation-failed`` where a tab's address does not load any more.
     """
@@ -126,13 +144,25 @@ async def restore(context: BrowserContext, first: Page, path: Path) -> tuple[dic
     except Error as error:
         seen = failures.network_error(error) or failures.short(error.message.split("Call log:", 1)[0], 200)
         raise failures.no_address("a tab of the checkpoint", seen, "before", {"seen": seen}) from None
-    names = {tab["name"]: page for page, tab in zip(pages, state["tabs"], strict=False) if tab["name"] is not None}
-    return names, pages[state["current"]] if state["tabs"] else first
+    shown = list(zip(pages, state["tabs"], strict=False))
+    names = {tab["name"]: page for page, tab in shown if tab["name"] is not None}
+    differs = [
+        await landmarks.differs(page, tab["name"], Shown(**tab["shown"])) for page, tab in shown if _has_address(tab)
+    ]
+    return Restored(
+        names,
+        pages[state["current"]] if state["tabs"] else first,
+        next((each for each in differs if each is not None), None),
+    )
+
+
+def _has_address(tab: dict[str, Any]) -> bool:
+    """Whether the tab can be loaded again: not where it is blank, or where a script or the browser itself wrote what is there."""
+    return origin(tab["url"]) is not None or tab["url"].startswith("data:")
 
 
 async def _load(context: BrowserContext, page: Page, tab: dict[str, Any]) -> None:
-    if origin(tab["url"]) is None and not tab["url"].startswith("data:"):
-        # Blank, or what a script or the browser itself wrote there: it has no address to load again.
+    if not _has_address(tab):
         return
     session = await context.new_cdp_session(page)
     script = _FILL_SESSION_STORAGE % json.dumps(tab["session"])

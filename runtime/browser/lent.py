@@ -48,6 +48,10 @@ class Lent(port.Browser):
         self._browser.mark_pending()
 
     @override
+    def mark_posted(self) -> None:
+        self._browser.mark_posted()
+
+    @override
     def bound(self, seconds: float) -> None:
         self._browser.bound(seconds)
 
@@ -72,8 +76,8 @@ class Lent(port.Browser):
         return await self._browser.capture()
 
     @override
-    async def restore(self, path: Path) -> None:
-        await self._browser.restore(path)
+    async def restore(self, path: Path) -> port.Differs | None:
+        return await self._browser.restore(path)
 
     @override
     async def close(self, *, keep: bool = False) -> None:

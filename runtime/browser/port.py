@@ -20,6 +20,8 @@ class PageFacts:
     """Documents loaded since the browser was opened (same-document navigations do not count)."""
     pending_input: bool
     """Whether a tab holds input on its present document that no finished effect has taken up."""
+    posted: bool = False
+    """Whether a tab shows the answer to a form, or may: its address alone gives another page."""
     status: int | None = None
     """The error with which the site answered for the document in the current tab, where it did and that is known."""
 
@@ -32,6 +34,26 @@ class Captured:
     """Storage state with IndexedDB, sessionStorage, tabs and their addresses: for ``restore`` only."""
     urls: list[str]
     """Addresses of the tabs."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shown:
+    """What a tab shows: enough to tell that it became another page, and not what changes from one day to the next."""
+
+    address: str
+    title: str
+    frame: str
+    """Digest of the landmarks, tables and fields of the document."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Differs:
+    """A tab that was restored at its address, and shows another page than it did."""
+
+    tab: str | None
+    """Its name."""
+    expected: Shown
+    seen: Shown
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,6 +99,10 @@ class Browser(Protocol):
         """After a re-attach: the current tab holds input that no finished effect has taken up."""
         ...
 
+    def mark_posted(self) -> None:
+        """After a re-attach: what the tabs show may be the answer to a form."""
+        ...
+
     def bound(self, seconds: float) -> None:
         """How long the page methods may wait from now on, until the next call of this."""
         ...
@@ -104,8 +130,8 @@ class Browser(Protocol):
         """The state as it is now. Raises SiteError ``checkpoint-failed`` where a page cannot be looked at."""
         ...
 
-    async def restore(self, path: Path) -> None:
-        """Bring a fresh browser to the state of a checkpoint: storage first, then the tabs at their addresses."""
+    async def restore(self, path: Path) -> Differs | None:
+        """Bring a fresh browser to the state of a checkpoint: storage first, then the tabs at their addresses. The first tab that shows another page than it did."""
         ...
 
     async def close(self, *, keep: bool = False) -> None:

@@ -15,7 +15,7 @@ from nodes.tabs import MAIN
 from runtime.browser import checkpoint, complaints, dialogs, downloads, guard, origins, tabs
 from runtime.browser.page import Tab
 from runtime.browser.patience import Patience
-from runtime.browser.port import Captured, LostTab, PageFacts
+from runtime.browser.port import Captured, Differs, LostTab, PageFacts
 
 _NOT_LOST = frozenset({"net::ERR_ABORTED", "net::ERR_BLOCKED_BY_CLIENT"})
 """Requests that the page or a newer navigation gave up, and those that the guard refused."""
@@ -112,6 +112,7 @@ class Session:
         return PageFacts(
             documents=self.tabs.closed_documents + sum(tab.documents for tab in tabs),
             pending_input=any(tab.pending_input for tab in tabs),
+            posted=any(tab.posted for tab in tabs),
             status=self.page.status,
         )
 
@@ -124,6 +125,11 @@ class Session:
         """Every tab holds input: what the engine says of a browser that it found again and that had some."""
         for tab in self.tabs.all():
             tab.pending_input = True
+
+    def mark_posted(self) -> None:
+        """The document of each tab may be the answer to a form: what the engine says of a browser that it found again."""
+        for tab in self.tabs.all():
+            tab.posted = True
 
     def bound(self, seconds: float) -> None:
         """How long the page methods may wait from now on."""
@@ -242,12 +248,13 @@ class Session:
         finally:
             self._context.remove_listener("page", arrive)
 
-    async def restore(self, path: Path) -> None:
-        """Bring this fresh browser to the state of a checkpoint."""
-        names, current = await checkpoint.restore(self._context, self.page.page, path)
+    async def restore(self, path: Path) -> Differs | None:
+        """Bring this fresh browser to the state of a checkpoint; the first tab that shows another page than it did."""
+        restored = await checkpoint.restore(self._context, self.page.page, path)
         for page in self._context.pages:
             self.tabs.add(page)
-        await self.tabs.resume(names, current)
+        await self.tabs.resume(restored.names, restored.current)
+        return restored.differs
 
     async def close(self, *, keep: bool = False) -> None:
         """End the browser, or with ``keep`` let go of it; what is closed already stays as it is."""

@@ -159,10 +159,13 @@ def go_on(
     quiet: bool,
     allow_changed: bool = False,
     take_over: bool = False,
+    from_step: str | None = None,
 ) -> None:
     """Resume a run and follow it to its end, like ``carry_out``."""
     carry_out(
-        lambda listener: running.resume_run(run_id, chosen, listener, allow_changed=allow_changed, take_over=take_over),
+        lambda listener: running.resume_run(
+            run_id, chosen, listener, allow_changed=allow_changed, take_over=take_over, from_step=from_step
+        ),
         home=chosen.home,
         as_json=as_json,
         quiet=quiet,

@@ -69,6 +69,16 @@ AllowChangedFlag = Annotated[
     typer.Option("--allow-changed", help="Go on with the file as it is now, where nothing that is done depends on it."),
 ]
 
+FromFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="STEP",
+        help="Where the browser is gone: do nothing before this step again, and take the restored page as it is.",
+        show_default=False,
+    ),
+]
+
 
 def take_over(what: str) -> Any:
     """``--take-over``: of ``what`` the command goes on with."""

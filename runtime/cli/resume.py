@@ -10,6 +10,7 @@ def resume(
     run: flags.RunArgument,
     allow_changed: flags.AllowChangedFlag = False,
     take_over: flags.TakeOverFlag = False,
+    from_step: flags.FromFlag = None,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
     headed: flags.HeadedFlag = None,
@@ -26,6 +27,9 @@ def resume(
     A run that a living process holds is left to it. With `--take-over` that process is ended, with all that it does, also where it is stopped or stuck; the
     run goes on here, in its browser where that is still there.
 
+    Where its browser is gone, what came after the last checkpoint is done again, to come to the page. Where the site has moved on, so that such a step cannot be
+    done again, `--from STEP` leaves out what is before the step. Choose one that begins with its own `goto`.
+
     One that is out of budget goes on with a larger one (`--budget`): what it has spent counts.
 
     A run that passed prints its result once more. A paused one asks its question, unless it is answered (`runops decide`, `runops answer`).
@@ -34,4 +38,12 @@ def resume(
         headed=headed, keep_browser=keep_browser, linger=linger, budget=budget, model_calls=model_calls
     )
     run_id = runs.find(chosen, run)
-    execution.go_on(chosen, run_id, as_json=as_json, quiet=quiet, allow_changed=allow_changed, take_over=take_over)
+    execution.go_on(
+        chosen,
+        run_id,
+        as_json=as_json,
+        quiet=quiet,
+        allow_changed=allow_changed,
+        take_over=take_over,
+        from_step=from_step,
+    )

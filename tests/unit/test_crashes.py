@@ -34,7 +34,11 @@ def deaf(patched: pytest.MonkeyPatch) -> None:
     async def ask(*_given: Any) -> judge.Judgement:
         return judge.Judgement("not-done", "nobody was asked")
 
+    async def look(*_given: Any) -> bool:
+        return False
+
     patched.setattr(judge, "ask_the_site", ask)
+    patched.setattr(judge, "_look", look)
 
 
 def nothing_in_the_way(patched: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,141 @@
+"""What a pass over the workflow leaves behind: a live one writes, shows and takes checkpoints, a dry one drops all of it and stops where a step would act."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from typing_extensions import override
+
+from runtime import events, history, judge
+
+if TYPE_CHECKING:
+    from runtime.engine import ExecutionEngine
+
+LOGGER = logging.getLogger("runops")
+
+
+class Recorder(Protocol):
+    """Where the engine's pass over the workflow puts what it finds on its way."""
+
+    acts: ClassVar[bool]
+    """Whether steps without a value are done."""
+
+    def scope(self, path: str, event: Any, node: str, **fields: Any) -> None:
+        """A container opened, decided, committed or failed."""
+        ...
+
+    def emit(self, event: events.Event) -> None:
+        """Something happened that the listener may show."""
+        ...
+
+    async def took(self, step: judge.Reached) -> None:
+        """The step has its recorded value."""
+        ...
+
+    def reach(self, step: judge.Reached) -> None:
+        """The step has no value that counts: it is next."""
+        ...
+
+    async def commit_point(self) -> None:
+        """A unit is over."""
+        ...
+
+    async def passed(self, state: history.ScopeState) -> None:
+        """A scope that is over is not gone through again."""
+        ...
+
+    def enters(self, state: history.ScopeState) -> bool:
+        """Whether a scope that has its value is gone through all the same."""
+        ...
+
+
+class Live(Recorder):
+    """Writes into the log, passes events on with secrets masked, takes checkpoints."""
+
+    acts = True
+
+    def __init__(self, engine: ExecutionEngine, listener: events.Listener | None) -> None:
+        self._engine = engine
+        self._listener = listener
+
+    @override
+    def scope(self, path: str, event: Any, node: str, **fields: Any) -> None:
+        self._engine.journal.scope(path, event, node, **fields)
+
+    @override
+    def emit(self, event: events.Event) -> None:
+        if self._listener is None:
+            return
+        journal = self._engine.journal
+        if isinstance(event, events.StepWaiting):
+            event = dataclasses.replace(event, what=journal.masker.text(event.what))
+        elif isinstance(event, events.Said):
+            event = events.Said(journal.masker.text(event.text))
+        try:
+            self._listener(event)
+        except Exception:
+            # The run is the caller's orders; its display is not worth one of them.
+            LOGGER.exception("the listener of run %s raised on %s", journal.conversation.id, type(event).__name__)
+
+    @override
+    async def took(self, step: judge.Reached) -> None:
+        assert step.before is not None
+        await judge.drop_taken_up(self._engine, step.before.since, [step.before])
+
+    @override
+    def reach(self, step: judge.Reached) -> None:
+        pass
+
+    @override
+    async def commit_point(self) -> None:
+        await self._engine.commit_point()
+
+    @override
+    async def passed(self, state: history.ScopeState) -> None:
+        await judge.pass_by(self._engine, state)
+
+    @override
+    def enters(self, state: history.ScopeState) -> bool:
+        return False
+
+
+class Dry(Recorder):
+    """Drops everything. Raises ``judge.Reached`` at the first step without a value."""
+
+    acts = False
+
+    def __init__(self, after: int | None = None) -> None:
+        """With ``after`` it goes through what was committed after that line, too."""
+        self._after = after
+        self.passed_steps: list[judge.Reached] = []
+        """Every step that has its recorded value, with the scope in which it stands, in order."""
+
+    @override
+    def scope(self, path: str, event: Any, node: str, **fields: Any) -> None:
+        pass
+
+    @override
+    def emit(self, event: events.Event) -> None:
+        pass
+
+    @override
+    async def took(self, step: judge.Reached) -> None:
+        self.passed_steps.append(step)
+
+    @override
+    def reach(self, step: judge.Reached) -> None:
+        raise step
+
+    @override
+    async def commit_point(self) -> None:
+        pass
+
+    @override
+    async def passed(self, state: history.ScopeState) -> None:
+        pass
+
+    @override
+    def enters(self, state: history.ScopeState) -> bool:
+        return self._after is not None and state.committed is not None and state.committed.seq > self._after

@@ -1,0 +1,66 @@
+"""Keeps the table of docs/crash-recovery.md in step with `runtime.states.TABLE`: writes it, or with --check refuses a page that differs."""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "crash-recovery.md"
+BLOCK = re.compile(r"<!-- states -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def table() -> str:
+    """The table as Markdown: a row for each state, effect class and word of the author."""
+    from runtime import states
+
+    lines = [
+        "| the step is | effect class | configured | what happens, in order |",
+        "|---|---|---|---|",
+    ]
+    for (state, effect, word), then in states.TABLE.items():
+        shown = (
+            ""
+            if word is states.Configured.NOTHING
+            else f"`{word}`"
+            if "," not in word
+            else f"`{word}`".replace(", ", "`, `")
+        )
+        lines.append(f"| {state} | {effect} | {shown} | {', '.join(then)} |")
+    lines += ["", "| | |", "|---|---|"]
+    lines += [f"| {name} | {doc} |" for name, doc in (*described(states, "State"), *described(states, "Then"))]
+    return "\n".join(lines)
+
+
+def described(module: object, name: str) -> list[tuple[str, str]]:
+    """The members of an enum with the docstrings behind them."""
+    source = pathlib.Path(str(module.__file__)).read_text(encoding="utf-8")  # type: ignore[attr-defined]
+    body = source.partition(f"class {name}(")[2].partition("\n\n\n")[0]
+    return re.findall(r'^    [A-Z_]+ = "([^"]+)"\n    """(.+?)"""$', body, re.MULTILINE)
+
+
+def written(page: str) -> str:
+    """The page with the table as it is now."""
+    return BLOCK.sub(lambda _found: f"<!-- states -->\n{table()}\n<!-- end -->", page)
+
+
+def main() -> int:
+    """Write the page, or check it."""
+    sys.path.insert(0, str(ROOT))
+    page = PAGE.read_text(encoding="utf-8")
+    if not BLOCK.search(page):
+        print("docs/crash-recovery.md: it has no place for the table of states", file=sys.stderr)
+        return 1
+    if "--check" not in sys.argv:
+        PAGE.write_text(written(page), encoding="utf-8")
+        return 0
+    if written(page) == page:
+        return 0
+    print(
+        "docs/crash-recovery.md: its table is not that of the code; fix:  .venv/bin/python scripts/state_docs.py",
+        file=sys.stderr,
+    )
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
