@@ -18,7 +18,7 @@ from nodes.part import Part
 from nodes.values import normalise
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)
-TEXTS = st.text(max_size=8).map(normalise)
+TEXTS = st.text(max_size=8).map(normalise).filter(lambda text: "{{" not in text)
 
 PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "boolean": st.booleans(),
