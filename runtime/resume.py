@@ -109,14 +109,11 @@ async def _restore(engine: ExecutionEngine) -> None:
         file = None
     after = checkpoint.after if checkpoint is not None and file is not None else 0
     judge.ask_before_redo(engine, past.behind(after))
-    ended = past.ended_by_error
+    ended = past.ended_by_error()
     again = sum(
         1
         for path in past.order
-        if not path.startswith(ended)
-        and (last := past.done(path)) is not None
-        and last.since > after
-        and not last.past_recall
+        if not ended(path) and (last := past.done(path)) is not None and last.since > after and not last.past_recall
     )
     engine.journal.note("restoring", after=after)
     browser = await engine.need_browser()
