@@ -46,6 +46,21 @@ def parse(path: Path, data: bytes) -> tuple[list[log.AnyEntry], int]:
     return entries, len(left)
 
 
+def last_entry(lines: Iterable[bytes]) -> log.AnyEntry | None:
+    """The last entry of a log with these lines; None where anything but reading all of it tells what it holds.
+
+    Every line is held against its checksum and its number, which is all by which damage comes to light; only the last one is read.
+    """
+    number, line = 0, b""
+    for number, line in enumerate(lines, 1):
+        if not (log.is_sealed(line) and line.startswith(log.beginning(number))):
+            return None
+    try:
+        return log.decode(line) if number else None
+    except (log.BadLine, LogError):
+        return None
+
+
 def entry_of(line: bytes, number: int) -> log.AnyEntry:
     """The entry that stands in line ``number`` of a log. Raises like ``log.decode``."""
     entry = log.decode(line)

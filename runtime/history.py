@@ -512,6 +512,16 @@ class History:
         )
         return leaves + sum(1 for scope in self.scopes.values() if scope.failed is not None and scope.failed.tolerated)
 
+    @property
+    def steps_done(self) -> int:
+        """How many leaf steps have their value."""
+        return sum(1 for path in self.order if self.done(path) is not None)
+
+    def for_lists(self) -> dict[str, Json]:
+        """What stands in the log where the run ends, so that a list of runs need not read all of it."""
+        assert self.header is not None
+        return {"workflow": self.header.workflow, "steps": self.steps_done}
+
     def set_within(self, path: str) -> list[Attempt]:
         """The steps within ``path`` that set variables and count, in order."""
         scope = self.scopes[path]

@@ -486,6 +486,17 @@ def seal(unsealed: bytes) -> bytes:
     return b'%b%b%08x"}\n' % (unsealed, SUM, zlib.crc32(unsealed))
 
 
+def beginning(seq: int) -> bytes:
+    """What line ``seq`` of a log begins with."""
+    return b'{"v":%d,"seq":%d,' % (FORMAT, seq)
+
+
+def is_sealed(line: bytes) -> bool:
+    """Whether a line (with its newline) fits its checksum."""
+    unsealed = line[: -SUM_LENGTH - 1]
+    return line[len(unsealed) :] == b'%b%08x"}\n' % (SUM, zlib.crc32(unsealed))
+
+
 class BadLine(ValueError):
     """A line that is not what was written; the message says in what way."""
 

@@ -128,7 +128,7 @@ async def _restore(engine: ExecutionEngine) -> None:
 
 
 def _say(engine: ExecutionEngine, reached: judge.Reached | None) -> None:
-    done = sum(1 for path in engine.history.order if engine.history.done(path) is not None)
+    done = engine.history.steps_done
     where = ""
     if reached is not None:
         behind = engine.history.done(reached.path) is not None

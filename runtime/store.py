@@ -115,6 +115,19 @@ class Store(Protocol):
         """The entries as they stand now, also of a living run; writes nothing. Raises like claim, but never RunHeld."""
         ...
 
+    def first(self, conversation: str) -> log.AnyEntry | None:
+        """The first entry, also of a living run; None where it is not whole, or anything but ``read`` tells what is there.
+
+        A list of conversations asks for this and ``last`` of each; they cost less than ``read`` where a store can have them without the rest.
+        Raises UsageError ``unknown-run``.
+        """
+        return next(iter(self.read(conversation).entries), None)
+
+    def last(self, conversation: str) -> log.AnyEntry | None:
+        """The same of the last entry; also None where something follows it that is no entry, or anything before it is damaged."""
+        reading = self.read(conversation)
+        return reading.entries[-1] if reading.entries and not reading.torn else None
+
     def ids(self) -> list[str]:
         """Every conversation, oldest first."""
         ...
@@ -210,8 +223,27 @@ class FileStore(Store):
         return Reading(conversation, entries, torn, self.held(conversation))
 
     @override
+    def first(self, conversation: str) -> log.AnyEntry | None:
+        path = self._existing(conversation)
+        with self._there(conversation), _told_by_reading(), path.open("rb") as lines:
+            return log.decode(lines.readline())
+        return None
+
+    @override
+    def last(self, conversation: str) -> log.AnyEntry | None:
+        path = self._existing(conversation)
+        with self._there(conversation), _told_by_reading(), path.open("rb") as lines:
+            return damage.last_entry(lines)
+        return None
+
+    @override
     def ids(self) -> list[str]:
-        return sorted(path.stem for path in (self.home / "conversations").glob("*.jsonl") if ID.match(path.stem))
+        try:
+            with os.scandir(self.home / "conversations") as files:
+                names = [each.name for each in files]
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return []
+        return sorted(name[:-6] for name in names if name.endswith(".jsonl") and ID.match(name[:-6]))
 
     @override
     def blob(self, sha256: str) -> bytes:
@@ -240,6 +272,10 @@ class FileStore(Store):
     def blob_aside(self, sha256: str) -> Path:
         """Where the blob stands while ``runops prune`` finds out whether somebody wants it after all."""
         return self.home / "blobs" / sha256[:2] / f"{sha256}.aside"
+
+    def has(self, conversation: str) -> bool:
+        """Whether there is a log of that id, whatever is in it."""
+        return ID.match(conversation) is not None and self._file(conversation).exists()
 
     def held(self, conversation: str) -> bool:
         """Whether a living process owns the log."""
@@ -293,7 +329,7 @@ class FileStore(Store):
 
     def _existing(self, conversation: str) -> Path:
         path = self._file(conversation)
-        if not ID.match(conversation) or not path.exists():
+        if not self.has(conversation):
             raise self._unknown(conversation)
         return path
 
@@ -440,6 +476,17 @@ def _whole_entries(path: Path) -> list[log.AnyEntry]:
         return damage.parse(path, path.read_bytes())[0]
     except LogError:
         return []
+
+
+@contextlib.contextmanager
+def _told_by_reading() -> Generator[None]:
+    """What cannot be read is told by who reads all of it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (OSError, log.BadLine, LogError):
+        pass
 
 
 @contextlib.contextmanager
