@@ -13,7 +13,7 @@ from typing import Literal
 
 from nodes import browser_action
 from nodes.values import Json
-from runtime import log
+from runtime import damage, log
 from runtime.models import ledger, threads
 
 Verdict = Literal["done", "not-done", "skipped"]
@@ -229,8 +229,9 @@ class History:
         """The paths at which an attempt counts, and all paths around them."""
         self._named: dict[str, set[str]] = {}
         """The names of files in lower case, each with the paths of the steps that kept one."""
-        for entry in entries:
-            self.add(entry)
+        with damage.uncollected():
+            for entry in entries:
+                self.add(entry)
 
     def add(self, entry: log.AnyEntry) -> None:
         """Take the next entry."""

@@ -505,10 +505,9 @@ def decode(line: bytes) -> AnyEntry:
     """The entry of a line (with or without its newline). Raises BadLine, and LogError ``log-too-new`` for a later format version."""
     line = line.rstrip(b"\n")
     unsealed, sealed = line[:-SUM_LENGTH], line[-SUM_LENGTH:]
-    if not sealed.startswith(SUM) or not sealed.endswith(b'"}'):
-        raise BadLine("it has no checksum")
-    if sealed[len(SUM) : -2] != b"%08x" % zlib.crc32(unsealed):
-        raise BadLine("its checksum does not fit")
+    if sealed != b'%b%08x"}' % (SUM, zlib.crc32(unsealed)):
+        has_one = sealed.startswith(SUM) and sealed.endswith(b'"}')
+        raise BadLine("its checksum does not fit" if has_one else "it has no checksum")
     try:
         return _ADAPTER.validate_json(unsealed + b"}")
     except ValidationError as error:

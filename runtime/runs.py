@@ -117,12 +117,15 @@ def find(chosen: settings.Settings, name: str) -> str:
     raise UsageError("unknown-run", what, mend="`runops runs` lists the runs")
 
 
-def load_history(chosen: settings.Settings, run: str) -> tuple[history.History, store.Reading]:
+def load_history(
+    chosen: settings.Settings, run: str, kept: store.Store | None = None
+) -> tuple[history.History, store.Reading]:
     """The fold of a run's log as it stands now, and the reading it was made from; also of a living run. Writes nothing.
 
+    ``kept`` is where it stands, if not in a store of its own: who claims the run there next need not read it again.
     Raises UsageError ``unknown-run`` and ``not-a-run``, LogError.
     """
-    kept = store.FileStore(chosen.home)
+    kept = kept or store.FileStore(chosen.home)
     conversations.refuse_session(kept, run)
     reading = kept.read(run)
     past = history.History(reading.entries)
@@ -139,8 +142,11 @@ def claim(
     *,
     take_over: bool = False,
     budget: str | None = None,
+    known: tuple[history.History, store.Reading] | None = None,
 ) -> journal.Journal:
     """Own the run: its lock, its history, a note that says who holds it. Raises RunHeld, LogError, and UsageError ``not-a-run``.
+
+    ``known`` is what was loaded of it before: where the log begins with that, its history is used, and what came since is added.
 
     ``take_over``: also where a living process holds it, which is ended for it. ``budget``: what the run may spend on models from here on.
 
@@ -150,7 +156,7 @@ def claim(
     conversations.refuse_session(kept, run)
     conversation, entries = kept.claim(run, take_over=take_over)
     try:
-        past = history.History(entries)
+        past = _folded(entries, known)
         refuse_trial(past, run)
         check(past)
         pen = journal.Journal(conversation, past, masker, kept)
@@ -163,6 +169,15 @@ def claim(
         conversation.close()
         raise
     return pen
+
+
+def _folded(entries: list[log.AnyEntry], known: tuple[history.History, store.Reading] | None) -> history.History:
+    if known is None or entries[: len(known[1].entries)] != known[1].entries:
+        return history.History(entries)
+    past, reading = known
+    for entry in entries[len(reading.entries) :]:
+        past.add(entry)
+    return past
 
 
 HELD = "held"

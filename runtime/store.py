@@ -162,6 +162,8 @@ class FileStore(Store):
     def __init__(self, home: Path) -> None:
         """``home`` is made where it is missing, for its owner only, and ignored by git."""
         self.home = home
+        self._known: tuple[str, bytes, list[log.AnyEntry]] = ("", b"", [])
+        """The log that was read last: its id, its whole lines, its entries. Who reads a run and then claims it parses it once."""
         with _disk(home):
             for folder in (home, home / "conversations", home / "blobs", home / "private"):
                 durable.folder(folder)
@@ -200,7 +202,8 @@ class FileStore(Store):
                 raise holders.refused(conversation, lambda: _whole_entries(path))
         try:
             with _reads(path):
-                entries, torn = damage.parse(path, path.read_bytes())
+                entries, torn = self._parsed(conversation, path, path.read_bytes())
+            self._known = ("", b"", [])
             owned = _OpenFile(self, conversation, handle, entries, before)
             if torn:
                 with _disk(path):
@@ -219,8 +222,16 @@ class FileStore(Store):
         path = self._existing(conversation)
         with _reads(path), self._there(conversation):
             data = path.read_bytes()
-        entries, torn = damage.parse(path, data)
-        return Reading(conversation, entries, torn, self.held(conversation))
+        entries, torn = self._parsed(conversation, path, data)
+        self._known = (conversation, data[: len(data) - torn], entries)
+        return Reading(conversation, [*entries], torn, self.held(conversation))
+
+    def _parsed(self, conversation: str, path: Path, data: bytes) -> tuple[list[log.AnyEntry], int]:
+        """What stands in a log, of which nothing is parsed again that stood in it when it was read last."""
+        known, lines, entries = self._known
+        if known != conversation or not data.startswith(lines):
+            return damage.parse(path, data)
+        return damage.parse(path, data, entries, len(lines))
 
     @override
     def first(self, conversation: str) -> log.AnyEntry | None:
