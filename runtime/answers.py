@@ -131,7 +131,7 @@ def write(
         question = pen.history.question
         assert question is not None
         pen.note("answered", path=question.data["path"], answers=dict(answers))
-        pen.note("ended", status="paused", exit=4)
+        pen.note("ended", status="paused", exit=4, **pen.history.for_lists())
         pen.barrier()
     finally:
         pen.conversation.close()

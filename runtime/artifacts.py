@@ -71,11 +71,13 @@ class Artifacts(ports.Artifacts):
 
     def _free(self, name: str) -> str:
         """The name, or with a number the next one that no other file of the run has."""
-        taken = {str(each["name"]).casefold() for each in self.kept}
-        for attempt in self._journal.history.all_attempts():
-            if attempt.call.path != self._step and attempt.result is not None:
-                taken |= {str(each["name"]).casefold() for each in attempt.result.files or ()}
-        return next(each for each in _numbered(name) if each.casefold() not in taken)
+        own, past = {str(each["name"]).casefold() for each in self.kept}, self._journal.history
+        free = (
+            each
+            for each in _numbered(name)
+            if each.casefold() not in own and not past.named_elsewhere(each, self._step)
+        )
+        return next(free)
 
     @override
     def find(self, path: str) -> Path:

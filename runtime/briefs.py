@@ -253,8 +253,8 @@ class _Teller:
     def _before(self) -> list[str]:
         """The last steps before this one, the latest last."""
         steps: dict[str, history.Attempt] = {}
-        for each in reversed(self._history.all_attempts()):
-            counts = each.call.thread == log.RUN_THREAD and not (each.behind or each.voided) and each.result is not None
+        for each in self._history.steps_backwards():
+            counts = not (each.behind or each.voided) and each.result is not None
             if counts and each.call.path != self._path:
                 steps.setdefault(each.call.path, each)
             if len(steps) == BEFORE:

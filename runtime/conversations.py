@@ -20,7 +20,7 @@ BEGINNING = 60
 
 def kind(kept: store.Store, conversation: str) -> Kind | None:
     """What a conversation is, by its first line, and nothing else of it is read; None where that line is not whole. Raises UsageError ``unknown-run``."""
-    match _first(kept, conversation):
+    match kept.first(conversation):
         case log.Scope(session=log.SessionHeader()):
             return "session"
         case log.Scope(run=log.RunHeader()):
@@ -31,29 +31,13 @@ def kind(kept: store.Store, conversation: str) -> Kind | None:
 
 def is_somebodys_run(kept: store.Store, conversation: str) -> bool:
     """Whether it is a run that was begun as one: no session, and no copy in which a mend was tried."""
-    match _first(kept, conversation):
+    match kept.first(conversation):
         case log.Scope(session=log.SessionHeader()):
             return False
         case log.Scope(run=log.RunHeader(trial=dict() as trial)):
             return "copy" not in trial
         case _:
             return True
-
-
-def _first(kept: store.Store, conversation: str) -> log.AnyEntry | None:
-    files = kept.stands_in(conversation, ())
-    if not files:
-        return next(iter(kept.read(conversation).entries), None)
-    try:
-        with files[0].open("rb") as lines:
-            return log.decode(lines.readline())
-    except FileNotFoundError:
-        raise UsageError(
-            "unknown-run", f"there is no run {conversation}", mend="`runops runs` lists the runs"
-        ) from None
-    except (OSError, log.BadLine, LogError):
-        # Whoever reads all of it finds out, and says what is wrong.
-        return None
 
 
 def refuse_session(kept: store.Store, conversation: str) -> None:
@@ -68,7 +52,7 @@ def refuse_session(kept: store.Store, conversation: str) -> None:
 
 def again(session: str, kept: store.Store) -> str:
     """What goes on with a session."""
-    match _first(kept, session):
+    match kept.first(session):
         case log.Scope(session=log.SessionHeader(purpose="build")):
             return f"runops build --resume {session}"
         case _:

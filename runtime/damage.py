@@ -7,9 +7,11 @@ happened: to cut that would be to do the deed twice. What tells the two apart is
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 
 from nodes.errors import LogError
@@ -21,10 +23,28 @@ SECTOR = 512
 _ZEROS = re.compile(rb"\0+")
 
 
-def parse(path: Path, data: bytes) -> tuple[list[log.AnyEntry], int]:
-    """The entries of a log, and how many bytes of a torn end follow them. Raises LogError ``log-damaged`` and ``log-too-new`` with ``path`` and line."""
-    entries: list[log.AnyEntry] = []
-    position, why = 0, "it was cut before its end"
+@contextlib.contextmanager
+def uncollected() -> Generator[None]:
+    """No collection of garbage while a log is read: what is made of it all stays, and to look at it again and again takes longer than making it."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+@uncollected()
+def parse(
+    path: Path, data: bytes, known: Sequence[log.AnyEntry] = (), position: int = 0
+) -> tuple[list[log.AnyEntry], int]:
+    """The entries of a log, and how many bytes of a torn end follow them. Raises LogError ``log-damaged`` and ``log-too-new`` with ``path`` and line.
+
+    ``known``: what stands before ``position``, which was read already.
+    """
+    entries = [*known]
+    why = "it was cut before its end"
     while (end := data.find(b"\n", position)) >= 0:
         try:
             entries.append(entry_of(data[position:end], len(entries) + 1))
@@ -44,6 +64,21 @@ def parse(path: Path, data: bytes) -> tuple[list[log.AnyEntry], int]:
     if left and not is_torn(left, position, copying=is_copying(entries)):
         raise damaged(path, len(entries) + 1, why if b"\n" in left else "what ends it is no newline")
     return entries, len(left)
+
+
+def last_entry(lines: Iterable[bytes]) -> log.AnyEntry | None:
+    """The last entry of a log with these lines; None where anything but reading all of it tells what it holds.
+
+    Every line is held against its checksum and its number, which is all by which damage comes to light; only the last one is read.
+    """
+    number, line = 0, b""
+    for number, line in enumerate(lines, 1):
+        if not (log.is_sealed(line) and line.startswith(log.beginning(number))):
+            return None
+    try:
+        return log.decode(line) if number else None
+    except (log.BadLine, LogError):
+        return None
 
 
 def entry_of(line: bytes, number: int) -> log.AnyEntry:

@@ -258,7 +258,7 @@ class ExecutionEngine:
         except RunOpsError:
             raise
         except Exception as error:
-            if "." not in node.type or isinstance(error, judge.Reached):
+            if "." not in node.type or isinstance(error, judge.Signal):
                 raise
             raise plugins.failed(node, error) from error
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from nodes import browser_action
 from nodes.base import EffectClass
 from nodes.values import Json
-from runtime import log, states
+from runtime import damage, log, states
 from runtime.models import ledger, threads
 
 Verdict = Literal["done", "not-done", "skipped"]
@@ -166,6 +166,14 @@ def _leaves_answers(result: log.Result) -> bool:
     )
 
 
+def _around(path: str) -> Iterator[str]:
+    """The paths of all that stands around ``path``, the nearest first."""
+    end = path.rfind("/")
+    while end >= 0:
+        yield path[:end]
+        end = path.rfind("/", 0, end)
+
+
 ENDED_BY_ERROR = frozenset({"item", "try", "catch", "finally"})
 """The scopes within a container that may end with an error that is kept."""
 
@@ -241,8 +249,17 @@ class History:
         self._threads: dict[str, threads.Thread] = {}
         self._by_call: dict[str, Attempt] = {}
         self._setters: list[Attempt] = []
-        for entry in entries:
-            self.add(entry)
+        self._acting: list[Attempt] = []
+        """The attempts that do more than read, in the order of their calls."""
+        self._steps: list[Attempt] = []
+        """The attempts of steps of the run's own thread, in the order of their calls."""
+        self._begun: set[str] = set()
+        """The paths at which an attempt counts, and all paths around them."""
+        self._named: dict[str, set[str]] = {}
+        """The names of files in lower case, each with the paths of the steps that kept one."""
+        with damage.uncollected():
+            for entry in entries:
+                self.add(entry)
 
     def add(self, entry: log.AnyEntry) -> None:
         """Take the next entry."""
@@ -257,6 +274,8 @@ class History:
             case log.Result():
                 attempt = self._by_call[entry.call]
                 attempt.result, attempt.since = entry, entry.seq
+                for file in entry.files or ():
+                    self._named.setdefault(str(file["name"]).casefold(), set()).add(attempt.call.path)
                 if entry.page is not None:
                     self.page = entry.page
             case log.Checkpoint():
@@ -287,8 +306,21 @@ class History:
         else:
             self._seen(entry.path, entry.thread)
             self.attempts.setdefault(entry.path, []).append(attempt)
+            self._begin(entry.path)
+            if entry.thread == log.RUN_THREAD:
+                self._steps.append(attempt)
         if entry.node == "context":
             self._setters.append(attempt)
+        if not attempt.only_read:
+            self._acting.append(attempt)
+
+    def _begin(self, path: str) -> None:
+        """Something that counts was done at ``path``, and so within all that stands around it."""
+        self._begun.add(path)
+        for each in _around(path):
+            if each in self._begun:
+                break
+            self._begun.add(each)
 
     def _asker(self, thread: str) -> str:
         """The path of the step that has this thread with a model."""
@@ -347,12 +379,19 @@ class History:
         assert self.header is not None
         taken = log.Taken.model_validate(data["taken"])
         self.header = self.header.model_copy(update={name: getattr(taken, name) for name in log.Taken.model_fields})
+        gone: set[str] = set()
         for path in data["voided"]:
             for attempt in self.attempts.get(path, ()):
                 attempt.voided = attempt.renewed = True
             if self.scopes.pop(path, None) is not None and path not in self.attempts:
-                self.order.remove(path)
+                gone.add(path)
             self.answers.pop(path, None)
+        if data["voided"]:
+            self.order = [path for path in self.order if path not in gone]
+            self._begun.clear()
+            for path, attempts in self.attempts.items():
+                if not all(attempt.voided for attempt in attempts):
+                    self._begin(path)
         for path in data["renewed"]:
             for attempt in self.attempts[path]:
                 attempt.renewed = True
@@ -411,9 +450,9 @@ class History:
 
         A block that ended with an error that is kept stays ended: it is not gone through again.
         """
-        ended = self.ended_by_error
+        ended = self.ended_by_error()
         for path, attempts in self.attempts.items():
-            for attempt in attempts if not path.startswith(ended) else ():
+            for attempt in attempts if not ended(path) else ():
                 of_run = attempt.call.thread == log.RUN_THREAD
                 if attempt.since > line and of_run and not attempt.past_recall and path not in kept:
                     attempt.behind = True
@@ -421,7 +460,7 @@ class History:
                         deed.behind = True
         for scope in self.scopes.values():
             # A route keeps its branch and a `when` its answer: the way that was gone holds deeds that are to be judged. Only a list is new.
-            if scope.path.startswith(ended):
+            if ended(scope.path):
                 continue
             if scope.decided is not None and scope.decided.seq > line and scope.decided.node == "iterate":
                 scope.stale, scope.decided = scope.decided, None
@@ -430,10 +469,10 @@ class History:
             if scope.failed is not None and scope.failed.seq > line and not scope.stays_failed:
                 scope.failed = None
 
-    @property
-    def ended_by_error(self) -> tuple[str, ...]:
-        """What the paths begin with of all that stands in a block which an error ended, and which is not gone through again."""
-        return tuple(f"{scope.path}/" for scope in self.scopes.values() if scope.stays_failed)
+    def ended_by_error(self) -> Callable[[str], bool]:
+        """Tells of a path whether it stands in a block which an error ended by now, and which is not gone through again."""
+        over = {scope.path for scope in self.scopes.values() if scope.stays_failed}
+        return lambda path: bool(over) and any(each in over for each in _around(path))
 
     def done(self, path: str) -> Attempt | None:
         """The attempt from which the step at ``path`` has its value, if it has one that counts."""
@@ -483,8 +522,8 @@ class History:
 
     def behind(self, line: int) -> list[Attempt]:
         """The deeds of class *effect* that are finished and lie behind a state restored to ``line``."""
-        ended = self.ended_by_error
-        lasts = (deciding(attempts) for path, attempts in self.attempts.items() if not path.startswith(ended))
+        ended = self.ended_by_error()
+        lasts = (deciding(attempts) for path, attempts in self.attempts.items() if not ended(path))
         return [
             attempt
             for attempt in lasts
@@ -530,6 +569,16 @@ class History:
         """Whether the scope at ``path`` is over and has its value."""
         return path in self.scopes and self.scopes[path].committed is not None
 
+    @property
+    def steps_done(self) -> int:
+        """How many leaf steps have their value."""
+        return sum(1 for path in self.order if self.done(path) is not None)
+
+    def for_lists(self) -> dict[str, Json]:
+        """What stands in the log where the run ends, so that a list of runs need not read all of it."""
+        assert self.header is not None
+        return {"workflow": self.header.workflow, "steps": self.steps_done}
+
     def set_within(self, path: str) -> list[Attempt]:
         """The steps within ``path`` that set variables and count, in order."""
         scope = self.scopes[path]
@@ -544,19 +593,25 @@ class History:
 
     def begun(self, path: str) -> bool:
         """Whether anything that counts was done at ``path`` or within it."""
-        return any(
-            not all(attempt.voided for attempt in attempts)
-            for each, attempts in self.attempts.items()
-            if each == path or each.startswith(f"{path}/")
-        )
+        return path in self._begun
+
+    def steps_backwards(self) -> Iterator[Attempt]:
+        """Every attempt of every step of the run's own thread, the latest first."""
+        return reversed(self._steps)
+
+    def named_elsewhere(self, name: str, path: str) -> bool:
+        """Whether a step other than the one at ``path`` has kept a file of that name, in whatever capitals."""
+        steps = self._named.get(name.casefold(), ())
+        return len(steps) > 1 or (len(steps) == 1 and path not in steps)
 
     def page_changed_since(self, line: int) -> bool:
         """Whether a deed on the page came after ``line``."""
-        return any(attempt.call.seq > line and attempt.touched_page for attempt in self._by_call.values())
+        last = self.last_on_page()
+        return last is not None and last.call.seq > line
 
     def last_on_page(self) -> Attempt | None:
         """The last attempt that left a trace on the page, for all that is known."""
-        return next((attempt for attempt in reversed(self._by_call.values()) if attempt.touched_page), None)
+        return next((attempt for attempt in reversed(self._acting) if attempt.touched_page), None)
 
     def within(self, path: str) -> Iterator[Attempt]:
         """The attempt of every step of the run within ``path`` that says what became of it."""

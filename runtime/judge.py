@@ -30,7 +30,11 @@ LOST = frozenset({"answer-lost", "timeout", "page-crashed", "browser-gone"})
 Found = Literal["done", "not-done", "skipped", "unknown"]
 
 
-class Reached(Exception):
+class Signal(Exception):
+    """Ends a walk on purpose: no error of any node."""
+
+
+class Reached(Signal):
     """A step of the walk, and where it stands. A dry walk raises it at the first one without a value."""
 
     def __init__(self, node: Leaf, frame: frames.Frame, path: str, before: history.Attempt | None) -> None:

@@ -494,6 +494,17 @@ def seal(unsealed: bytes) -> bytes:
     return b'%b%b%08x"}\n' % (unsealed, SUM, zlib.crc32(unsealed))
 
 
+def beginning(seq: int) -> bytes:
+    """What line ``seq`` of a log begins with."""
+    return b'{"v":%d,"seq":%d,' % (FORMAT, seq)
+
+
+def is_sealed(line: bytes) -> bool:
+    """Whether a line (with its newline) fits its checksum."""
+    unsealed = line[: -SUM_LENGTH - 1]
+    return line[len(unsealed) :] == b'%b%08x"}\n' % (SUM, zlib.crc32(unsealed))
+
+
 class BadLine(ValueError):
     """A line that is not what was written; the message says in what way."""
 
@@ -502,10 +513,9 @@ def decode(line: bytes) -> AnyEntry:
     """The entry of a line (with or without its newline). Raises BadLine, and LogError ``log-too-new`` for a later format version."""
     line = line.rstrip(b"\n")
     unsealed, sealed = line[:-SUM_LENGTH], line[-SUM_LENGTH:]
-    if not sealed.startswith(SUM) or not sealed.endswith(b'"}'):
-        raise BadLine("it has no checksum")
-    if sealed[len(SUM) : -2] != b"%08x" % zlib.crc32(unsealed):
-        raise BadLine("its checksum does not fit")
+    if sealed != b'%b%08x"}' % (SUM, zlib.crc32(unsealed)):
+        has_one = sealed.startswith(SUM) and sealed.endswith(b'"}')
+        raise BadLine("its checksum does not fit" if has_one else "it has no checksum")
     try:
         return _ADAPTER.validate_json(unsealed + b"}")
     except ValidationError as error:

@@ -60,11 +60,11 @@ def plan(loaded: workflow.Loaded, past: history.History, line: int) -> Redo:
 
 def _undone(past: history.History, line: int) -> dict[str, history.Attempt]:
     """The steps of the run that came after ``line`` and are not settled for good, in the order of their calls."""
-    ended = past.ended_by_error
+    ended = past.ended_by_error()
     found: dict[str, history.Attempt] = {}
     for path in past.attempts:
         last = past.last(path)
-        if last is None or path.startswith(ended) or last.call.thread != log.RUN_THREAD:
+        if last is None or ended(path) or last.call.thread != log.RUN_THREAD:
             continue
         if (last.since > line or last.behind) and not last.past_recall:
             found[path] = last

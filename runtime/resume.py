@@ -154,7 +154,7 @@ async def _restore(engine: ExecutionEngine, reached: judge.Reached | None, from_
     return todo.again
 
 
-class FoundDone(Exception):
+class FoundDone(judge.Signal):
     """While steps were done again, the site said that the side effect is done to which they lead."""
 
     def __init__(self, line: int) -> None:
@@ -278,7 +278,7 @@ def _with_way_out(
 
 
 def _say(engine: ExecutionEngine, reached: judge.Reached | None) -> None:
-    done = sum(1 for path in engine.history.order if engine.history.done(path) is not None)
+    done = engine.history.steps_done
     where = ""
     if reached is not None:
         behind = engine.history.done(reached.path) is not None

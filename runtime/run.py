@@ -149,7 +149,7 @@ class Run:
         try:
             if ended.question is not None:
                 pen.note("paused", **ended.question)
-            pen.note("ended", status=ended.status, exit=ended.exit, **told)
+            pen.note("ended", status=ended.status, exit=ended.exit, **pen.history.for_lists(), **told)
             pen.barrier()
         except (LogError, Replaced) as error:
             return self._ended(None, error, seconds)

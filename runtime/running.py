@@ -178,8 +178,8 @@ async def resume_run(
 
     Raises RunHeld, LogError for a damaged log, WorkflowInvalid, UsageError ``node-changed`` where what was done does not fit the file as it is now.
     """
-    past, _reading = runs.load_history(chosen, run_id)
     kept = store.FileStore(chosen.home)
+    past, reading = runs.load_history(chosen, run_id, kept)
     if past.status != "passed":
         # Also one that waits: nobody is to answer what goes on nowhere.
         runs.refuse_trial(past, run_id)
@@ -210,7 +210,9 @@ async def resume_run(
     models.refuse_late_recording(past.ledger.exchanges, kept.private(run_id))
     masker = secrets.Masker({**text.secrets, **models.masked})
     try:
-        pen = runs.claim(kept, run_id, masker, may_go_on, take_over=take_over, budget=models.budget_text)
+        pen = runs.claim(
+            kept, run_id, masker, may_go_on, take_over=take_over, budget=models.budget_text, known=(past, reading)
+        )
     except _OverMeanwhile:
         return over[0]
     with holders.given_up_where_it_fails(pen.conversation):

@@ -41,7 +41,11 @@ def list_runs(chosen: settings.Settings) -> list[RunSummary]:
     summaries: list[RunSummary] = []
     for run in kept.ids():
         try:
-            if conversations.kind(kept, run) == "session":
+            first = kept.first(run)
+            if isinstance(first, log.Scope) and first.session is not None:
+                continue
+            if (told := _told_by_its_ends(run, first, kept.last(run))) is not None:
+                summaries.append(told)
                 continue
             reading = kept.read(run)
         except LogError as error:
@@ -52,8 +56,7 @@ def list_runs(chosen: settings.Settings) -> list[RunSummary]:
             continue
         past = history.History(reading.entries)
         if past.header is not None:
-            steps = sum(1 for path in past.order if past.done(path) is not None)
-            state = state_of(past, held=reading.held)
+            steps, state = past.steps_done, state_of(past, held=reading.held)
             head = past.header
             summaries.append(
                 RunSummary(
@@ -61,6 +64,24 @@ def list_runs(chosen: settings.Settings) -> list[RunSummary]:
                 )
             )
     return summaries
+
+
+def _told_by_its_ends(run: str, first: log.AnyEntry | None, last: log.AnyEntry | None) -> RunSummary | None:
+    """The line of a run whose log ends with how it ended; None where only all of it tells how it is with the run."""
+    match first, last:
+        case log.Scope(run=log.RunHeader() as head), log.Note(name="ended", data=data) if "steps" in data:
+            return RunSummary(
+                run,
+                data["workflow"],
+                data["status"],
+                first.at,
+                last.at,
+                data["steps"],
+                key=head.key,
+                parent=head.parent,
+            )
+        case _:
+            return None
 
 
 def state_of(past: history.History, *, held: bool) -> RunState:
@@ -76,16 +97,16 @@ def find(chosen: settings.Settings, name: str) -> str:
     Of a session it is the id of that session: whoever wants a run of it says what it is.
     """
     kept = store.FileStore(chosen.home)
+    wanted = name.upper()
+    if kept.has(wanted):
+        return wanted
     ids = kept.ids()
     if name == "last":
         last = next((each for each in reversed(ids) if conversations.is_somebodys_run(kept, each)), None)
         if last is not None:
             return last
         ids = []
-    wanted = name.upper()
-    found = [run for run in ids if run == wanted] or [
-        run for run in ids if wanted and (run.startswith(wanted) or run.endswith(wanted))
-    ]
+    found = [run for run in ids if wanted and (run.startswith(wanted) or run.endswith(wanted))]
     if len(found) == 1:
         return found[0]
     if not ids:
@@ -96,12 +117,15 @@ def find(chosen: settings.Settings, name: str) -> str:
     raise UsageError("unknown-run", what, mend="`runops runs` lists the runs")
 
 
-def load_history(chosen: settings.Settings, run: str) -> tuple[history.History, store.Reading]:
+def load_history(
+    chosen: settings.Settings, run: str, kept: store.Store | None = None
+) -> tuple[history.History, store.Reading]:
     """The fold of a run's log as it stands now, and the reading it was made from; also of a living run. Writes nothing.
 
+    ``kept`` is where it stands, if not in a store of its own: who claims the run there next need not read it again.
     Raises UsageError ``unknown-run`` and ``not-a-run``, LogError.
     """
-    kept = store.FileStore(chosen.home)
+    kept = kept or store.FileStore(chosen.home)
     conversations.refuse_session(kept, run)
     reading = kept.read(run)
     past = history.History(reading.entries)
@@ -118,8 +142,11 @@ def claim(
     *,
     take_over: bool = False,
     budget: str | None = None,
+    known: tuple[history.History, store.Reading] | None = None,
 ) -> journal.Journal:
     """Own the run: its lock, its history, a note that says who holds it. Raises RunHeld, LogError, and UsageError ``not-a-run``.
+
+    ``known`` is what was loaded of it before: where the log begins with that, its history is used, and what came since is added.
 
     ``take_over``: also where a living process holds it, which is ended for it. ``budget``: what the run may spend on models from here on.
 
@@ -129,7 +156,7 @@ def claim(
     conversations.refuse_session(kept, run)
     conversation, entries = kept.claim(run, take_over=take_over)
     try:
-        past = history.History(entries)
+        past = _folded(entries, known)
         refuse_trial(past, run)
         check(past)
         pen = journal.Journal(conversation, past, masker, kept)
@@ -142,6 +169,15 @@ def claim(
         conversation.close()
         raise
     return pen
+
+
+def _folded(entries: list[log.AnyEntry], known: tuple[history.History, store.Reading] | None) -> history.History:
+    if known is None or entries[: len(known[1].entries)] != known[1].entries:
+        return history.History(entries)
+    past, reading = known
+    for entry in entries[len(reading.entries) :]:
+        past.add(entry)
+    return past
 
 
 HELD = "held"
@@ -221,7 +257,7 @@ def decide(chosen: settings.Settings, run: str, verdict: Verdict, *, take_over: 
         pen.note("decided", calls=list[Json](calls), verdict=verdict)
         for attempt in [attempt for attempt in pen.history.all_attempts() if attempt.call.call in calls]:
             _write_verdict(pen, attempt, verdict)
-        pen.note("ended", status="paused", exit=4)
+        pen.note("ended", status="paused", exit=4, **pen.history.for_lists())
         pen.barrier()
     finally:
         pen.conversation.close()

@@ -115,6 +115,19 @@ class Store(Protocol):
         """The entries as they stand now, also of a living run; writes nothing. Raises like claim, but never RunHeld."""
         ...
 
+    def first(self, conversation: str) -> log.AnyEntry | None:
+        """The first entry, also of a living run; None where it is not whole, or anything but ``read`` tells what is there.
+
+        A list of conversations asks for this and ``last`` of each; they cost less than ``read`` where a store can have them without the rest.
+        Raises UsageError ``unknown-run``.
+        """
+        return next(iter(self.read(conversation).entries), None)
+
+    def last(self, conversation: str) -> log.AnyEntry | None:
+        """The same of the last entry; also None where something follows it that is no entry, or anything before it is damaged."""
+        reading = self.read(conversation)
+        return reading.entries[-1] if reading.entries and not reading.torn else None
+
     def ids(self) -> list[str]:
         """Every conversation, oldest first."""
         ...
@@ -149,6 +162,8 @@ class FileStore(Store):
     def __init__(self, home: Path) -> None:
         """``home`` is made where it is missing, for its owner only, and ignored by git."""
         self.home = home
+        self._known: tuple[str, bytes, list[log.AnyEntry]] = ("", b"", [])
+        """The log that was read last: its id, its whole lines, its entries. Who reads a run and then claims it parses it once."""
         with _disk(home):
             for folder in (home, home / "conversations", home / "blobs", home / "private"):
                 durable.folder(folder)
@@ -187,7 +202,8 @@ class FileStore(Store):
                 raise holders.refused(conversation, lambda: _whole_entries(path))
         try:
             with _reads(path):
-                entries, torn = damage.parse(path, path.read_bytes())
+                entries, torn = self._parsed(conversation, path, path.read_bytes())
+            self._known = ("", b"", [])
             owned = _OpenFile(self, conversation, handle, entries, before)
             if torn:
                 with _disk(path):
@@ -206,12 +222,39 @@ class FileStore(Store):
         path = self._existing(conversation)
         with _reads(path), self._there(conversation):
             data = path.read_bytes()
-        entries, torn = damage.parse(path, data)
-        return Reading(conversation, entries, torn, self.held(conversation))
+        entries, torn = self._parsed(conversation, path, data)
+        self._known = (conversation, data[: len(data) - torn], entries)
+        return Reading(conversation, [*entries], torn, self.held(conversation))
+
+    def _parsed(self, conversation: str, path: Path, data: bytes) -> tuple[list[log.AnyEntry], int]:
+        """What stands in a log, of which nothing is parsed again that stood in it when it was read last."""
+        known, lines, entries = self._known
+        if known != conversation or not data.startswith(lines):
+            return damage.parse(path, data)
+        return damage.parse(path, data, entries, len(lines))
+
+    @override
+    def first(self, conversation: str) -> log.AnyEntry | None:
+        path = self._existing(conversation)
+        with self._there(conversation), _told_by_reading(), path.open("rb") as lines:
+            return log.decode(lines.readline())
+        return None
+
+    @override
+    def last(self, conversation: str) -> log.AnyEntry | None:
+        path = self._existing(conversation)
+        with self._there(conversation), _told_by_reading(), path.open("rb") as lines:
+            return damage.last_entry(lines)
+        return None
 
     @override
     def ids(self) -> list[str]:
-        return sorted(path.stem for path in (self.home / "conversations").glob("*.jsonl") if ID.match(path.stem))
+        try:
+            with os.scandir(self.home / "conversations") as files:
+                names = [each.name for each in files]
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return []
+        return sorted(name[:-6] for name in names if name.endswith(".jsonl") and ID.match(name[:-6]))
 
     @override
     def blob(self, sha256: str) -> bytes:
@@ -240,6 +283,10 @@ class FileStore(Store):
     def blob_aside(self, sha256: str) -> Path:
         """Where the blob stands while ``runops prune`` finds out whether somebody wants it after all."""
         return self.home / "blobs" / sha256[:2] / f"{sha256}.aside"
+
+    def has(self, conversation: str) -> bool:
+        """Whether there is a log of that id, whatever is in it."""
+        return ID.match(conversation) is not None and self._file(conversation).exists()
 
     def held(self, conversation: str) -> bool:
         """Whether a living process owns the log."""
@@ -293,7 +340,7 @@ class FileStore(Store):
 
     def _existing(self, conversation: str) -> Path:
         path = self._file(conversation)
-        if not ID.match(conversation) or not path.exists():
+        if not self.has(conversation):
             raise self._unknown(conversation)
         return path
 
@@ -440,6 +487,17 @@ def _whole_entries(path: Path) -> list[log.AnyEntry]:
         return damage.parse(path, path.read_bytes())[0]
     except LogError:
         return []
+
+
+@contextlib.contextmanager
+def _told_by_reading() -> Generator[None]:
+    """What cannot be read is told by who reads all of it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (OSError, log.BadLine, LogError):
+        pass
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import asyncio
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import tenacity
@@ -99,8 +99,8 @@ class Exchanges:
         """The id of a response that the server does not have any more."""
         self._begun: float | None = None
         """When the request was sent, or its answer waited for, of which nothing has come yet."""
-        self._come = ""
-        """What has come of the answer that is waited for, or of the last one."""
+        self._come: list[str] = []
+        """What has come of the answer that is waited for, or of the last one, piece by piece."""
 
     def model(self) -> str:
         """The model to ask next. Raises SetupError ``model-unset``."""
@@ -117,8 +117,8 @@ class Exchanges:
 
     def broken_off(self, error: RunOpsError) -> None:
         """Write that no answer comes any more to what the model was told last, and why; with what had come of one, so that it can be gone on from."""
-        self._note_failure(Failed(error, partial=self._come), None)
-        self._come = ""
+        self._note_failure(Failed(error, partial="".join(self._come)), None)
+        self._come = []
 
     async def exchange(self, request: Request) -> Answer:
         """The answer to ``request``, which is the next of the thread and is told where the run stands; the exchange is on the disk then.
@@ -211,7 +211,7 @@ class Exchanges:
         self._begun = time.monotonic()
         self._asker.tell("the model to answer" if tried == 1 else f"the model to answer, at the {_th(tried)} try")
         self._previous, known = self._goes_on(request)
-        self._come = ""
+        self._come = []
         manner = model.Manner(store=self._models.store, previous=self._previous, known=known)
         if not self._models.background:
             return await self._heard(client, request, seconds, manner)
@@ -224,21 +224,22 @@ class Exchanges:
     async def _heard(self, client: model.Client, request: Request, seconds: float, manner: model.Manner) -> Answer:
         """The answer, of which each piece is told as it comes. Raises Failed."""
         stream = secrets.Stream(self._pen.masker, self._asker.hear)
-        counted = 0
+        length = counted = 0
 
         def come(piece: str) -> None:
-            nonlocal counted
-            self._come += piece
+            nonlocal length, counted
+            self._come.append(piece)
+            length += len(piece)
             stream.take(piece)
-            if len(self._come) >= counted + TOLD_EVERY:
-                counted = len(self._come)
+            if length >= counted + TOLD_EVERY:
+                counted = length
                 self._asker.tell(f"the rest of the model's answer ({counted} characters so far)")
 
         try:
             answer = await client.ask(request, seconds, manner, come)
         finally:
             stream.end()
-        return answer if self._come else self._told_whole(answer)
+        return answer if length else self._told_whole(answer)
 
     def _told_whole(self, answer: Answer) -> Answer:
         """The answer, whose text did not come in pieces."""
@@ -304,10 +305,10 @@ class Exchanges:
         self._write(answer, key, "model", seconds=self._seconds())
         return answer
 
-    def _taken(self, request: Request) -> set[str]:
+    def _taken(self, request: Request) -> list[Collection[str]]:
         """Ids that calls have already: also of what the request leaves out, for another one may hold it again."""
-        told = {each.id for each in request.items if isinstance(each, ToolCall)}
-        return told | self._pen.history.thread(self._thread).ids
+        before = self._pen.history.thread(self._thread).ids
+        return [before, {each.id for each in request.items if isinstance(each, ToolCall) and each.id not in before}]
 
     def _write(
         self,
@@ -336,7 +337,7 @@ class Exchanges:
         )
         pen.said(entry, answer.text, self._path, answer.calls)
         pen.barrier()
-        self._begun, self._come = None, ""
+        self._begun, self._come = None, []
         crash_point(CrashPoint.EXCHANGE_SYNCED)
 
     def _seconds(self) -> float | None:
@@ -385,16 +386,16 @@ def texts_of(request: Request) -> list[str]:
     return texts
 
 
-def told_apart(answer: Answer, ids: Collection[str], masker: secrets.Masker) -> Answer:
-    """The answer with calls of which each has an id of its own, beside ``ids``: servers that number the calls of each answer from 1 there are, too.
+def told_apart(answer: Answer, ids: Sequence[Collection[str]], masker: secrets.Masker) -> Answer:
+    """The answer with calls of which each has an id of its own, in none of ``ids``: servers that number the calls of each answer from 1 there are, too.
 
     No secret stands in an id or in a name; a name has only such characters as the API takes.
     """
-    taken = {*ids}
+    taken: set[str] = set()
     calls: list[ToolCall] = []
     for call in answer.calls:
-        number, name = len(taken) + 1, call.id
-        while name in taken or masker.text(name) != name:
+        number, name = sum(map(len, ids)) + len(taken) + 1, call.id
+        while name in taken or any(name in each for each in ids) or masker.text(name) != name:
             name, number = f"call_{number}", number + 1
         taken.add(name)
         calls.append(ToolCall(name, reading.tool_name(masker.text(call.name)), call.arguments))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+from collections.abc import Collection
 
 from runtime import log
 
@@ -100,9 +101,9 @@ class Thread:
             self._say(Happened([event]), event.tokens)
 
     @property
-    def ids(self) -> set[str]:
+    def ids(self) -> Collection[str]:
         """Of all calls that were asked for."""
-        return {*self._asked}
+        return self._asked.keys()
 
     def tokens_before(self, number: int) -> int:
         """Tokens of all sayings before that one."""

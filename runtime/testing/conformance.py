@@ -211,6 +211,25 @@ class StoreConformance:
         assert kept.ids() == runs
         assert [_numbers(kept.read(run).entries) for run in runs] == [[0], [1], [2], [3]]
 
+    def test_the_ends_of_a_log_are_those_of_all_of_it(self, kept: store.Store) -> None:
+        """The first and the last entry are what a reading has there, at every moment of a log's life, for whoever asks; nothing at all before the first."""
+        run, other = store.new_id(), self.seen_by_another(kept)
+        with contextlib.closing(kept.create(run)) as owned:
+            assert (kept.first(run), kept.last(run)) == (None, None)
+            for entry in (note(1), call(), note(2)):
+                written = owned.append(entry)
+                owned.barrier()
+                entries = kept.read(run).entries
+                assert entries[-1] == written
+                for each in (kept, other):
+                    assert (each.first(run), each.last(run)) == (entries[0], entries[-1])
+        assert (kept.first(run), kept.last(run)) == (entries[0], written)
+        for name in (store.new_id(), "../../etc/passwd", ""):
+            for attempt in (kept.first, kept.last):
+                with pytest.raises(UsageError) as caught:
+                    attempt(name)
+                assert caught.value.code == "unknown-run"
+
     def test_a_key_has_one_conversation(self, kept: store.Store) -> None:
         """A key gives the same id to whoever asks, also to many at once, other keys another; the id is as good as a new one."""
         ready = threading.Barrier(MANY)

@@ -87,6 +87,18 @@ class MemoryStore(store.Store):
             return store.Reading(conversation, self._entries(conversation), 0, self._is_held(kept))
 
     @override
+    def first(self, conversation: str) -> log.AnyEntry | None:
+        with self.lock:
+            lines = self._existing(conversation).lines
+            return log.decode(lines[0]) if lines else None
+
+    @override
+    def last(self, conversation: str) -> log.AnyEntry | None:
+        with self.lock:
+            lines = self._existing(conversation).lines
+            return log.decode(lines[-1]) if lines else None
+
+    @override
     def ids(self) -> list[str]:
         with self.lock:
             return sorted(self._kept)

@@ -1,6 +1,6 @@
 """`make bench`: what RunOps costs. The last line is one JSON object; docs/benchmarks.md says what its numbers mean.
 
-python -m tests.benchmarks [--pairs N] [--rounds N] [--restarts N] [--orders N] [--looks N] [--entries N] [--words N] [--warm N]
+python -m tests.benchmarks [--pairs N] [--rounds N] [--restarts N] [--orders N] [--looks N] [--entries N] [--words N] [--warm N] [--lists N]
 """
 
 from __future__ import annotations
@@ -14,7 +14,19 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.benchmarks import attach, building, engine_form, log_form, looks, node_overhead, schemas, strategies, windows
+from tests.benchmarks import (
+    attach,
+    building,
+    engine_form,
+    log_form,
+    logs,
+    looks,
+    loops,
+    node_overhead,
+    schemas,
+    strategies,
+    windows,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,21 +48,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--words", type=int, default=building.WORDS, help="words of the session of each strategy (default 40)"
     )
+    parser.add_argument(
+        "--lists", type=int, default=5, help="pairs of long loops, long logs and long lists (default 5)"
+    )
     parser.add_argument("--warm", type=int, default=2, help="pairs before them that do not count (default 2)")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="runops-bench-") as folder:
         say(f"{chosen.rounds} rounds of 1,000 nodes on a page that answers at once …")
         overhead = asyncio.run(node_overhead.measure(Path(folder) / "nodes", chosen.rounds))
         say(f"  {statistics.median(overhead):.3f} ms a node (from {min(overhead):.3f} to {max(overhead):.3f})")
+        say(f"{chosen.lists} pairs of a loop of {loops.ITEMS:,} items, with a `when` and without in turn …")
+        looped, in_loop = asyncio.run(loops.measure(Path(folder) / "loops", chosen.lists, min(chosen.warm, 1)))
+        say(
+            f"  with {looped.first * 1000:.0f} ms, without {looped.second * 1000:.0f} ms, ratios {min(looped.ratios):.3f} to {max(looped.ratios):.3f}; "
+            f"{statistics.median(in_loop):.3f} ms a node"
+        )
+        say(f"{chosen.lists} pairs of reading a log of {logs.ENTRIES:,} entries, for a resume and as JSON in turn …")
+        read_again = asyncio.run(logs.resume(Path(folder) / "resume", chosen.lists, min(chosen.warm, 1)))
+        say(
+            f"  resume {read_again.first * 1000:.0f} ms, JSON {read_again.second * 1000:.0f} ms, ratios {min(read_again.ratios):.3f} to {max(read_again.ratios):.3f}"
+        )
+        say(f"{chosen.lists} pairs of lists, of {logs.MANY:,} runs and of {logs.FEW} in turn …")
+        listed = asyncio.run(logs.lists(Path(folder) / "lists", chosen.lists, min(chosen.warm, 1)))
+        say(
+            f"  many {listed.first * 1000:.0f} ms, few {listed.second * 1000:.0f} ms, ratios {min(listed.ratios):.3f} to {max(listed.ratios):.3f}"
+        )
         say(f"{chosen.pairs} pairs of the form of 50 steps, engine and raw script in turn …")
         form = asyncio.run(engine_form.measure(Path(folder) / "form", chosen.pairs, chosen.warm))
         say(
             f"  engine {form.first * 1000:.0f} ms, raw {form.second * 1000:.0f} ms, ratios {min(form.ratios):.3f} to {max(form.ratios):.3f}"
         )
         say(f"{chosen.pairs} pairs of the same form, its log in memory and in files in turn …")
-        logs = asyncio.run(log_form.measure(Path(folder) / "logs", chosen.pairs, chosen.warm))
+        kept = asyncio.run(log_form.measure(Path(folder) / "logs", chosen.pairs, chosen.warm))
         say(
-            f"  in memory {logs.first * 1000:.0f} ms, in files {logs.second * 1000:.0f} ms, ratios {min(logs.ratios):.3f} to {max(logs.ratios):.3f}"
+            f"  in memory {kept.first * 1000:.0f} ms, in files {kept.second * 1000:.0f} ms, ratios {min(kept.ratios):.3f} to {max(kept.ratios):.3f}"
         )
         died = 5 + 8 * chosen.orders
         say(
@@ -88,7 +119,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     numbers = {
         "form_engine_over_raw_same_flags": round(form.ratio, 3),
         "node_overhead_ms": round(statistics.median(overhead), 3),
-        "log_off_over_on": round(logs.ratio, 3),
+        "node_overhead_in_loop_ms": round(statistics.median(in_loop), 3),
+        "loop_when_over_loop": round(looped.ratio, 3),
+        "resume_read_over_json": round(read_again.ratio, 3),
+        "runs_10k_over_500": round(listed.ratio, 3),
+        "log_off_over_on": round(kept.ratio, 3),
         "resume_attach_over_restart": round(restarts.ratio, 3),
         "observation_chars": characters,
         "observation_over_aria_snapshot": round(looked.ratio, 3),
@@ -101,6 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "restarts": chosen.restarts,
         "looks": chosen.looks,
         "entries": chosen.entries,
+        "lists": chosen.lists,
     }
     sys.stdout.write(json.dumps(numbers) + "\n")
     return 0

@@ -120,7 +120,7 @@ class Talk:
         self.requests.append(request)
         said = len([each for each in self.pen.history.thread(self._thread).said if not isinstance(each, log.User)])
         answer = self.script[said] if said < len(self.script) else calling("finish", "z", done=True)
-        answer = exchanges.told_apart(answer, self.pen.history.thread(self._thread).ids, self.pen.masker)
+        answer = exchanges.told_apart(answer, [self.pen.history.thread(self._thread).ids], self.pen.masker)
         entry = log.Assistant(thread=self._thread, key=request.key, source="model", model="m")
         self.pen.said(entry, answer.text, self.call.path, answer.calls)
         self.pen.barrier()

@@ -26,14 +26,20 @@ def vanishing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str
     monkeypatch.chdir(tmp_path)
     (tmp_path / "one.yaml").write_text(WORKFLOW)
     gone, left = (running.run_workflow("one.yaml").run for _ in range(2))
-    listed = store.FileStore.ids
+    listed, known = store.FileStore.ids, store.FileStore.has
 
     def ids(kept: store.FileStore) -> list[str]:
         found = listed(kept)
         kept.conversation_file(gone).unlink(missing_ok=True)
         return found
 
+    def has(kept: store.FileStore, conversation: str) -> bool:
+        found = known(kept, conversation)
+        kept.conversation_file(gone).unlink(missing_ok=True)
+        return found
+
     monkeypatch.setattr(store.FileStore, "ids", ids)
+    monkeypatch.setattr(store.FileStore, "has", has)
     return gone, left
 
 

@@ -1,0 +1,161 @@
+"""What the history of a run answers at once, held against what a walk over all of it would say, whatever the run did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.values import Json
+from runtime import history, log
+
+BLOB = log.Blob(sha256="0" * 64, bytes=1, preview="x", path="workflow")
+HEADER = log.RunHeader(
+    workflow="w", file="w.yaml", text=BLOB, callees={}, inputs={}, secrets=[], origins=[], browser={}, versions={}
+)
+TAKEN: Json = {"workflow": "w", "text": BLOB.model_dump(), "callees": {}, "inputs": {}, "secrets": [], "origins": []}
+
+STEPS = ("a", "each[1]/a", "each[1]/b", "each[10]/a", "each[10]/try/b", "each[10]/try[2]/b", "each", "tail/b/c", "tai")
+SCOPES = (("each[1]", "item"), ("each[10]", "item"), ("each[10]/try", "try"), ("tail", "group"), ("each", "iterate"))
+NODES = ("browser_action", "browser_query", "transform", "acme.clock")
+
+ACTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("call"), st.sampled_from(STEPS), st.sampled_from(NODES), st.sampled_from(["run", "confirm:c2"])),
+        st.tuples(st.just("deed"), st.sampled_from(["read", "effect"])),
+        st.tuples(st.just("result"), st.sampled_from(["ok", "before", "after", "interrupted"]), st.sampled_from(["", "A.csv", "a.CSV", "b"])),
+        st.tuples(st.just("scope"), st.sampled_from(SCOPES), st.sampled_from(["opened", "committed", "failed"])),
+        st.tuples(st.just("void"), st.sets(st.sampled_from((*STEPS, *(path for path, _node in SCOPES))))),
+        st.tuples(st.just("restored"), st.integers(0, 30)),
+    ),
+    max_size=30,
+)  # fmt: skip
+
+
+class Past:
+    """A history that grows by what was drawn."""
+
+    def __init__(self) -> None:
+        self.history = history.History()
+        self.open: list[log.Call] = []
+        self.add(log.Scope(path="", event="opened", node="workflow", run=HEADER))
+
+    def add(self, entry: log.AnyEntry) -> log.AnyEntry:
+        """Append it."""
+        written = log.numbered(entry, self.history.last_seq + 1)
+        self.history.add(written)
+        return written
+
+    def take(self, act: tuple[Any, ...]) -> None:
+        """Do one thing that a run may do."""
+        match act:
+            case ("call", str(path), str(node), str(thread)):
+                action = "click" if node == "browser_action" else None
+                call = log.Call(
+                    thread=thread,
+                    path=path,
+                    node=node,
+                    action=action,
+                    attempt=1,
+                    effect="read" if node in ("transform", "browser_query") else "effect",
+                    fingerprint="",
+                )
+                self._call(call)
+            case ("deed", effect) if self.open:
+                asked_by = self.open[0]
+                call = log.Call(
+                    thread=log.model_thread(asked_by.call),
+                    path=f"{asked_by.path}/1_click",
+                    node="browser_action",
+                    action="click",
+                    asked="x",
+                    attempt=1,
+                    effect=effect,
+                    fingerprint="",
+                )
+                self._call(call)
+            case ("result", how, file) if self.open:
+                self._result(self.open.pop(0), how, file)
+            case ("scope", (path, node), event):
+                if self.history.scopes.get(path) is not None or event == "opened":
+                    self.add(log.Scope(path=path, event=event, node=node))
+            case ("void", paths):
+                data: dict[str, Json] = {"voided": sorted(paths), "renewed": [], "reopened": [], "rebuild": False}
+                self.add(log.Note(name="changed", data={"taken": TAKEN, **data}))
+            case ("restored", line):
+                self.add(log.Note(name="restored", data={"mode": "checkpoint", "after": line}))
+            case _:
+                pass
+
+    def _call(self, call: log.Call) -> None:
+        written = self.add(call)
+        assert isinstance(written, log.Call)
+        self.open.append(written)
+
+    def _result(self, call: log.Call, how: str, file: str) -> None:
+        error: dict[str, Json] | None = {"code": "x", "phase": how} if how in ("before", "after") else None
+        status: log.Status = "error" if error else "interrupted" if how == "interrupted" else "ok"
+        files: list[dict[str, Json]] | None = [{"name": file}] if file else None
+        self.add(log.Result(call=call.call, status=status, error=error, files=files))
+
+
+def every(past: history.History) -> list[history.Attempt]:
+    """All attempts, in order."""
+    return past.all_attempts()
+
+
+def begun(past: history.History, path: str) -> bool:
+    """The definition of ``History.begun``."""
+    return any(
+        any(not attempt.voided for attempt in attempts)
+        for each, attempts in past.attempts.items()
+        if each == path or each.startswith(f"{path}/")
+    )
+
+
+@given(ACTS)
+def test_what_is_asked_often_is_what_a_walk_over_everything_says(acts: list[tuple[Any, ...]]) -> None:
+    """Whatever a run did, took back and restored: what was begun, the page's last change, whose a file's name is, and the latest steps are as all attempts say."""
+    past = Past()
+    paths = {*STEPS, *(path for path, _node in SCOPES), "tail/b", "each[1", "", "nowhere"}
+    for act in acts:
+        past.take(act)
+        now = past.history
+        assert {path: now.begun(path) for path in paths} == {path: begun(now, path) for path in paths}
+        on_page = [each for each in every(now) if each.touched_page]
+        assert now.last_on_page() is (on_page[-1] if on_page else None)
+        lines = range(now.last_seq + 1)
+        assert [now.page_changed_since(line) for line in lines] == [
+            any(each.call.seq > line for each in on_page) for line in lines
+        ]
+        in_run = [each for each in every(now) if each.call.thread == log.RUN_THREAD and each.call.asked is None]
+        assert [*now.steps_backwards()] == in_run[::-1]
+        kept = [
+            (file["name"], each.call.path) for each in every(now) for file in (each.result and each.result.files) or ()
+        ]
+        for name in ("A.csv", "b"):
+            owners = {path for told, path in kept if str(told).casefold() == name.casefold()}
+            assert {path for path in STEPS if now.named_elsewhere(name, path)} == {
+                path for path in STEPS if owners - {path}
+            }
+        assert_order(now)
+
+
+def assert_order(now: history.History) -> None:
+    """Each path of the run once, and only such as have an attempt or a scope."""
+    assert len(now.order) == len({*now.order})
+    assert {*now.order} <= {*now.attempts, *now.scopes}
+
+
+@given(ACTS)
+def test_what_an_error_ended_stays_ended(acts: list[tuple[Any, ...]]) -> None:
+    """A path lies in a block that an error ended exactly if it begins with the path of such a block and a slash."""
+    past = Past()
+    for act in acts:
+        past.take(act)
+    ended: Callable[[str], bool] = past.history.ended_by_error()
+    over = tuple(f"{scope.path}/" for scope in past.history.scopes.values() if scope.stays_failed)
+    for path in (*STEPS, "each[1]", "each[1", ""):
+        assert ended(path) == path.startswith(over)

@@ -1,0 +1,106 @@
+"""Lists of runs from the first and the last entry of each log: the same as from all of it, whatever stands in the file."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from nodes.errors import LogError, RunOpsError
+from runtime import history, journal, log, run, runs, secrets, settings, store
+from runtime.language import workflow
+from tests.rig import Rig
+
+STEPS = """\
+version: 1
+name: Two steps
+nodes:
+  - {id: one, type: transform, expr: 1}
+  - {id: open, type: browser_action, action: click, target: {css: pay}, effect: effect, on_error: continue}
+  - {id: two, type: transform, expr: 2}
+"""
+
+
+def from_all_of_it(kept: store.FileStore, conversation: str) -> runs.RunSummary | None:
+    """The line of a run by a fold of every entry; None where it has none."""
+    try:
+        reading = kept.read(conversation)
+    except LogError as error:
+        return runs.RunSummary(conversation, "?", "damaged", "", "", 0, error.message)
+    past = history.History(reading.entries)
+    if past.header is None:
+        return None
+    steps = sum(1 for path in past.order if past.done(path) is not None)
+    head, state = past.header, runs.state_of(past, held=reading.held)
+    return runs.RunSummary(
+        conversation, head.workflow, state, past.started, past.last_at, steps, key=head.key, parent=head.parent
+    )
+
+
+def listed(kept: store.FileStore) -> list[runs.RunSummary]:
+    """The list as `runops runs` has it."""
+    return runs.list_runs(settings.load(home=kept.home))
+
+
+@pytest.fixture
+async def ended(tmp_path: Path) -> Rig:
+    """A run that passed, in a workspace of its own."""
+    rig = Rig(tmp_path / "home", STEPS)
+    assert (await rig.start()).status == "passed"
+    return rig
+
+
+async def test_a_log_of_any_length_and_with_any_damage_is_listed_as_all_of_it_says(ended: Rig) -> None:
+    """Cut anywhere, with any byte changed, a line lost, doubled or swapped, in zeros or with something behind it: the list says what a fold of all entries says."""
+    file = ended.store.conversation_file(ended.id)
+    whole = file.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    draw = random.Random(18)
+    states = [whole[:end] for end in draw.sample(range(len(whole)), 40)]
+    states += [b"".join(lines[:end]) for end in range(len(lines) + 1)]
+    for place in draw.sample(range(len(whole)), 60):
+        states.append(whole[:place] + bytes([whole[place] ^ 1 << draw.randrange(8)]) + whole[place + 1 :])
+    for number in range(len(lines)):
+        states.append(b"".join([*lines[:number], *lines[number + 1 :]]))
+        states.append(b"".join([*lines[: number + 1], *lines[number:]]))
+        states.append(b"".join([*lines[:number], *lines[number : number + 2][::-1], *lines[number + 2 :]]))
+    states += [whole + more for more in (b"\n", b"x", b"\0" * 700, lines[-1][:-1], b"{}\n", lines[0])]
+    states += [whole[:-1], whole[:-3] + b"\0\0\0", b"", b"\n"]
+    wanted: set[str] = set()
+    for state in states:
+        file.write_bytes(state)
+        expected = from_all_of_it(ended.store, ended.id)
+        assert listed(ended.store) == ([expected] if expected is not None else []), state[-300:]
+        wanted.add(expected.state if expected is not None else "")
+    assert wanted >= {"passed", "died", "damaged", ""}
+
+
+async def test_a_run_that_is_over_is_listed_without_its_middle(ended: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a run that says how it ended only the first and the last line are read as entries; one that died is folded, and one that lives too."""
+    before = listed(ended.store)
+    decoded: list[bytes] = []
+    decode = log.decode
+    monkeypatch.setattr(log, "decode", lambda line: decoded.append(line) or decode(line))
+    assert listed(ended.store) == before
+    assert len(decoded) == 2
+    lines = ended.store.conversation_file(ended.id).read_bytes().splitlines()
+    assert len(lines) > 6
+    died = Rig(ended.home, STEPS)
+    pen = journal.Journal(ended.store.create(died.id), history.History(), secrets.Masker({}), ended.store)
+    run.write_header(pen, workflow.parse(STEPS, "test.yaml"), {})
+    states = {each.id: each.state for each in listed(ended.store)}
+    assert states == {ended.id: "passed", died.id: "running"}
+    pen.conversation.close()
+    assert {each.id: each.state for each in listed(ended.store)} == {ended.id: "passed", died.id: "died"}
+
+
+async def test_a_run_is_found_by_its_whole_id_without_a_list(ended: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole id, in small letters too, finds its run though no other log is looked at; a part of it, and `last`, find it as well."""
+    chosen = settings.load(home=ended.home)
+    for name in (ended.id[-8:], ended.id[:-3].lower(), "last"):
+        assert runs.find(chosen, name) == ended.id
+    with pytest.raises(RunOpsError, match="no run is called"):
+        runs.find(chosen, store.new_id())
+    monkeypatch.setattr(store.FileStore, "ids", lambda _kept: [])
+    assert runs.find(chosen, ended.id) == runs.find(chosen, ended.id.lower()) == ended.id
