@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from playwright.async_api import Locator, Page
 
+from nodes.errors import Phase
 from nodes.targets import Target
 from runtime.browser.dialogs import Dialogs
 from runtime.browser.inquiry import Inquiry, Told
@@ -89,17 +90,30 @@ class Reach(ABC):
         """The settled target as the page is now; None where no alternative matches."""
 
     @abstractmethod
-    async def _do(self, target: Target, deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]]) -> Answer | None:
+    async def _attached(self, target: Target) -> Target:
+        """Wait until exactly one element matches, and send nothing to the page; the settled target."""
+
+    @abstractmethod
+    async def _do(
+        self,
+        target: Target,
+        deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
+        *,
+        sends: bool = False,
+    ) -> Answer | None:
         """Do a deed on the one element that matches; it is given the locator and how many milliseconds are left.
+
+        An error has the phase ``before`` only where Playwright's call log proves that nothing was sent. With ``sends`` the
+        deed begins with the input itself, so every error has the phase ``after``: what can fail before it is done before.
 
         None where it opened a dialog, or closed its own tab: then nobody knows what it would have answered.
         """
 
     @abstractmethod
-    def _answering(self, seconds: float | None = None) -> AbstractAsyncContextManager[None]:
+    def _answering(self, seconds: float | None = None, phase: Phase = "before") -> AbstractAsyncContextManager[None]:
         """For what the page answers in the step's time, or in ``seconds``.
 
-        Raises ``timeout`` where it does not, and ``dialog-open``, at once, where a dialog keeps it from answering.
+        Raises ``timeout`` where it does not, and ``dialog-open``, at once, where a dialog keeps it from answering; ``phase`` is that of both.
         """
 
     @abstractmethod

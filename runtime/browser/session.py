@@ -57,6 +57,8 @@ class Session:
         """Tabs that are none of the run's own: ``confirm`` looks in them."""
         self._unseen = list(unseen)
         self._lost: str | None = None
+        self._reached = False
+        """Whether a navigation was answered since the present action began."""
         self._errors: weakref.WeakKeyDictionary[object, int] = weakref.WeakKeyDictionary()
         """With what the site answered for documents, where that was an error, by the request as Playwright has it within."""
         self._reading: asyncio.Task[Captured] | None = None
@@ -94,7 +96,10 @@ class Session:
             self._lost = f"{request.method} {origins.without_query(request.url)}"
 
     def _answered(self, response: Response) -> None:
-        if response.status >= complaints.CLIENT_ERROR and response.request.is_navigation_request():
+        if not response.request.is_navigation_request():
+            return
+        self._reached = True
+        if response.status >= complaints.CLIENT_ERROR:
             self._errors[response.request._impl_obj] = response.status  # pyright: ignore[reportPrivateUsage]
 
     def error_for(self, request: object) -> int | None:
@@ -146,6 +151,11 @@ class Session:
         if self._watch.lost:
             raise guard.lost()
         self._lost = None
+        self._reached = False
+
+    def answered(self) -> bool:
+        """Return whether the site has answered a navigation since the present action began, if only with a redirect."""
+        return self._reached
 
     @property
     def allowed(self) -> origins.Allowed:
