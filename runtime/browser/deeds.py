@@ -53,7 +53,9 @@ class Deeds(Downloads, SignedIn):
         else:
             target = await self._attached(target)
             # It waits for the answer to a form that the key sends, too.
-            await self._do(target, lambda found, timeout: found.press(key, timeout=timeout), sends=True)
+            await self._do(
+                target, lambda found, timeout: found.press(key, timeout=timeout), sends=True, driver_waits=True
+            )
 
     async def hover(self, target: Target) -> None:
         """Move the mouse over the element."""

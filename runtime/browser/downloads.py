@@ -195,7 +195,7 @@ class Downloads(Typed):
                 with self._refusals() as refusals:
                     if target is not None:
                         await self._see_to_typed()
-                        await self._do(target, lambda found, timeout: found.click(timeout=timeout))
+                        await self._do(target, lambda found, timeout: found.click(timeout=timeout), driver_waits=True)
                     else:
                         await self._load(url or "")
                     arrival = await self._arrived(counter, what, refusals)
@@ -205,7 +205,7 @@ class Downloads(Typed):
 
     async def _load(self, url: str) -> None:
         self._run.admit(url)
-        self._run.begin()
+        self._run.begin(self.page, driver_waits=True)
         try:
             answer = await self.page.goto(url, timeout=self._patience.milliseconds())
         except Error as error:

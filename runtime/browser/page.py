@@ -46,6 +46,7 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         # The public event `framenavigated` does not tell a new document from a change of the fragment.
         self._emitter = page.main_frame._impl_obj._event_emitter  # pyright: ignore[reportPrivateUsage]
         self._emitter.on("navigated", self._navigated)
+        page.on("crash", run.crashed)
 
     def overlook(self) -> None:
         """What loads here from now on is none of the run's documents."""
@@ -146,7 +147,7 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
     async def _travel(self, url: str, load: Callable[[float], Coroutine[Any, Any, object]]) -> str:
         """Load a document until its load event; the final address. A dialog that it opens on the way ends the waiting."""
         self.dialogs.refuse()
-        self._run.begin()
+        self._run.begin(self.page, driver_waits=True)
         self.dialogs.leaving = True
         try:
             try:
@@ -204,7 +205,7 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
 
     async def answer(self, *, accept: bool, text: str | None) -> None:
         """Answer the open dialog."""
-        self._run.begin()
+        self._run.begin(self.page)
         # What the answer sets off may take longer than there is time for; the answer itself is given.
         try:
             async with asyncio.timeout(self._patience.left()):
@@ -279,7 +280,7 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
     async def click(self, target: Target) -> None:
         """Click the element."""
         await self._see_to_typed()
-        await self._do(target, lambda found, timeout: found.click(timeout=timeout))
+        await self._do(target, lambda found, timeout: found.click(timeout=timeout), driver_waits=True)
 
     async def dblclick(self, target: Target) -> None:
         """Click the element twice."""
@@ -293,6 +294,7 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
         *,
         sends: bool = False,
+        driver_waits: bool = False,
     ) -> Answer | None:
         """Do a deed. From its beginning the document counts as holding input: a deed that fails may still have typed something."""
         target, found = await self._found(target)
@@ -300,7 +302,7 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         if self.dialogs.elsewhere is not None:
             # Whether that holds up this tab too.
             await self.title()
-        self._run.begin()
+        self._run.begin(self.page, driver_waits=driver_waits)
         self.pending_input = True
         try:
             async with self._patience.limit():

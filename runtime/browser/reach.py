@@ -39,8 +39,15 @@ class Circumstances(Told, Protocol):
         """The error with which the site answered the request (as Playwright has it within) for a document; None where there was none."""
         ...
 
-    def begin(self) -> None:
-        """A deed begins: answers lost before it are forgotten. Raises where documents are no longer guarded."""
+    def begin(self, page: Page, *, driver_waits: bool = False) -> None:
+        """A deed begins in ``page``: what was asked for before it is forgotten. Raises where documents are no longer guarded.
+
+        ``driver_waits``: Playwright itself waits for the document that the deed asks for.
+        """
+        ...
+
+    def crashed(self, page: Page) -> None:
+        """A page has crashed: the answers to what it had asked for are lost."""
         ...
 
     async def settled(self) -> None:
@@ -100,11 +107,13 @@ class Reach(ABC):
         deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
         *,
         sends: bool = False,
+        driver_waits: bool = False,
     ) -> Answer | None:
         """Do a deed on the one element that matches; it is given the locator and how many milliseconds are left.
 
         An error has the phase ``before`` only where Playwright's call log proves that nothing was sent. With ``sends`` the
         deed begins with the input itself, so every error has the phase ``after``: what can fail before it is done before.
+        ``driver_waits``: Playwright waits for the document that the deed asks for.
 
         None where it opened a dialog, or closed its own tab: then nobody knows what it would have answered.
         """
