@@ -6,18 +6,22 @@ it in a shared browser and resumes it until it has passed or asks a person.
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import contextlib
 import dataclasses
 import itertools
+import re
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
+import pytest
 from typing_extensions import override
 
-from runtime.browser import launching, port
+from runtime.browser import failures, launching, port
+from runtime.browser.page import Tab
 from tests import browsers, site
 from tests.rig import Rig
 
@@ -143,10 +147,14 @@ class Case:
             )
         node = ", ".join(["id: send", "type: browser_action", f"timeout: {SECONDS:g}", action.fields, *more])
         return (
-            "version: 1\nname: Send\ninputs: {base: {type: string}}\nnodes:\n"
-            '  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base }}/form/REF"}\n'
-            f"{action.before}  - {{{node}}}\n"
-        ).replace("REF", self.ref).replace("{ref}", self.ref)
+            (
+                "version: 1\nname: Send\ninputs: {base: {type: string}}\nnodes:\n"
+                '  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base }}/form/REF"}\n'
+                f"{action.before}  - {{{node}}}\n"
+            )
+            .replace("REF", self.ref)
+            .replace("{ref}", self.ref)
+        )
 
 
 SECONDS = 1.0
@@ -172,20 +180,20 @@ class Orders:
         self.over = threading.Event()
         """Whoever is late answers now."""
         self._faults: dict[str, Fault] = {}
+        self._page("/favicon.ico", lambda: "")
 
     def offer(self, case: Case) -> None:
         """Serve a case's pages."""
         ref = case.ref
-        self._faults[ref] = case.fault
+        self._faults[ref], self.taken[ref] = case.fault, 0
         self._page(f"/form/{ref}", lambda: case.page)
         self._page(f"/taken/{ref}", lambda: f"<title>Taken</title><p data-testid=count>{self.taken[ref]}</p>")
         self.site.answer(f"/order/{ref}", lambda request: self._ordered(ref, request))
         self.site.answer(f"/done/{ref}", lambda _request: self._late())
 
-    def _page(self, path: str, body: object) -> None:
-        assert callable(body)
+    def _page(self, path: str, body: Callable[[], str]) -> None:
         # Each request on a connection of its own: on one that was used before, Chromium sends a request again that was not answered.
-        self.site.answer(path, lambda _request: site.Answer(str(body()), headers={"connection": "close"}))
+        self.site.answer(path, lambda _request: site.Answer(body(), headers={"connection": "close"}))
 
     def _late(self) -> site.Answer:
         self.over.wait(LATE_SECONDS)
@@ -236,7 +244,8 @@ class Live(Rig):
         return await launching.open_browser(None, origins=origins, private=self.home, chosen=chosen)
 
 
-MOST_RESUMES = 3
+MOST_RESUMES = 12
+"""A step may fail before its action as often as the machine is slow."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,6 +268,32 @@ class Lived:
         answered = self.case.fault in ("error", "failed")
         if self.statuses[-1] == "passed" and not self.taken and not (answered and not self.case.verify):
             yield "passed, and there is no order"
+
+
+@contextlib.contextmanager
+def without_proof() -> Generator[None]:
+    """An engine that calls an action not begun unless Playwright's call log says that it was performed: the control."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(failures, "only_waited", lambda error: not re.search(r"performing .* action", error.message))
+        deed = Tab._deed
+        patched.setattr(Tab, "_deed", lambda tab, *given, **_sends: deed(tab, *given, sends=False))
+        yield
+
+
+def wrong(lived: Iterable[Lived]) -> dict[str, list[str]]:
+    """The cases in which a promise was broken, and how."""
+    return {str(each.case): found for each in lived if (found := list(each.wrong()))}
+
+
+async def live_all(cases: Iterable[Case], orders: Orders, folder: Path, at_once: int = 6) -> list[Lived]:
+    """Run cases, so many side by side: they mostly wait."""
+    room = asyncio.Semaphore(at_once)
+
+    async def one(number: int, case: Case) -> Lived:
+        async with room:
+            return await live(case, orders, folder / str(number))
+
+    return await asyncio.gather(*(one(number, case) for number, case in enumerate(cases)))
 
 
 async def live(case: Case, orders: Orders, folder: Path) -> Lived:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -10,9 +9,6 @@ import pytest
 
 from runtime.browser.session import Session
 from tests import breadth, browsers, sent
-
-AT_ONCE = 6
-"""Runs side by side: they mostly wait."""
 
 
 @pytest.fixture(scope="module")
@@ -34,18 +30,17 @@ def chosen() -> list[sent.Case]:
     if breadth.WHOLE:
         return sent.every()
     faults = [(fault, confirm) for fault in sent.FAULTS for confirm in (False, True)]
-    return [
-        sent.Case(action, *faults[number % len(faults)], retry=True) for number, action in enumerate(sent.ACTIONS)
-    ]
+    return [sent.Case(action, *faults[number % len(faults)], retry=True) for number, action in enumerate(sent.ACTIONS)]
 
 
 async def test_an_order_is_never_sent_twice(orders: sent.Orders, tmp_path: Path) -> None:
     """The site's own record has no order twice, and with `confirm` each once, whatever action sent it and however the site answered."""
-    room = asyncio.Semaphore(AT_ONCE)
+    assert sent.wrong(await sent.live_all(chosen(), orders, tmp_path)) == {}
 
-    async def live(case: sent.Case) -> sent.Lived:
-        async with room:
-            return await sent.live(case, orders, tmp_path / str(case))
 
-    ended = await asyncio.gather(*map(live, chosen()))
-    assert {str(each.case): wrong for each in ended if (wrong := list(each.wrong()))} == {}
+async def test_a_press_that_counts_as_not_begun_is_found_out(orders: sent.Orders, tmp_path: Path) -> None:
+    """Where the silence of a call log counts as proof, Enter in a form that is answered late sends the order twice, and the record shows it."""
+    case = sent.Case("press", "late", verify=True)
+    with sent.without_proof():
+        lived = await sent.live_all([case], orders, tmp_path)
+    assert sent.wrong(lived)[str(case)][0].endswith(" orders")
