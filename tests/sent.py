@@ -21,7 +21,9 @@ import pytest
 from typing_extensions import override
 
 from runtime.browser import failures, launching, port
+from runtime.browser.options import Mode
 from runtime.browser.page import Tab
+from runtime.browser.session import Session
 from tests import browsers, site
 from tests.rig import Rig
 
@@ -235,13 +237,19 @@ def serve() -> Generator[Orders]:
 
 
 class Live(Rig):
-    """A rig whose browser is a real one that other runs share."""
+    """A rig whose browser is a real one."""
+
+    mode: Mode = "shared"
+    session: Session | None = None
+    """The browser that it opened last."""
 
     @override
     async def open(self) -> port.Browser:
-        chosen = browsers.Chosen(browser_mode="shared")
+        chosen = browsers.Chosen(browser_mode=self.mode)
         origins = [str(self.inputs["base"])]
-        return await launching.open_browser(None, origins=origins, private=self.home, chosen=chosen)
+        private = self.home / "private"
+        self.session = await launching.open_browser(None, origins=origins, private=private, chosen=chosen)
+        return self.session
 
 
 MOST_RESUMES = 12

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from runtime.browser.session import Session
-from tests import breadth, browsers, sent
+from tests import breadth, browsers, sent, site
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +32,8 @@ def chosen() -> list[sent.Case]:
     """Each action, each fault with and without `confirm`; all of the matrix where all is tried."""
     if breadth.WHOLE:
         return sent.every()
-    faults = [(fault, confirm) for fault in sent.FAULTS for confirm in (False, True)]
-    return [sent.Case(action, *faults[number % len(faults)], retry=True) for number, action in enumerate(sent.ACTIONS)]
+    faults = itertools.cycle(itertools.product(sent.FAULTS, (False, True)))
+    return [sent.Case(action, *next(faults), retry=True) for action in sent.ACTIONS]
 
 
 async def test_an_order_is_never_sent_twice(orders: sent.Orders, tmp_path: Path) -> None:
@@ -44,3 +47,52 @@ async def test_a_press_that_counts_as_not_begun_is_found_out(orders: sent.Orders
     with sent.without_proof():
         lived = await sent.live_all([case], orders, tmp_path)
     assert sent.wrong(lived)[str(case)][0].endswith(" orders")
+
+
+async def processes(session: Session) -> dict[str, list[int]]:
+    """The processes of the browser, by what they are for."""
+    connection = session._watch._connection
+    found: dict[str, list[int]] = {"renderer": [], "network": []}
+    for each in (await connection.send("SystemInfo.getProcessInfo"))["processInfo"]:
+        found.setdefault(each["type"].partition(".")[0], []).append(each["id"])
+    return found
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("which", ["renderer", "network"])
+@pytest.mark.parametrize("action", ["click", "fetch"])
+async def test_a_process_of_the_browser_dies_with_a_request_on_its_way(
+    which: str, action: str, orders: sent.Orders, tmp_path: Path
+) -> None:
+    """An order that went down with the renderer or the network process is no finished one: `confirm` is asked, and it is sent again, once."""
+    case = sent.Case(action, "late", confirm=True)
+    orders.offer(case)
+    arrived = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def swallow(_request: site.Request) -> site.Answer:
+        """Take nothing of the first, and answer after its browser was hurt."""
+        if not arrived.is_set():
+            loop.call_soon_threadsafe(arrived.set)
+            orders.over.wait(sent.LATE_SECONDS)
+            return site.Answer(drop=True)
+        orders.taken[case.ref] += 1
+        return site.Answer("<!doctype html><title>Done</title>")
+
+    orders.site.answer(f"/order/{case.ref}", swallow)
+    tmp_path.joinpath("home").mkdir()
+    rig = sent.Live(tmp_path / "home", case.text, inputs={"base": orders.site.origin})
+    rig.mode = "own"
+    running = asyncio.ensure_future(rig.start())
+    async with asyncio.timeout(60):
+        await arrived.wait()
+    assert rig.session is not None
+    for process in (await processes(rig.session))[which]:
+        psutil.Process(process).kill()
+    ended = await running
+    assert [each.partition(" ")[0] for each in rig.calls("send")] == ["error"], ended
+    error = rig.history.attempts["send"][0].result
+    assert error is not None
+    assert (error.error or {})["code"] in ("answer-lost", "page-crashed")
+    rig.die()
+    assert (ended.status, (await rig.resume()).status, orders.taken[case.ref]) == ("failed", "passed", 1)
