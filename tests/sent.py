@@ -135,6 +135,16 @@ class Case:
         return f"<!doctype html><title>Form</title>{ACTIONS[self.action].html.replace('{ref}', self.ref)}"
 
     @property
+    def of_agent(self) -> str:
+        """A workflow whose agent sends it."""
+        confirm = f", {CONFIRM}" if self.confirm else ""
+        return (
+            'version: 1\nname: Send\ninputs: {base: {type: string}}\nallowed_origins: ["{{ inputs.base }}"]\nnodes:\n'
+            '  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base }}/form/REF"}\n'
+            f"  - {{id: send, type: agent, goal: Send the order., timeout: 30{confirm}}}\n"
+        ).replace("REF", self.ref)
+
+    @property
     def text(self) -> str:
         """The workflow."""
         action = ACTIONS[self.action]
@@ -142,11 +152,7 @@ class Case:
         if self.verify:
             more.append('verify: [{title: "Done"}]')
         if self.confirm:
-            more.append(
-                "confirm: {settle: 0.1, done: '{{ count > 0 }}', nodes: ["
-                "{id: look, type: browser_action, action: goto, url: '{{ inputs.base }}/taken/REF'}, "
-                "{id: count, type: browser_query, query: text, target: {test_id: count}, as: number}]}"
-            )
+            more.append(CONFIRM)
         node = ", ".join(["id: send", "type: browser_action", f"timeout: {SECONDS:g}", action.fields, *more])
         return (
             (
@@ -158,6 +164,12 @@ class Case:
             .replace("{ref}", self.ref)
         )
 
+
+CONFIRM = (
+    "confirm: {settle: 0.1, done: '{{ count > 0 }}', nodes: ["
+    "{id: look, type: browser_action, action: goto, url: '{{ inputs.base }}/taken/REF'}, "
+    "{id: count, type: browser_query, query: text, target: {test_id: count}, as: number}]}"
+)
 
 SECONDS = 1.0
 """How long a step waits."""

@@ -10,8 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from director import bench
+from nodes.values import Json
+from runtime.agents import acting
 from runtime.browser.session import Session
-from tests import breadth, browsers, sent, site
+from runtime.testing import responses
+from tests import agents, breadth, browsers, models, sent, site, workshops
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +51,40 @@ async def test_a_press_that_counts_as_not_begun_is_found_out(orders: sent.Orders
     with sent.without_proof():
         lived = await sent.live_all([case], orders, tmp_path)
     assert sent.wrong(lived)[str(case)][0].endswith(" orders")
+
+
+@pytest.mark.parametrize("confirm", [False, True])
+async def test_an_agents_press_is_never_sent_twice(
+    confirm: bool, orders: sent.Orders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an agent's own Enter is answered too late its model is not told that it failed: `confirm` is asked, or a person."""
+    monkeypatch.setattr(acting, "DEED_SECONDS", sent.SECONDS)
+    case = sent.Case("press", "redirect", confirm)
+    orders.offer(case)
+    model = agents.Obedient(agents.LOOK, ("press", {"ref": agents.Ref("Item"), "key": "Enter"}))
+    with responses.serve(model) as server:
+        chosen = models.asked_at(server, monkeypatch)
+        rig = sent.Live(tmp_path, case.of_agent, inputs={"base": orders.site.origin}, chosen=chosen)
+        statuses = [(await rig.start()).status]
+        rig.die()
+        statuses.append((await rig.resume()).status)
+        rig.die()
+    assert (statuses, orders.taken[case.ref]) == (["passed" if confirm else "paused"] * 2, 1)
+
+
+async def test_a_bench_tries_nothing_twice(orders: sent.Orders, tmp_path: Path) -> None:
+    """A node that is tried on the bench and answered too late is sent once, in spite of its `retry`, and its model hears that nobody knows."""
+    case = sent.Case("press", "late", retry=True)
+    orders.offer(case)
+    text = case.text.replace("{{ inputs.base }}", orders.site.origin).replace("inputs: {base: {type: string}}\n", "")
+    build = workshops.opened(tmp_path, orders.site.origin, text)
+    try:
+        given: dict[str, Json] = {"nodes": "open..send", "mode": None, "from": None, "item": None, "reason": "to see"}
+        told = (await workshops.call(build, "execute_nodes", bench.kits(build), **given)).told
+    finally:
+        await build.close()
+    assert "nobody knows whether" in told
+    assert orders.taken[case.ref] == 1
 
 
 async def processes(session: Session) -> dict[str, list[int]]:
