@@ -20,6 +20,7 @@ from typing import Literal
 import pytest
 from typing_extensions import override
 
+from runtime import events
 from runtime.browser import failures, launching, port
 from runtime.browser.options import Mode
 from runtime.browser.page import Tab
@@ -324,9 +325,17 @@ async def live(case: Case, orders: Orders, folder: Path) -> Lived:
     rig = Live(folder, case.text, inputs={"base": orders.site.origin})
     ended = await rig.start()
     statuses = [ended.status]
-    while ended.status == "failed" and len(statuses) <= MOST_RESUMES:
+    if ended.status == "failed":
+        ended = await resumed(rig, statuses)
+    rig.die()
+    return Lived(case, list(statuses), orders.taken[case.ref], str(ended.error or ended.question or ""))
+
+
+async def resumed(rig: Rig, statuses: list[str]) -> events.RunEnded:
+    """Resume while that is of use; how it ended, each time noted in ``statuses``."""
+    while True:
         rig.die()
         ended = await rig.resume()
         statuses.append(ended.status)
-    rig.die()
-    return Lived(case, list(statuses), orders.taken[case.ref], str(ended.error or ended.question or ""))
+        if ended.status != "failed" or len(statuses) > MOST_RESUMES:
+            return ended

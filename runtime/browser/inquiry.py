@@ -123,10 +123,8 @@ class Inquiry:
     async def failed(self, error: Error, target: Target | None, phase: Phase) -> RunOpsError:
         """The error for an action or a look that failed in ``phase``."""
         found = await self._failed(error, target, phase)
-        if phase == "after":
-            # Whatever is the matter now: something may have been sent.
-            found.phase = phase
-        return found
+        # Whatever is the matter now: something may have been sent.
+        return found.replaced(phase=phase) if phase == "after" else found
 
     async def _failed(self, error: Error, target: Target | None, phase: Phase) -> RunOpsError:
         if refused := self._run.refusal():

@@ -75,8 +75,7 @@ class Typed(Reach):
         try:
             await self._kept()
         except SiteError as error:
-            error.phase = "before"
-            raise
+            raise error.replaced(phase="before") from None
 
     async def _kept(self) -> None:
         texts, self._texts = list(self._texts), ()
