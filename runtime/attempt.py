@@ -31,6 +31,7 @@ from nodes.rules import Rule
 from nodes.values import Json, NotJson, normalise
 from runtime import aftermaths, clock, events, frames, history, judge, log, resolve, surroundings
 from runtime.browser import port
+from runtime.browser.port import MissingAnswer
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
@@ -223,8 +224,8 @@ class Step(surroundings.Surroundings):
                 value = await self._run(resolved)
                 if not self._verified:
                     await self.verify()
-            if resolved.effect_class == "effect" and not resolved.postconditions and (lost := self._lost_answer()):
-                raise _answer_lost(lost, {})
+                if resolved.effect_class == "effect" and not resolved.postconditions and self._page is not None:
+                    await self._demand_answers()
             return normalise(value)
         except TimeoutError:
             raise _too_long(node) from None
@@ -276,10 +277,18 @@ class Step(surroundings.Surroundings):
                     return error.replaced(message=said, evidence={"condition": str(written.expr)})
         return error
 
-    def _lost_answer(self) -> str | None:
-        return (
-            self._engine.browser.lost_answer() if self._engine.browser is not None and self._page is not None else None
-        )
+    async def _demand_answers(self) -> None:
+        """Raise SiteError where the site did not answer what the deed asked of it. Where ``confirm`` can tell, all that it sent is waited for."""
+        browser = self._engine.browser
+        if browser is None or self._node.asks == "agent":
+            return
+        if (missing := await browser.missing_answer(every=self._node.confirm is not None)) is not None:
+            raise _unanswered(missing, {})
+
+    async def _lost_answer(self) -> MissingAnswer | None:
+        if self._engine.browser is None or self._page is None:
+            return None
+        return await self._engine.browser.lost_answer()
 
     def _refusal(self) -> RunOpsError | None:
         if self._engine.browser is None or self._page is None:
@@ -303,8 +312,8 @@ class Step(surroundings.Surroundings):
             error = error.replaced(phase="after")
         if not self._did_deed() or error.phase == "before":
             raise error
-        if self._verifying and (lost := self._lost_answer()):
-            error = _answer_lost(lost, error.evidence)
+        if self._verifying and (lost := await self._lost_answer()):
+            error = _unanswered(lost, error.evidence)
         verdict = await judge.after_error(
             self._engine, self._node, self._frame, self._path, self._call, error, again=self.again
         )
@@ -481,10 +490,25 @@ def _too_long(node: Leaf) -> RunOpsError:
     return SiteError("timeout", took, mend=mend, phase="after")
 
 
-def _answer_lost(request: str, evidence: dict[str, Json]) -> SiteError:
+def _unanswered(missing: MissingAnswer, evidence: dict[str, Json]) -> SiteError:
+    """The error for a side effect whose request was not answered, or with an error of the server."""
+    request = missing.request
+    match missing.how:
+        case "lost":
+            code, said = (
+                "answer-lost",
+                f"the answer to {request} was lost, so nobody knows from here whether it was carried out",
+            )
+        case "late":
+            code, said = (
+                "timeout",
+                f"the site did not answer {request} in time, so nobody knows from here whether it was carried out",
+            )
+        case "error":
+            code, said = "error-page", f"the site answered {request} with an error of the server ({missing.status})"
     return SiteError(
-        "answer-lost",
-        f"the answer to {request} was lost, so nobody knows from here whether it was carried out",
+        code,
+        said,
         mend="give the node a `confirm`, so that the site itself can tell",
         phase="after",
         evidence={**evidence, "request": request},

@@ -17,7 +17,7 @@ from nodes.tabs import MAIN
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser.markup import Facts
-from runtime.browser.port import Captured, Differs, LostTab, PageFacts
+from runtime.browser.port import Captured, Differs, LostTab, MissingAnswer, PageFacts
 from runtime.observation import Observation
 
 
@@ -310,6 +310,8 @@ class FakeBrowser:
         self.missing: set[str] = set()
         self.reads: list[str] = []
         self.lost: str | None = None
+        self.unanswered: MissingAnswer | None = None
+        """What is missing where every request of a deed is waited for."""
         self.refused: OriginRefused | None = None
         self.closed = False
         self.confined: list[str] | None = None
@@ -343,8 +345,11 @@ class FakeBrowser:
         refused, self.refused = self.refused, None
         return refused
 
-    def lost_answer(self) -> str | None:
-        return self.lost
+    async def lost_answer(self) -> MissingAnswer | None:
+        return MissingAnswer(self.lost, "lost") if self.lost is not None else None
+
+    async def missing_answer(self, *, every: bool) -> MissingAnswer | None:
+        return await self.lost_answer() or (self.unanswered if every else None)
 
     @contextlib.asynccontextmanager
     async def fresh_page(self) -> AsyncGenerator[FakePage]:

@@ -49,9 +49,13 @@ class Deeds(Downloads, SignedIn):
         """Press a key in the element, or where the focus is."""
         await self._see_to_typed()
         if target is None:
-            await self._do(_PAGE, lambda _found, _timeout: self.page.keyboard.press(key))
+            await self._do(_PAGE, lambda _found, _timeout: self.page.keyboard.press(key), sends=True)
         else:
-            await self._do(target, lambda found, timeout: found.press(key, timeout=timeout))
+            target = await self._attached(target)
+            # It waits for the answer to a form that the key sends, too.
+            await self._do(
+                target, lambda found, timeout: found.press(key, timeout=timeout), sends=True, driver_waits=True
+            )
 
     async def hover(self, target: Target) -> None:
         """Move the mouse over the element."""
@@ -67,15 +71,15 @@ class Deeds(Downloads, SignedIn):
         self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[int, int] | None
     ) -> dict[str, Json]:
         """Scroll the element into view, or within it or the page; ``x``, ``y``, ``at_end`` of what was scrolled."""
-        target, found = await self._found(target or _PAGE)
+        target, found = await self._found(await self._attached(target or _PAGE))
         try:
-            async with self._answering():
+            async with self._answering(phase="after"):
                 if to is None and by is None:
                     await found.scroll_into_view_if_needed(timeout=self._patience.milliseconds())
                 wanted: dict[str, Any] = {"to": to, "by": by}
                 return await found.evaluate(_SCROLL, wanted, timeout=self._patience.milliseconds())
         except Error as error:
-            raise await self._inquiry.failed(error, target, "before") from None
+            raise await self._inquiry.failed(error, target, "after") from None
 
     async def check(self, target: Target, checked: bool) -> None:
         """Set the box or radio button."""
@@ -100,7 +104,8 @@ class Deeds(Downloads, SignedIn):
         if kind == "none":
             await self._do(target, lambda found, timeout: self._choose(target, found, files, timeout))
         else:
-            await self._do(target, lambda found, timeout: found.set_input_files(list(files), timeout=timeout))
+            chosen = list(files)
+            await self._do(target, lambda found, timeout: found.set_input_files(chosen, timeout=timeout), sends=True)
 
     async def _choose(self, target: Target, found: Locator, files: Sequence[Path], milliseconds: float) -> None:
         try:

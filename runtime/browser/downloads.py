@@ -16,7 +16,7 @@ from typing import Literal
 
 from playwright.async_api import Error, Response
 
-from nodes.errors import Phase, RunOpsError, SiteError
+from nodes.errors import RunOpsError, SiteError
 from nodes.pages import Delivery
 from nodes.targets import Target
 from nodes.values import Json
@@ -189,24 +189,23 @@ class Downloads(Typed):
     @contextlib.asynccontextmanager
     async def download(self, target: Target | None, url: str | None) -> AsyncGenerator[Delivery]:
         """The file that a click on the element, or the address, gives; it is there until the block ends."""
-        phase: Phase = "before" if target is None else "after"
         what = url if url is not None else str(target)
         try:
             async with self._run.desk.open() as counter:
                 with self._refusals() as refusals:
                     if target is not None:
                         await self._see_to_typed()
-                        await self._do(target, lambda found, timeout: found.click(timeout=timeout))
+                        await self._do(target, lambda found, timeout: found.click(timeout=timeout), driver_waits=True)
                     else:
                         await self._load(url or "")
-                    arrival = await self._arrived(counter, what, refusals, phase)
+                    arrival = await self._arrived(counter, what, refusals)
                 yield Delivery(arrival.name, counter.file(arrival))
         except (cdp.Gone, cdp.Refused) as error:
-            raise self._failed(what, f"the browser takes no files: {error}", phase) from None
+            raise self._failed(what, f"the browser takes no files: {error}") from None
 
     async def _load(self, url: str) -> None:
         self._run.admit(url)
-        self._run.begin()
+        self._run.begin(self.page, driver_waits=True)
         try:
             answer = await self.page.goto(url, timeout=self._patience.milliseconds())
         except Error as error:
@@ -215,8 +214,8 @@ class Downloads(Typed):
                 raise await self._inquiry.not_loaded(error, url) from None
         else:
             if answer is not None and answer.status >= 400:
-                raise self._failed(url, _said(answer), "before")
-            raise self._none_began(url, "it is shown as a page", "before")
+                raise self._failed(url, _said(answer))
+            raise self._none_began(url, "it is shown as a page")
 
     @contextlib.contextmanager
     def _refusals(self) -> Generator[list[Response]]:
@@ -234,45 +233,45 @@ class Downloads(Typed):
         finally:
             context.remove_listener("response", take)
 
-    async def _arrived(self, counter: Counter, what: str, refusals: list[Response], phase: Phase) -> Arrival:
+    async def _arrived(self, counter: Counter, what: str, refusals: list[Response]) -> Arrival:
         arrival: Arrival | None = None
         while arrival is None or arrival.state == "inProgress":
             if refused := self._run.refusal():
                 raise refused
             arrival = arrival or await counter.first()
             if arrival is None and (refusal := _of_document(refusals)):
-                raise self._failed(what, _said(refusal), phase)
+                raise self._failed(what, _said(refusal))
             if arrival is not None and not self._run.allowed.document(arrival.url):
                 self._run.desk.cancel(arrival.guid)
-                raise guard.refused(arrival.url, self._run.allowed, "download", phase)
+                raise guard.refused(arrival.url, self._run.allowed, "download")
             if self._patience.over():
                 if arrival is None:
-                    raise self._none_began(what, "nothing came", phase)
+                    raise self._none_began(what, "nothing came")
                 self._run.desk.cancel(arrival.guid)
-                raise self._failed(what, "it did not come to its end in time", phase)
+                raise self._failed(what, "it did not come to its end in time")
             await asyncio.sleep(LOOK_SECONDS)
         if arrival.state == "canceled":
             status = next((each.status for each in refusals if each.url == arrival.url), None)
-            raise self._failed(what, f"the site answered {status}" if status else "it broke off", phase)
+            raise self._failed(what, f"the site answered {status}" if status else "it broke off")
         if not counter.file(arrival).stat().st_size:
-            raise self._failed(what, f"the file {arrival.name} is empty", phase)
+            raise self._failed(what, f"the file {arrival.name} is empty")
         return arrival
 
-    def _failed(self, what: str, why: str, phase: Phase) -> SiteError:
+    def _failed(self, what: str, why: str) -> SiteError:
         return SiteError(
             "download-failed",
             f"no file came from {what}: {why} (waited {self._patience.waited():g} s)",
             mend="look at what the site answers there; a large file may need a larger `timeout`",
-            phase=phase,
+            phase="after",
             evidence=self._evidence_of(),
         )
 
-    def _none_began(self, what: str, why: str, phase: Phase) -> RunOpsError:
+    def _none_began(self, what: str, why: str) -> RunOpsError:
         return SiteError(
             "no-download",
             f"no download began from {what}: {why} (waited {self._patience.waited():g} s)",
             mend="look at the page: it may ask for a sign-in, or open a page instead; then point at the link of the file itself",
-            phase=phase,
+            phase="after",
             evidence=self._evidence_of(),
         )
 

@@ -17,7 +17,20 @@ Kind = Literal[
     "missing", "ambiguous", "not actionable", "wrong element", "bad target", "gone", "crashed", "navigated", "other"
 ]
 
-_PERFORMED = re.compile(r"^\s*(?:-\s*)?(?:\d+ × )?performing .* action", re.MULTILINE)
+_LINE = re.compile(r"\s*(?:\d+ × |- )?(?P<said>.*)")
+
+_WAITED = re.compile(
+    r"waiting for (?!scheduled ).+|waiting \d+ms|navigated to \".*\""
+    r"|locator resolved to .+|(?:attempting|retrying) [a-z ]+ action|fill\(\".*\"\)"
+    r"|element is .+|element was detached from the DOM, retrying|.+ intercepts pointer events"
+    r"|did not find some options|option being selected is not enabled"
+    r"|scrolling into view if needed|done scrolling"
+)
+"""What Playwright's call log says while an element cannot take the action yet, and nothing has been sent to the page."""
+
+_IN_HAND = re.compile(r"waiting for element to be visible(?: and enabled|, enabled and editable)")
+"""With this `fill` and `select_option` begin what both waits and acts: as the last line it leaves open which."""
+
 _RESOLVED = re.compile(r"locator resolved to (?:hidden |visible )?(?P<element><.*)")
 _COVERED = re.compile(r"(?P<element><.*>.*) intercepts pointer events")
 
@@ -69,7 +82,7 @@ NEVER_SENT = frozenset(
         "ERR_PROXY_CONNECTION_FAILED",
     }
 )
-"""Network errors that a first request can only meet before it reaches the site."""
+"""Network errors that a request meets before it reaches the site; one that follows a redirect says nothing of the first."""
 
 
 def network_error(error: Error) -> str | None:
@@ -114,10 +127,17 @@ def kind_of(error: Error) -> Kind:
     return "other"
 
 
-def performed(error: Error) -> bool:
-    """Whether the deed may have reached the page. An error without a call log leaves that open, so it may have."""
-    _head, mark, log = error.message.partition("Call log:")
-    return not mark or bool(_PERFORMED.search(log))
+def only_waited(error: Error) -> bool:
+    """Return whether Playwright's call log proves that nothing was sent to the page: each of its lines is one of waiting.
+
+    Any other line, and an error without a call log, leaves open what was sent. A key, a typed text and chosen files are
+    sent without a word, so of them a call log proves nothing.
+    """
+    head, _mark, log = error.message.partition("Call log:")
+    lines = [match["said"] for line in log.splitlines() if line.strip() and (match := _LINE.fullmatch(line))]
+    if not lines or not all(map(_WAITED.fullmatch, lines)):
+        return False
+    return not _IN_HAND.fullmatch(lines[-1]) or any(each.search(head) for each, _problem, _words in _WRONG_ELEMENT)
 
 
 def has_log(error: Error) -> bool:

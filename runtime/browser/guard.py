@@ -268,6 +268,14 @@ class Guard:
             if info["type"] == "page" and not info.get("subtype") and context in (None, info.get("browserContextId"))
         )
 
+    async def network_process(self) -> int | None:
+        """The process id of Chromium's network process; None where nobody can say."""
+        try:
+            info = await self._connection.send("SystemInfo.getProcessInfo")
+        except (cdp.Gone, cdp.Refused):
+            return None
+        return next((each["id"] for each in info["processInfo"] if each["type"].startswith("network.")), None)
+
     def context_of(self, tab: str) -> str:
         """The browser context of a tab."""
         return str(self._targets[tab]["browserContextId"])

@@ -52,6 +52,10 @@ class Told(Protocol):
         """The origins whose documents may load."""
         ...
 
+    def answered(self) -> bool:
+        """Return whether the site has answered a navigation since the present action began, if only with a redirect."""
+        ...
+
     def refusal(self) -> OriginRefused | None:
         """The document that the guard refused, told once: then that is what went wrong."""
         ...
@@ -83,7 +87,7 @@ class Inquiry:
                 evidence={"url": url, "waited": self._patience.waited()},
             )
         seen = failures.network_error(error)
-        phase: Phase = "before" if seen in failures.NEVER_SENT else "after"
+        phase: Phase = "before" if seen in failures.NEVER_SENT and not self._run.answered() else "after"
         said = seen or failures.short(error.message.split("Call log:", 1)[0].removeprefix("Page.goto: "), 200)
         return failures.no_address(url, said, phase, {"url": url, "seen": said})
 
@@ -117,7 +121,12 @@ class Inquiry:
         )
 
     async def failed(self, error: Error, target: Target | None, phase: Phase) -> RunOpsError:
-        """A deed or a look failed."""
+        """The error for an action or a look that failed in ``phase``."""
+        found = await self._failed(error, target, phase)
+        # Whatever is the matter now: something may have been sent.
+        return found.replaced(phase=phase) if phase == "after" else found
+
+    async def _failed(self, error: Error, target: Target | None, phase: Phase) -> RunOpsError:
         if refused := self._run.refusal():
             return refused
         kind = failures.kind_of(error)

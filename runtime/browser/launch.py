@@ -64,6 +64,8 @@ _SWITCHES = (
     "--no-default-browser-check",
     "--no-service-autorun",
     "--disable-field-trial-config",
+    # A document that was not answered would be asked for again a second later.
+    "--disable-auto-reload",
     "--disable-background-networking",
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",

@@ -64,8 +64,12 @@ class Lent(port.Browser):
         return self._browser.refusal()
 
     @override
-    def lost_answer(self) -> str | None:
-        return self._browser.lost_answer()
+    async def lost_answer(self) -> port.MissingAnswer | None:
+        return await self._browser.lost_answer()
+
+    @override
+    async def missing_answer(self, *, every: bool) -> port.MissingAnswer | None:
+        return await self._browser.missing_answer(every=every)
 
     @override
     def fresh_page(self) -> contextlib.AbstractAsyncContextManager[Page]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from playwright.async_api import Error, Locator, Page
 from typing_extensions import override
 
-from nodes.errors import AuthorError, RunOpsError, SiteError
+from nodes.errors import AuthorError, Phase, RunOpsError, SiteError
 from nodes.pages import Deed
 from nodes.rules import Rule
 from nodes.targets import Target
@@ -46,6 +46,7 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         # The public event `framenavigated` does not tell a new document from a change of the fragment.
         self._emitter = page.main_frame._impl_obj._event_emitter  # pyright: ignore[reportPrivateUsage]
         self._emitter.on("navigated", self._navigated)
+        page.on("crash", run.crashed)
 
     def overlook(self) -> None:
         """What loads here from now on is none of the run's documents."""
@@ -146,7 +147,7 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
     async def _travel(self, url: str, load: Callable[[float], Coroutine[Any, Any, object]]) -> str:
         """Load a document until its load event; the final address. A dialog that it opens on the way ends the waiting."""
         self.dialogs.refuse()
-        self._run.begin()
+        self._run.begin(self.page, driver_waits=True)
         self.dialogs.leaving = True
         try:
             try:
@@ -204,11 +205,15 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
 
     async def answer(self, *, accept: bool, text: str | None) -> None:
         """Answer the open dialog."""
-        self._run.begin()
+        self._run.begin(self.page)
         # What the answer sets off may take longer than there is time for; the answer itself is given.
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(self._patience.left()):
                 await self.dialogs.answer(accept=accept, text=text)
+        except TimeoutError:
+            pass
+        except Error as error:
+            raise await self._inquiry.failed(error, None, "after") from None
         await self._run.tabs.tell_again()
 
     async def locate(self, target: Target) -> Target:
@@ -275,7 +280,7 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
     async def click(self, target: Target) -> None:
         """Click the element."""
         await self._see_to_typed()
-        await self._do(target, lambda found, timeout: found.click(timeout=timeout))
+        await self._do(target, lambda found, timeout: found.click(timeout=timeout), driver_waits=True)
 
     async def dblclick(self, target: Target) -> None:
         """Click the element twice."""
@@ -283,35 +288,58 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         await self._do(target, lambda found, timeout: found.dblclick(timeout=timeout))
 
     @override
-    async def _do(self, target: Target, deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]]) -> Answer | None:
+    async def _do(
+        self,
+        target: Target,
+        deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
+        *,
+        sends: bool = False,
+        driver_waits: bool = False,
+    ) -> Answer | None:
         """Do a deed. From its beginning the document counts as holding input: a deed that fails may still have typed something."""
         target, found = await self._found(target)
         self.dialogs.refuse()
         if self.dialogs.elsewhere is not None:
             # Whether that holds up this tab too.
             await self.title()
-        self._run.begin()
+        self._run.begin(self.page, driver_waits=driver_waits)
         self.pending_input = True
         try:
             async with self._patience.limit():
-                return await self.dialogs.through(self._deed(target, found, deed))
+                return await self.dialogs.through(self._deed(target, found, deed, sends=sends))
         except TimeoutError:
             raise self._inquiry.silent("after") from None
 
     async def _deed(
-        self, target: Target, found: Locator, deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]]
+        self,
+        target: Target,
+        found: Locator,
+        deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
+        *,
+        sends: bool,
     ) -> Answer | None:
         try:
             return await deed(found, self._patience.milliseconds())
         except Error as error:
-            performed = failures.performed(error)
-            if performed and failures.has_log(error) and await self._inquiry.closed_alone(error):
+            if not sends and failures.only_waited(error):
+                raise await self._inquiry.failed(error, target, "before") from None
+            if failures.has_log(error) and await self._inquiry.closed_alone(error):
                 return None
-            raise await self._inquiry.failed(error, target, "after" if performed else "before") from None
+            raise await self._inquiry.failed(error, target, "after") from None
+
+    @override
+    async def _attached(self, target: Target) -> Target:
+        target, found = await self._found(target)
+        try:
+            async with self._answering():
+                await found.wait_for(state="attached", timeout=self._patience.milliseconds())
+        except Error as error:
+            raise await self._inquiry.failed(error, target, "before") from None
+        return target
 
     @override
     @contextlib.asynccontextmanager
-    async def _answering(self, seconds: float | None = None) -> AsyncGenerator[None]:
+    async def _answering(self, seconds: float | None = None, phase: Phase = "before") -> AsyncGenerator[None]:
         self.dialogs.refuse()
         if self.dialogs.elsewhere is not None:
             seconds = min(dialogs.ELSEWHERE_SECONDS, self._patience.left() if seconds is None else seconds)
@@ -320,10 +348,10 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
                 with self.dialogs.cutting(limit):
                     yield
         except TimeoutError:
-            self.dialogs.refuse()
+            self.dialogs.refuse(phase)
             if (elsewhere := self.dialogs.elsewhere) is not None:
-                elsewhere.refuse()
-            raise self._inquiry.silent() from None
+                elsewhere.refuse(phase)
+            raise self._inquiry.silent(phase) from None
 
     async def count(self, target: Target) -> int:
         """How many elements match now."""

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from nodes.errors import OriginRefused
 from nodes.pages import Page, Tabs
@@ -65,6 +65,17 @@ class LostTab:
     """Where it was, without the query; empty where that was nowhere."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class MissingAnswer:
+    """A request of an action that was not answered as it should be: it may have been carried out."""
+
+    request: str
+    """Method and address, without the query."""
+    how: Literal["lost", "late", "error"]
+    status: int | None = None
+    """The error with which the server answered."""
+
+
 class GivenUp(Exception):
     """The run's browser was found alive, could not be gone on with, and was ended; the message says why."""
 
@@ -118,8 +129,15 @@ class Browser(Protocol):
         """The document that the guard refused since this was last asked, if any."""
         ...
 
-    def lost_answer(self) -> str | None:
-        """The request (method and address without query) whose answer was lost since the last deed began: it may have been carried out."""
+    async def lost_answer(self) -> MissingAnswer | None:
+        """The answer that was lost since the last deed began: its request may have been carried out."""
+        ...
+
+    async def missing_answer(self, *, every: bool) -> MissingAnswer | None:
+        """Wait, as long as there is time, for the document that the last deed asked for in its tab; with ``every`` for the answer to all that it sent.
+
+        The answer that is missing then, if one is. An error of the server is told only with ``every``.
+        """
         ...
 
     def fresh_page(self) -> contextlib.AbstractAsyncContextManager[Page]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from playwright.async_api import Locator, Page
 
+from nodes.errors import Phase
 from nodes.targets import Target
 from runtime.browser.dialogs import Dialogs
 from runtime.browser.inquiry import Inquiry, Told
@@ -38,8 +39,15 @@ class Circumstances(Told, Protocol):
         """The error with which the site answered the request (as Playwright has it within) for a document; None where there was none."""
         ...
 
-    def begin(self) -> None:
-        """A deed begins: answers lost before it are forgotten. Raises where documents are no longer guarded."""
+    def begin(self, page: Page, *, driver_waits: bool = False) -> None:
+        """A deed begins in ``page``: what was asked for before it is forgotten. Raises where documents are no longer guarded.
+
+        ``driver_waits``: Playwright itself waits for the document that the deed asks for.
+        """
+        ...
+
+    def crashed(self, page: Page) -> None:
+        """A page has crashed: the answers to what it had asked for are lost."""
         ...
 
     async def settled(self) -> None:
@@ -89,17 +97,32 @@ class Reach(ABC):
         """The settled target as the page is now; None where no alternative matches."""
 
     @abstractmethod
-    async def _do(self, target: Target, deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]]) -> Answer | None:
+    async def _attached(self, target: Target) -> Target:
+        """Wait until exactly one element matches, and send nothing to the page; the settled target."""
+
+    @abstractmethod
+    async def _do(
+        self,
+        target: Target,
+        deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
+        *,
+        sends: bool = False,
+        driver_waits: bool = False,
+    ) -> Answer | None:
         """Do a deed on the one element that matches; it is given the locator and how many milliseconds are left.
+
+        An error has the phase ``before`` only where Playwright's call log proves that nothing was sent. With ``sends`` the
+        deed begins with the input itself, so every error has the phase ``after``: what can fail before it is done before.
+        ``driver_waits``: Playwright waits for the document that the deed asks for.
 
         None where it opened a dialog, or closed its own tab: then nobody knows what it would have answered.
         """
 
     @abstractmethod
-    def _answering(self, seconds: float | None = None) -> AbstractAsyncContextManager[None]:
+    def _answering(self, seconds: float | None = None, phase: Phase = "before") -> AbstractAsyncContextManager[None]:
         """For what the page answers in the step's time, or in ``seconds``.
 
-        Raises ``timeout`` where it does not, and ``dialog-open``, at once, where a dialog keeps it from answering.
+        Raises ``timeout`` where it does not, and ``dialog-open``, at once, where a dialog keeps it from answering; ``phase`` is that of both.
         """
 
     @abstractmethod

@@ -8,17 +8,14 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
-from playwright.async_api import BrowserContext, Dialog, Error, Page, Request, Response
+from playwright.async_api import BrowserContext, Dialog, Error, Page, Response
 
 from nodes.errors import OriginRefused
 from nodes.tabs import MAIN
-from runtime.browser import checkpoint, complaints, dialogs, downloads, guard, origins, tabs
+from runtime.browser import answers, checkpoint, complaints, dialogs, downloads, failures, guard, origins, tabs
 from runtime.browser.page import Tab
 from runtime.browser.patience import Patience
-from runtime.browser.port import Captured, Differs, LostTab, PageFacts
-
-_NOT_LOST = frozenset({"net::ERR_ABORTED", "net::ERR_BLOCKED_BY_CLIENT"})
-"""Requests that the page or a newer navigation gave up, and those that the guard refused."""
+from runtime.browser.port import Captured, Differs, LostTab, MissingAnswer, PageFacts
 
 
 class Session:
@@ -56,7 +53,7 @@ class Session:
         self._fresh: dict[Page, Tab] = {}
         """Tabs that are none of the run's own: ``confirm`` looks in them."""
         self._unseen = list(unseen)
-        self._lost: str | None = None
+        self._answers = answers.Answers(context, self.patience, watch.network_process)
         self._errors: weakref.WeakKeyDictionary[object, int] = weakref.WeakKeyDictionary()
         """With what the site answered for documents, where that was an error, by the request as Playwright has it within."""
         self._reading: asyncio.Task[Captured] | None = None
@@ -66,7 +63,6 @@ class Session:
             self.tabs.add(page)
         context.on("page", self._opened)
         context.on("dialog", self._asked)
-        context.on("requestfailed", self._failed)
         context.on("response", self._answered)
 
     async def begin_with(self, page: Page | None = None) -> None:
@@ -86,12 +82,6 @@ class Session:
     def _asked(self, dialog: Dialog) -> None:
         if dialog.page is not None:
             (self._fresh.get(dialog.page) or self.tabs.add(dialog.page)).dialogs.appeared(dialog)
-
-    def _failed(self, request: Request) -> None:
-        if request.failure in _NOT_LOST:
-            return
-        if request.method not in ("GET", "HEAD") or _of_main_frame(request):
-            self._lost = f"{request.method} {origins.without_query(request.url)}"
 
     def _answered(self, response: Response) -> None:
         if response.status >= complaints.CLIENT_ERROR and response.request.is_navigation_request():
@@ -147,11 +137,19 @@ class Session:
         """The document that the guard refused since this was last asked."""
         return self._ward.refusal()
 
-    def begin(self) -> None:
-        """A deed begins: answers lost before it are forgotten. Raises where documents are no longer guarded."""
+    def begin(self, page: Page, *, driver_waits: bool = False) -> None:
+        """A deed begins in ``page``: what was asked for before it is forgotten. Raises where documents are no longer guarded."""
         if self._watch.lost:
             raise guard.lost()
-        self._lost = None
+        self._answers.begin(page, driver_waits=driver_waits)
+
+    def answered(self) -> bool:
+        """Return whether the site has answered a navigation since the present action began, if only with a redirect."""
+        return self._answers.reached
+
+    def crashed(self, page: Page) -> None:
+        """A page has crashed."""
+        self._answers.crashed(page)
 
     @property
     def allowed(self) -> origins.Allowed:
@@ -168,14 +166,21 @@ class Session:
         if not url.startswith("chrome-error:"):
             self._ward.check(url, "main frame")
 
-    def lost_answer(self) -> str | None:
+    async def lost_answer(self) -> MissingAnswer | None:
         """The request whose answer was lost since the last deed began."""
-        return self._lost
+        return await self._answers.missing()
+
+    async def missing_answer(self, *, every: bool) -> MissingAnswer | None:
+        """Wait for the answers to what the last deed asked for; the one that is missing then."""
+        return await self._answers.awaited(every=every, stopped=lambda: any(each.message for each in self.dialogs))
 
     @contextlib.asynccontextmanager
     async def fresh_page(self) -> AsyncGenerator[Tab]:
-        """A tab of its own, closed at the end."""
-        page = await self._context.new_page()
+        """A tab of its own, closed at the end. Raises SiteError where the browser opens none any more."""
+        try:
+            page = await self._context.new_page()
+        except Error as error:
+            raise failures.gone(error, "about:blank", "before") from None
         self.tabs.forget(page)
         tab = self._fresh[page] = Tab(page, self)
         try:
@@ -260,17 +265,8 @@ class Session:
         """End the browser, or with ``keep`` let go of it; what is closed already stays as it is."""
         if not self._closed_already:
             self._closed_already = True
+            self._answers.close()
             if self._reading is not None:
                 self._reading.cancel()
             await self.desk.close()
             await self._end(keep)
-
-
-def _of_main_frame(request: Request) -> bool:
-    if not request.is_navigation_request():
-        return False
-    try:
-        return request.frame.parent_frame is None
-    except Error:
-        # Playwright does not know the frame yet: the first document of a tab that opens by itself.
-        return True

@@ -55,7 +55,12 @@ class Typed(Reach):
         """Empty the field, then type ``text`` key by key."""
         target, _found = await self._found(target)
         await self._do(target, lambda found, timeout: found.fill("", timeout=timeout))
-        await self._do(target, lambda found, timeout: found.press_sequentially(text, delay=delay, timeout=timeout))
+        # The field is there, it was just emptied: from here on keys are sent.
+        await self._do(
+            target,
+            lambda found, timeout: found.press_sequentially(text, delay=delay, timeout=timeout),
+            sends=True,
+        )
         self._remember(target, text, secret=secret)
 
     def _remember(self, target: Target, text: str, *, secret: bool) -> None:
@@ -63,7 +68,16 @@ class Typed(Reach):
         self._texts = (*others, Text(target, text, secret, self.documents))
 
     async def _see_to_typed(self) -> None:
-        """Fill again what the page has emptied or changed since. Raises ``value-not-kept``."""
+        """Fill again what the page has emptied or changed since. Raises ``value-not-kept``.
+
+        Called before the input of another action, so its errors have the phase ``before``: that input was not sent.
+        """
+        try:
+            await self._kept()
+        except SiteError as error:
+            raise error.replaced(phase="before") from None
+
+    async def _kept(self) -> None:
         texts, self._texts = list(self._texts), ()
         while texts := [each for each in texts if each.document == self.documents]:
             if await self._all_held(texts):

@@ -14,6 +14,7 @@ from nodes.rules import Rule
 from nodes.targets import Target
 from runtime.browser import matching
 from runtime.browser.page import Tab
+from runtime.browser.port import MissingAnswer
 from runtime.browser.session import Session
 from tests import browsers, site
 
@@ -389,10 +390,10 @@ async def test_a_lost_answer_is_noticed(
     await tab.click(Target(role="button", name="Go"))
     if lost is None:
         await tab.wait_for(Rule(title="Over"))
-        assert driven.lost_answer() is None
+        assert await driven.lost_answer() is None
     else:
-        await browsers.until(driven.lost_answer)
+        await browsers.until_async(driven.lost_answer)
         method, path = lost.split()
-        assert driven.lost_answer() == f"{method} {shown.origin}{path}"
+        assert await driven.lost_answer() == MissingAnswer(f"{method} {shown.origin}{path}", "lost")
     await tab.goto(f"{shown.origin}/form")
-    assert driven.lost_answer() is None
+    assert await driven.lost_answer() is None

@@ -9,6 +9,7 @@ python -m tests.kills [--seed N] [--jobs N] [--only N] [--mode MODE] [--point NA
 from __future__ import annotations
 
 import argparse
+import asyncio
 import collections
 import concurrent.futures
 import dataclasses
@@ -19,7 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests import warm
+from tests import browsers, sent, warm
 from tests.kills import agents, asked, built, plan, said, talked, trial
 from tests.resumes import __main__ as resumes
 from tests.shop_process import Shop
@@ -81,15 +82,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
             controls = carry_out(bench, plan.CONTROLS, chosen.jobs)
             whole = chosen.only is None and chosen.mode is None and chosen.point is None
             models_fine = not whole or all((
-                let_work(bench, chosen.seed, chosen.jobs), ask(chosen.seed), talk(bench, chosen.seed, chosen.jobs),
-                build(bench, chosen.seed, chosen.jobs), come_back(chosen.seed, chosen.jobs),
+                send(bench), let_work(bench, chosen.seed, chosen.jobs), ask(chosen.seed),
+                talk(bench, chosen.seed, chosen.jobs), build(bench, chosen.seed, chosen.jobs),
+                come_back(chosen.seed, chosen.jobs),
             ))  # fmt: skip
         finally:
             server.close()
     if chosen.only is None and any(missed.values()):
-        say(f"never come to: {', '.join(f'{mode} {each}' for (mode, _how), some in missed.items() for each in some)}")
+        say(
+            f"never come to: {', '.join(f'{mode} {each}' for (mode, _how, _by), some in missed.items() for each in some)}"
+        )
         return conclude(reports, controls) or 1
     return conclude(reports, controls) or int(not models_fine)
+
+
+def send(bench: Bench) -> bool:
+    """Send orders by every action to a site that answers badly; a line for the site's record and one for the control, and whether all was well."""
+    return asyncio.run(_send(bench.folder / "sent"))
+
+
+async def _send(folder: Path) -> bool:
+    cases = sent.every()
+    with sent.serve() as orders:
+        async with browsers.opened(folder / "kept", mode="shared"):
+            lived = await sent.live_all(cases, orders, folder / "cases")
+        wrong = sent.wrong(lived)
+        for case, what in wrong.items():
+            say(f"{case}: {what}")
+        doubled = sum(each.taken > 1 for each in lived)
+        print(
+            f"sent       {len(cases)} cases, {sum(len(each.statuses) - 1 for each in lived)} resumed, {doubled} doubled, {len(wrong)} not as they should be"
+        )
+        control = sent.Case("press", "late", verify=True, retry=True)
+        with sent.without_proof():
+            async with browsers.opened(folder / "control", mode="shared"):
+                (caught,) = await sent.live_all([control], orders, folder / "broken")
+    print(f"control without-proof  {f'caught: {caught.taken} orders' if caught.taken > 1 else 'NOT CAUGHT'}")
+    return not wrong and caught.taken > 1
 
 
 def ask(seed: int) -> bool:
@@ -230,6 +259,13 @@ def conclude(reports: Sequence[trial.Report], controls: Sequence[trial.Report]) 
     for mode in trial.MODES:
         if of_mode := [each for each in reports if each.case.mode == mode]:
             print(f"{mode:<10} {summary(of_mode)}")
+    for by in plan.BY_KEYS:
+        if paid_by := [each for each in reports if each.case.by == by]:
+            print(f"by {by:<7} {summary(paid_by)}")
+    hurt = [each for report in reports for each in report.reached if isinstance(each, trial.Held)]
+    for victim in plan.VICTIMS:
+        if times := sum(each.victim == victim for each in hurt):
+            print(f"{victim:<10} {times} times killed with a request on its way")
     missed = 0
     for each in controls:
         caught = len(each.lost) + len(each.doubled)

@@ -9,6 +9,9 @@ from tests import shop_flows
 How = Literal["confirm", "verify", "nothing"]
 """What the author gave the deeds for finding out whether they happened."""
 
+By = Literal["click", "press", "type"]
+"""By what an order is paid: a click on the button, Enter in a field of the form, or a line break at the end of what is typed into it."""
+
 ORDERS = 5
 
 START, END = "start", "end"
@@ -36,10 +39,18 @@ _CONFIRM = {
 """What the page of an order shows that tells, by its test id, and when the deed has happened."""
 
 
-def text(how: How, timeout: float = 10) -> str:
+_PAY: dict[By, str] = {
+    "click": "action: click\n            target: {role: button, name: Pay}",
+    "press": "action: press\n            key: Enter\n            target: {label: Name}",
+    "type": 'action: type\n            value: "Ada {{ ref }}\\n"\n            target: {label: Name}',
+}
+
+
+def text(how: How, timeout: float = 10, by: By = "click") -> str:
     """The workflow file; ``timeout`` is that of its deeds, in seconds."""
     return (
-        _TEXT.replace("TIMEOUT", f"{timeout:g}")
+        _TEXT.replace("PAY-BY", _PAY[by])
+        .replace("TIMEOUT", f"{timeout:g}")
         .replace("ADD-KNOWS", _knows("add", how))
         .replace("PAY-KNOWS", _knows("pay", how))
     )
@@ -87,9 +98,8 @@ _TEXT = (
           - {id: note, type: browser_action, action: fill, target: {label: Delivery note}, value: "Ring at {{ ref }}"}
           - id: pay
             type: browser_action
-            action: click
             timeout: TIMEOUT
-            target: {role: button, name: Pay}PAY-KNOWS
+            PAY-BYPAY-KNOWS
           # A deed that was found to have happened leaves the page elsewhere: what follows goes where it must be.
           - {id: open_receipt, type: browser_action, action: goto, url: "{{ inputs.base_url }}/receipts/{{ ref }}-1"}
           - {id: receipt, type: browser_query, query: text, target: {test_id: receipt}}

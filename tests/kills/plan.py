@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from runtime.crashes import CrashPoint
 from tests.kills import flow
-from tests.kills.trial import MODES, At, Case, Held, Mode, Report
+from tests.kills.trial import MODES, At, Case, Held, Mode, Report, Victim
+from tests.shop_process import Moment
 
 DEED_POINTS = (
     CrashPoint.BEFORE_CALL,
@@ -18,6 +20,12 @@ DEED_POINTS = (
     CrashPoint.RESULT_APPENDED,
 )
 """The crash points of one deed, in order. Between the last two of the first three and the others the shop has its request."""
+
+BY_KEYS: tuple[flow.By, ...] = ("press", "type")
+BYS: tuple[flow.By, ...] = ("click", *BY_KEYS)
+DEEDS: tuple[Literal["add", "pay"], ...] = ("add", "pay")
+MOMENTS: tuple[Moment, ...] = ("before", "after")
+VICTIMS: tuple[Victim, ...] = ("renderer", "network")
 
 LATEST = 12
 """The last crash point at which a resume is killed; hardly one passes fewer."""
@@ -31,7 +39,7 @@ CONTROLS = (
 """For each way of being wrong a kill that shows it."""
 
 Kill = At | Held
-Way = tuple[Mode, flow.How]
+Way = tuple[Mode, flow.How, flow.By]
 
 
 def every(passed: Iterable[tuple[str, str, int]], seed: int) -> dict[Way, list[Kill]]:
@@ -46,10 +54,32 @@ def every(passed: Iterable[tuple[str, str, int]], seed: int) -> dict[Way, list[K
         moments += _held(order, chance)
     ways: dict[Way, list[Kill]] = {}
     for mode in MODES:
-        ways[mode, "confirm"] = list(moments)
+        ways[mode, "confirm", "click"] = list(moments)
         for how in ("verify", "nothing"):
-            ways[mode, how] = _of_one_deed(orders, chance)
+            ways[mode, how, "click"] = _of_one_deed(orders, chance)
+        for by in BY_KEYS:
+            ways[mode, "confirm", by] = [each for order in orders for each in _of_a_payment(order, chance)]
+    for how in ("confirm", "nothing"):
+        ways["surviving", how, "click"] += [each for order in orders for each in _hurt(order, how, chance)]
     return ways
+
+
+def _of_a_payment(order: str, chance: random.Random) -> list[Kill]:
+    """Every moment of an order's payment."""
+    held: list[Kill] = [
+        Held(order, "pay", "before", goes_on=chance.choice([True, False])),
+        Held(order, "pay", "after"),
+    ]
+    return [*(At(order, point, 2) for point in DEED_POINTS), *held]
+
+
+def _hurt(order: str, how: flow.How, chance: random.Random) -> list[Kill]:
+    """A process of the browser dies while the shop has the request of a deed; where a person is asked, one of them of one deed."""
+    hurt: list[Kill] = [
+        Held(order, deed, moment, goes_on=moment == "after" or chance.choice([True, False]), victim=victim)
+        for deed, moment, victim in itertools.product(DEEDS, MOMENTS, VICTIMS)
+    ]
+    return hurt if how == "confirm" else [chance.choice(hurt)]
 
 
 def cases(ways: Mapping[Way, Iterable[Kill]], seed: int, orders: int = flow.ORDERS) -> list[Case]:
@@ -57,21 +87,21 @@ def cases(ways: Mapping[Way, Iterable[Kill]], seed: int, orders: int = flow.ORDE
     chance = random.Random(seed)
     parts = [flow.START, *(str(order) for order in range(1, orders + 1)), flow.END]
     found: list[Case] = []
-    for (mode, how), moments in ways.items():
+    for (mode, how, by), moments in ways.items():
         by_part = {part: [each for each in moments if each.part == part] for part in parts}
         for each in by_part.values():
             chance.shuffle(each)
         for kills in itertools.zip_longest(*by_part.values()):
             there = tuple(each for each in kills if each is not None)
             again = tuple(chance.randint(1, LATEST) for _ in there)
-            found.append(Case(mode, how, there, again, orders=orders))
+            found.append(Case(mode, how, there, again, orders=orders, by=by))
     chance.shuffle(found)
     return found
 
 
 def left(ways: Mapping[Way, Iterable[Kill]], reports: Iterable[Report]) -> dict[Way, list[Kill]]:
     """The moments to which no checkout came."""
-    reached = {(each.case.mode, each.case.how, kill) for each in reports for kill in each.reached}
+    reached = {(each.case.mode, each.case.how, each.case.by, kill) for each in reports for kill in each.reached}
     return {way: [each for each in moments if (*way, each) not in reached] for way, moments in ways.items()}
 
 
@@ -80,12 +110,14 @@ def drawn(seed: int) -> list[Case]:
     chance = random.Random(seed)
     others: list[flow.How] = ["verify", "nothing", "confirm"]
     chance.shuffle(others)
-    ways: list[Way] = [(mode, "confirm") for mode in MODES]
-    ways.extend(zip(MODES, others, strict=True))
+    ways: list[Way] = [(mode, "confirm", by) for mode, by in zip(MODES, chance.sample(BYS, len(BYS)), strict=True)]
+    ways.extend(zip(MODES, others, chance.sample(BYS, len(BYS)), strict=True))
     firsts, seconds = (_of_one_deed([order], chance) for order in ("1", "2"))
     return [
-        Case(mode, how, pair, (chance.randint(1, LATEST), chance.randint(1, LATEST)), orders=2)
-        for (mode, how), pair in zip(ways, zip(firsts, chance.sample(seconds, len(seconds)), strict=True), strict=False)
+        Case(mode, how, pair, (chance.randint(1, LATEST), chance.randint(1, LATEST)), orders=2, by=by)
+        for (mode, how, by), pair in zip(
+            ways, zip(firsts, chance.sample(seconds, len(seconds)), strict=True), strict=False
+        )
     ]
 
 

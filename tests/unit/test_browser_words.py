@@ -92,19 +92,45 @@ def test_what_went_wrong(message: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("log", "performed"),
+    ("log", "waited"),
     [
-        ("", False),
-        ("    - performing click action", True),
-        ("      2 × performing click action", True),
-        ("  - <p>performing click action</p> intercepts pointer events", False),
-        ('  - fill("performing click action")', False),
+        ("", True),
+        ("      - waiting for element to be visible, enabled and stable\n      - element is not stable", True),
+        ("    2 × retrying click action\n      - waiting 20ms\n      - scrolling into view if needed", True),
+        ("      - done scrolling\n  - <p>performing click action</p> intercepts pointer events", True),
+        ('  - fill("performing click action")', True),
+        ("    - performing click action", False),
+        ("      2 × performing click action", False),
+        ("    - performing click action\n      - <p></p> intercepts pointer events\n      - waiting 20ms", False),
+        ("      - click action done\n      - waiting for scheduled navigations to finish", False),
+        ('  - elementHandle.press("Enter")', False),
+        ('  - elementHandle.type("a")\n  - element was detached from the DOM, retrying', False),
+        ('  - fill("a\nb")\n  - element is not editable', False),
+        ("  - something new", False),
     ],
 )
-def test_whether_the_deed_reached_the_page(log: str, performed: bool) -> None:
-    """Only Playwright's own word counts, not a page or a value that repeats it; without a log it may have."""
-    assert failures.performed(Error(CLICK + log)) is performed
-    assert failures.performed(Error("Locator.click: Target page, context or browser has been closed"))
+def test_whether_nothing_was_sent(log: str, waited: bool) -> None:
+    """Only a call log whose every line is one of waiting proves it; a page or a value that repeats other lines is no such line."""
+    assert failures.only_waited(Error(CLICK + log)) is waited
+
+
+@pytest.mark.parametrize(
+    ("head", "log", "waited"),
+    [
+        ("Timeout 9ms exceeded.", "  - waiting for element to be visible, enabled and editable", False),
+        ("Timeout 9ms exceeded.", "  - waiting for element to be visible and enabled", False),
+        (
+            "Timeout 9ms exceeded.",
+            "  - waiting for element to be visible and enabled\n  - element is not enabled",
+            True,
+        ),
+        ("Element is not a <select> element", "  - waiting for element to be visible and enabled", True),
+        ("Target page, context or browser has been closed", "", False),
+    ],
+)
+def test_a_step_that_waits_and_acts_at_once(head: str, log: str, waited: bool) -> None:
+    """The line with which `fill` and `select` begin proves nothing as the last one, unless the element was refused; nor does an error without a call log."""
+    assert failures.only_waited(Error(f"Locator.fill: {head}" + (f"\nCall log:\n{log}\n" if log else ""))) is waited
 
 
 @pytest.mark.parametrize(

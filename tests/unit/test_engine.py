@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from nodes.errors import OriginRefused, SiteError
 from runtime import events, log
+from runtime.browser.port import MissingAnswer
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Rig
 
@@ -303,6 +305,30 @@ async def test_confirm_tells_of_a_lost_answer(tmp_path: Path, status: str, calls
         page.browser.lost = "POST http://shop.test/pay" if len(rig.site.deeds) == 1 else None
 
     rig.site.on_click = lose_once
+    ended = await rig.start()
+    assert (ended.status, rig.calls("pay"), len(rig.site.deeds)) == ("passed", calls, deeds)
+
+
+@pytest.mark.parametrize("how", ["late", "error"])
+@pytest.mark.parametrize(
+    ("confirm", "status", "calls", "deeds"),
+    [(CONFIRMED, "paid", ["recovered"], 1), (CONFIRMED, "open", ["error not-done", "ok"], 2), ("", "", ["ok"], 1)],
+)
+async def test_with_confirm_every_answer_counts(
+    tmp_path: Path, how: Literal["late", "error"], confirm: str, status: str, calls: list[str], deeds: int
+) -> None:
+    """A request that is not answered in time, or with an error of the server, has `confirm` asked; without one only documents are waited for."""
+    rig = Rig(
+        tmp_path,
+        flow(f"  - {CLICK}, id: pay, retry: {{attempts: 2, delay: 0}}{confirm}}}"),
+        site=FakeSite(texts={'test_id="status"': status}),
+    )
+
+    async def answer_badly_once(_target: str, page: FakePage) -> None:
+        missing = MissingAnswer("POST http://shop.test/pay", how, 500 if how == "error" else None)
+        page.browser.unanswered = missing if len(rig.site.deeds) == 1 else None
+
+    rig.site.on_click = answer_badly_once
     ended = await rig.start()
     assert (ended.status, rig.calls("pay"), len(rig.site.deeds)) == ("passed", calls, deeds)
 

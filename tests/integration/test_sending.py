@@ -1,0 +1,136 @@
+"""An order that is sent by any action to a site that answers badly: it never arrives twice, and with ``confirm`` exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from director import bench
+from nodes.values import Json
+from runtime.agents import acting
+from runtime.browser.session import Session
+from runtime.testing import responses
+from tests import agents, breadth, browsers, models, sent, site, workshops
+
+
+@pytest.fixture(scope="module")
+def orders() -> Iterator[sent.Orders]:
+    """The site."""
+    with sent.serve() as orders:
+        yield orders
+
+
+@pytest.fixture(scope="module", autouse=True)
+async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
+    """The browser that all runs share, kept between them."""
+    async with browsers.opened(tmp_path_factory.mktemp("kept"), mode="shared") as session:
+        yield session
+
+
+def chosen() -> list[sent.Case]:
+    """Each action, each fault with and without `confirm`; all of the matrix where all is tried."""
+    if breadth.WHOLE:
+        return sent.every()
+    faults = itertools.cycle(itertools.product(sent.FAULTS, (False, True)))
+    return [sent.Case(action, *next(faults), retry=True) for action in sent.ACTIONS]
+
+
+async def test_an_order_is_never_sent_twice(orders: sent.Orders, tmp_path: Path) -> None:
+    """The site's own record has no order twice, and with `confirm` each once, whatever action sent it and however the site answered."""
+    assert sent.wrong(await sent.live_all(chosen(), orders, tmp_path)) == {}
+
+
+async def test_a_press_that_counts_as_not_begun_is_found_out(orders: sent.Orders, tmp_path: Path) -> None:
+    """Where the silence of a call log counts as proof, Enter in a form that is answered late sends the order twice, and the record shows it."""
+    case = sent.Case("press", "late", verify=True)
+    with sent.without_proof():
+        lived = await sent.live_all([case], orders, tmp_path)
+    assert sent.wrong(lived)[str(case)][0].endswith(" orders")
+
+
+@pytest.mark.parametrize("confirm", [False, True])
+async def test_an_agents_press_is_never_sent_twice(
+    confirm: bool, orders: sent.Orders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an agent's own Enter is answered too late its model is not told that it failed: `confirm` is asked, or a person."""
+    monkeypatch.setattr(acting, "DEED_SECONDS", sent.SECONDS)
+    case = sent.Case("press", "redirect", confirm)
+    orders.offer(case)
+    model = agents.Obedient(agents.LOOK, ("press", {"ref": agents.Ref("Item"), "key": "Enter"}))
+    with responses.serve(model) as server:
+        chosen = models.asked_at(server, monkeypatch)
+        rig = sent.Live(tmp_path, case.of_agent, inputs={"base": orders.site.origin}, chosen=chosen)
+        statuses = [(await rig.start()).status]
+        rig.die()
+        statuses.append((await rig.resume()).status)
+        rig.die()
+    assert (statuses, orders.taken[case.ref]) == (["passed" if confirm else "paused"] * 2, 1)
+
+
+async def test_a_bench_tries_nothing_twice(orders: sent.Orders, tmp_path: Path) -> None:
+    """A node that is tried on the bench and answered too late is sent once, in spite of its `retry`, and its model hears that nobody knows."""
+    case = sent.Case("press", "late", retry=True)
+    orders.offer(case)
+    text = case.text.replace("{{ inputs.base }}", orders.site.origin).replace("inputs: {base: {type: string}}\n", "")
+    build = workshops.opened(tmp_path, orders.site.origin, text)
+    try:
+        given: dict[str, Json] = {"nodes": "open..send", "mode": None, "from": None, "item": None, "reason": "to see"}
+        told = (await workshops.call(build, "execute_nodes", bench.kits(build), **given)).told
+    finally:
+        await build.close()
+    assert "nobody knows whether" in told
+    assert orders.taken[case.ref] == 1
+
+
+async def processes(session: Session) -> dict[str, list[int]]:
+    """The processes of the browser, by what they are for."""
+    connection = session._watch._connection
+    found: dict[str, list[int]] = {"renderer": [], "network": []}
+    for each in (await connection.send("SystemInfo.getProcessInfo"))["processInfo"]:
+        found.setdefault(each["type"].partition(".")[0], []).append(each["id"])
+    return found
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("which", ["renderer", "network"])
+@pytest.mark.parametrize("action", ["click", "fetch"])
+async def test_a_process_of_the_browser_dies_with_a_request_on_its_way(
+    which: str, action: str, orders: sent.Orders, tmp_path: Path
+) -> None:
+    """An order that went down with the renderer or the network process is no finished one: `confirm` is asked, and it is sent again, once."""
+    case = sent.Case(action, "late", confirm=True)
+    orders.offer(case)
+    arrived = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def swallow(_request: site.Request) -> site.Answer:
+        """Take nothing of the first, and answer after its browser was hurt."""
+        if not arrived.is_set():
+            loop.call_soon_threadsafe(arrived.set)
+            orders.over.wait(sent.LATE_SECONDS)
+            return site.Answer(drop=True)
+        orders.taken[case.ref] += 1
+        return site.Answer("<!doctype html><title>Done</title>")
+
+    orders.site.answer(f"/order/{case.ref}", swallow)
+    tmp_path.joinpath("home").mkdir()
+    rig = sent.Live(tmp_path / "home", case.text, inputs={"base": orders.site.origin})
+    rig.mode = "own"
+    running = asyncio.ensure_future(rig.start())
+    async with asyncio.timeout(60):
+        await arrived.wait()
+    assert rig.session is not None
+    for process in (await processes(rig.session))[which]:
+        psutil.Process(process).kill()
+    ended = await running
+    assert [each.partition(" ")[0] for each in rig.calls("send")] == ["error"], (ended, orders.taken[case.ref])
+    error = rig.history.attempts["send"][0].result
+    assert error is not None
+    assert (error.error or {})["code"] in ("answer-lost", "page-crashed")
+    last = await sent.resumed(rig, [])
+    assert (ended.status, last.status, orders.taken[case.ref]) == ("failed", "passed", 1)

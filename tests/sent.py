@@ -1,0 +1,341 @@
+"""A site that records each order that reaches it and answers badly, and runs that send an order by every action: the record is the judge.
+
+A ``Case`` is one run: by which action the order is sent, what the site does with the first request, and what the author gave the step. ``live`` runs
+it in a shared browser and resumes it until it has passed or asks a person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import dataclasses
+import itertools
+import re
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from typing_extensions import override
+
+from runtime import events
+from runtime.browser import failures, launching, port
+from runtime.browser.options import Mode
+from runtime.browser.page import Tab
+from runtime.browser.session import Session
+from tests import browsers, site
+from tests.rig import Rig
+
+Fault = Literal["late", "lost", "refused", "error", "failed", "redirect"]
+"""What the site does with the first request of an order: takes it and answers late; takes it and closes the connection; closes it untaken;
+takes it and answers 500; answers 500 untaken; takes it and redirects to a page that is late."""
+
+FAULTS: tuple[Fault, ...] = ("late", "lost", "refused", "error", "failed", "redirect")
+
+UNTAKEN = frozenset({"refused", "failed"})
+
+LATE_SECONDS = 8.0
+"""How long an answer is late: longer than any step waits."""
+
+FORM = "form id=f method=post enctype='multipart/form-data' action=/order/{ref}"
+_SUBMIT = "f.requestSubmit()"
+
+
+@dataclasses.dataclass(frozen=True)
+class Action:
+    """One way of sending an order."""
+
+    html: str
+    """What the page holds; ``{ref}`` stands for the order."""
+    fields: str
+    """The node's fields."""
+    before: str = ""
+    """Steps that come first."""
+    verify: bool = True
+    """Whether the page shows afterwards that it is done."""
+
+
+def _in_form(html: str) -> str:
+    return f"<{FORM}>{html}</form>"
+
+
+ACTIONS: dict[str, Action] = {
+    "click": Action(_in_form("<button>Send</button>"), "action: click, target: {role: button, name: Send}"),
+    "press": Action(_in_form("<label>Item <input></label>"), "action: press, key: Enter, target: {label: Item}"),
+    "type": Action(_in_form("<label>Item <input></label>"), 'action: type, value: "tea\\n", target: {label: Item}'),
+    "dblclick": Action(
+        _in_form(f"<button type=button ondblclick={_SUBMIT}>Send</button>"),
+        "action: dblclick, target: {role: button, name: Send}",
+    ),
+    "check": Action(
+        _in_form(f"<label><input type=checkbox onchange={_SUBMIT}> Send</label>"),
+        "action: check, target: {label: Send}, effect: effect",
+    ),
+    "select": Action(
+        _in_form(f"<label>Item <select onchange={_SUBMIT}><option>none<option>tea</select></label>"),
+        "action: select, value: tea, target: {label: Item}, effect: effect",
+    ),
+    "fill": Action(
+        _in_form(f"<label>Item <input oninput={_SUBMIT}></label>"),
+        "action: fill, value: tea, target: {label: Item}, effect: effect",
+    ),
+    "hover": Action(
+        _in_form(f"<p id=over onmouseenter={_SUBMIT}>Over</p>"),
+        "action: hover, target: {css: '#over'}, effect: effect",
+    ),
+    "upload": Action(
+        _in_form(f"<label>File <input type=file name=file onchange={_SUBMIT}></label>"),
+        "action: upload, files: paper.txt, target: {label: File}",
+    ),
+    "drag": Action(
+        _in_form(f"<p id=here>From here</p><br><p id=there onmouseup={_SUBMIT}>To there</p>"),
+        "action: drag, target: {css: '#here'}, to: {css: '#there'}",
+    ),
+    "dialog": Action(
+        _in_form(f"<button type=button onclick=\"confirm('Sure?') && {_SUBMIT}\">Ask</button>"),
+        "action: dialog, answer: accept",
+        before="  - {id: ask, type: browser_action, action: click, target: {role: button, name: Ask}, effect: idempotent}\n",
+    ),
+    "goto": Action("", 'action: goto, url: "{{ inputs.base }}/order/{ref}", effect: effect'),
+    "download": Action(
+        f"<{FORM}><input type=hidden name=as value=file><button>Get</button></form>",
+        "action: download, target: {role: button, name: Get}, effect: effect",
+        verify=False,
+    ),
+    "fetch": Action(
+        "<button onclick=\"fetch('/order/{ref}', {method: 'POST'}).then((a) => a.ok && (document.title = 'Done'))\">Send</button>",
+        "action: click, target: {role: button, name: Send}",
+    ),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One run."""
+
+    action: str
+    fault: Fault
+    confirm: bool = False
+    verify: bool = False
+    retry: bool = False
+
+    def __str__(self) -> str:
+        given = [name for name in ("confirm", "verify", "retry") if getattr(self, name)]
+        return "-".join([self.action, self.fault, *given])
+
+    @property
+    def ref(self) -> str:
+        """The name of its order."""
+        return f"o-{self}"
+
+    @property
+    def page(self) -> str:
+        """The page from which it is sent."""
+        return f"<!doctype html><title>Form</title>{ACTIONS[self.action].html.replace('{ref}', self.ref)}"
+
+    @property
+    def of_agent(self) -> str:
+        """A workflow whose agent sends it."""
+        confirm = f", {CONFIRM}" if self.confirm else ""
+        return (
+            'version: 1\nname: Send\ninputs: {base: {type: string}}\nallowed_origins: ["{{ inputs.base }}"]\nnodes:\n'
+            '  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base }}/form/REF"}\n'
+            f"  - {{id: send, type: agent, goal: Send the order., timeout: 30{confirm}}}\n"
+        ).replace("REF", self.ref)
+
+    @property
+    def text(self) -> str:
+        """The workflow."""
+        action = ACTIONS[self.action]
+        more = ["retry: {attempts: 2, delay: 0.05}"] if self.retry else []
+        if self.verify:
+            more.append('verify: [{title: "Done"}]')
+        if self.confirm:
+            more.append(CONFIRM)
+        node = ", ".join(["id: send", "type: browser_action", f"timeout: {SECONDS:g}", action.fields, *more])
+        return (
+            (
+                "version: 1\nname: Send\ninputs: {base: {type: string}}\nnodes:\n"
+                '  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base }}/form/REF"}\n'
+                f"{action.before}  - {{{node}}}\n"
+            )
+            .replace("REF", self.ref)
+            .replace("{ref}", self.ref)
+        )
+
+
+CONFIRM = (
+    "confirm: {settle: 0.1, done: '{{ count > 0 }}', nodes: ["
+    "{id: look, type: browser_action, action: goto, url: '{{ inputs.base }}/taken/REF'}, "
+    "{id: count, type: browser_query, query: text, target: {test_id: count}, as: number}]}"
+)
+
+SECONDS = 1.0
+"""How long a step waits."""
+
+
+def every() -> list[Case]:
+    """The whole matrix."""
+    options = itertools.product((False, True), repeat=3)
+    return [
+        Case(action, fault, confirm, verify, retry)
+        for (confirm, verify, retry), action, fault in itertools.product(options, ACTIONS, FAULTS)
+        if ACTIONS[action].verify or not verify
+    ]
+
+
+class Orders:
+    """The site: what it took of each order, and what it still does wrong."""
+
+    def __init__(self, served: site.Site) -> None:
+        self.site = served
+        self.taken: collections.Counter[str] = collections.Counter()
+        self.over = threading.Event()
+        """Whoever is late answers now."""
+        self._faults: dict[str, Fault] = {}
+        self._page("/favicon.ico", lambda: "")
+
+    def offer(self, case: Case) -> None:
+        """Serve a case's pages."""
+        ref = case.ref
+        self._faults[ref], self.taken[ref] = case.fault, 0
+        self._page(f"/form/{ref}", lambda: case.page)
+        self._page(f"/taken/{ref}", lambda: f"<title>Taken</title><p data-testid=count>{self.taken[ref]}</p>")
+        self.site.answer(f"/order/{ref}", lambda request: self._ordered(ref, request))
+        self.site.answer(f"/done/{ref}", lambda _request: self._late())
+
+    def _page(self, path: str, body: Callable[[], str]) -> None:
+        # Each request on a connection of its own: on one that was used before, Chromium sends a request again that was not answered.
+        self.site.answer(path, lambda _request: site.Answer(body(), headers={"connection": "close"}))
+
+    def _late(self) -> site.Answer:
+        self.over.wait(LATE_SECONDS)
+        return self._done
+
+    @property
+    def _done(self) -> site.Answer:
+        return site.Answer("<!doctype html><title>Done</title>", headers={"connection": "close"})
+
+    def _ordered(self, ref: str, request: site.Request) -> site.Answer:
+        fault = self._faults.pop(ref, None)
+        if fault not in UNTAKEN:
+            self.taken[ref] += 1
+        match fault:
+            case "late":
+                self.over.wait(LATE_SECONDS)
+            case "lost" | "refused":
+                return site.Answer(drop=True)
+            case "error" | "failed":
+                return site.Answer("<!doctype html><title>Error</title>", 500, {"connection": "close"})
+            case "redirect":
+                return site.Answer("", 303, {"location": f"/done/{ref}", "connection": "close"})
+            case None:
+                pass
+        if 'name="as"' in request.body:
+            return site.Answer("a file", headers={"content-disposition": "attachment; filename=a.txt"})
+        return self._done
+
+
+@contextlib.contextmanager
+def serve() -> Generator[Orders]:
+    """The site, until the block ends."""
+    with site.serve() as served:
+        orders = Orders(served)
+        try:
+            yield orders
+        finally:
+            orders.over.set()
+
+
+class Live(Rig):
+    """A rig whose browser is a real one."""
+
+    mode: Mode = "shared"
+    session: Session | None = None
+    """The browser that it opened last."""
+
+    @override
+    async def open(self) -> port.Browser:
+        chosen = browsers.Chosen(browser_mode=self.mode)
+        origins = [str(self.inputs["base"])]
+        private = self.home / "private"
+        self.session = await launching.open_browser(None, origins=origins, private=private, chosen=chosen)
+        return self.session
+
+
+MOST_RESUMES = 12
+"""A step may fail before its action as often as the machine is slow."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Lived:
+    """What became of a case."""
+
+    case: Case
+    statuses: list[str]
+    """How the run ended, and each resume."""
+    taken: int
+    why: str
+    """What it said at its end."""
+
+    def wrong(self) -> Iterator[str]:
+        """In what a promise was broken."""
+        if self.taken > 1:
+            yield f"{self.taken} orders"
+        if self.case.confirm and (self.statuses[-1], self.taken) != ("passed", 1):
+            yield f"with `confirm` {self.statuses}, {self.taken} orders: {self.why}"
+        answered = self.case.fault in ("error", "failed")
+        if self.statuses[-1] == "passed" and not self.taken and not (answered and not self.case.verify):
+            yield "passed, and there is no order"
+
+
+@contextlib.contextmanager
+def without_proof() -> Generator[None]:
+    """An engine that calls an action not begun unless Playwright's call log says that it was performed: the control."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(failures, "only_waited", lambda error: not re.search(r"performing .* action", error.message))
+        deed = Tab._deed
+        patched.setattr(Tab, "_deed", lambda tab, *given, **_sends: deed(tab, *given, sends=False))
+        yield
+
+
+def wrong(lived: Iterable[Lived]) -> dict[str, list[str]]:
+    """The cases in which a promise was broken, and how."""
+    return {str(each.case): found for each in lived if (found := list(each.wrong()))}
+
+
+async def live_all(cases: Iterable[Case], orders: Orders, folder: Path, at_once: int = 6) -> list[Lived]:
+    """Run cases, so many side by side: they mostly wait."""
+    room = asyncio.Semaphore(at_once)
+
+    async def one(number: int, case: Case) -> Lived:
+        async with room:
+            return await live(case, orders, folder / str(number))
+
+    return await asyncio.gather(*(one(number, case) for number, case in enumerate(cases)))
+
+
+async def live(case: Case, orders: Orders, folder: Path) -> Lived:
+    """Run a case, and resume it while that is of use."""
+    orders.offer(case)
+    folder.mkdir(parents=True)
+    (folder / "paper.txt").write_text("a paper")
+    rig = Live(folder, case.text, inputs={"base": orders.site.origin})
+    ended = await rig.start()
+    statuses = [ended.status]
+    if ended.status == "failed":
+        ended = await resumed(rig, statuses)
+    rig.die()
+    return Lived(case, list(statuses), orders.taken[case.ref], str(ended.error or ended.question or ""))
+
+
+async def resumed(rig: Rig, statuses: list[str]) -> events.RunEnded:
+    """Resume while that is of use; how it ended, each time noted in ``statuses``."""
+    while True:
+        rig.die()
+        ended = await rig.resume()
+        statuses.append(ended.status)
+        if ended.status != "failed" or len(statuses) > MOST_RESUMES:
+            return ended
