@@ -20,6 +20,7 @@ from nodes import ports, registry, transform
 from nodes.errors import AuthorError, UsageError
 from nodes.values import Json, NotJson, normalise
 from runtime import secrets, settings
+from runtime.display.stream import Talk
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
 
@@ -125,7 +126,7 @@ class _Said(io.TextIOBase):
 
     @override
     def write(self, text: str) -> int:
-        sys.stderr.write(self._masker.text(text))
+        Talk(sys.stderr).write(self._masker.text(text))
         return len(text)
 
 

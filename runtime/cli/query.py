@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import json
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -19,6 +18,7 @@ from runtime import settings
 from runtime.cli import console, signals
 from runtime.cli.flags import JsonFlag
 from runtime.cli.runs import table
+from runtime.display import escapes
 from runtime.display.text import count, one_line
 
 MOST_SHOWN = 1000
@@ -78,11 +78,9 @@ def _list_views(*, as_json: bool) -> None:
 def _print_json(columns: list[str], batches: Iterator[list[dict[str, Json]]], left_out: list[Json]) -> None:
     """One object, written row by row."""
     opening = {"version": console.VERSION, "columns": columns, "left_out": left_out}
-    comma = f'{json.dumps(opening, ensure_ascii=False)[:-1]}, "rows": ['
+    comma = f'{escapes.as_json(opening)[:-1]}, "rows": ['
     for row in itertools.chain.from_iterable(batches):
-        console.result(
-            f"{comma}\n{json.dumps(row, ensure_ascii=False)}" if comma else f",{json.dumps(row, ensure_ascii=False)}"
-        )
+        console.result(f"{comma}\n{escapes.as_json(row)}" if comma else f",{escapes.as_json(row)}")
         comma = ""
     console.result(f"{comma}]}}")
 
