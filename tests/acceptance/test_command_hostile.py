@@ -67,7 +67,7 @@ def asked(project: Project) -> list[tuple[str, ...]]:
 
 
 def test_no_name_and_no_text_reaches_the_terminal_raw(project: Project) -> None:
-    """Of no command does either stream hold anything that a terminal would obey, for people and for programs; names stand on one line."""
+    """Of no command does either stream hold anything that a terminal would obey; names stand on one line, and JSON means what they are."""
     folder = project.runops("run", "all")
     assert folder.returncode == 1
     assert f"all/good {SHOWN}" in folder.stderr
@@ -84,20 +84,13 @@ def test_no_name_and_no_text_reaches_the_terminal_raw(project: Project) -> None:
                     raw[(*arguments, *more)] = text[max(found.start() - 40, 0) : found.end() + 20]
                 assert not [line for line in text.splitlines() if line.startswith("ok  forged")], (arguments, text)
     assert raw == {}
-
-
-def test_programs_get_the_texts_as_they_are(project: Project) -> None:
-    """The JSON of a command holds the very name of a file and the very text of an output."""
-    done = json.loads(project.runops("run", f"all/good {NAME}", "--json").stdout)
-    assert done["runs"][0]["file"] == f"all/good {NAME}"
-    assert done["runs"][0]["output"] == {"said": TEXT}
-    checked = json.loads(project.runops("validate", f"all/good {NAME}", "--json").stdout)
-    assert checked["files"][0]["file"] == f"all/good {NAME}"
+    (run,) = json.loads(project.runops("run", f"all/good {NAME}", "--json").stdout)["runs"]
+    assert (run["file"], run["output"]) == (f"all/good {NAME}", {"said": TEXT})
 
 
 def test_a_live_tree_draws_names_and_texts_as_escapes(project: Project) -> None:
     """On a terminal nothing is erased, coloured or turned but by the tree itself."""
-    with project.terminal("run", f"all/fails {NAME}") as terminal:
+    with project.terminal("run", "all") as terminal:
         assert terminal.wait() == 1
         for obeyed in ("\x1b[31mred", "\x1b[2J\x9b", "\u202e", "\u2066", "\x1b]0;"):
             assert obeyed not in terminal.everything

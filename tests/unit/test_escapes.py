@@ -51,7 +51,7 @@ def test_what_is_written_for_people_moves_and_colours_nothing(text: str) -> None
     ],
 )
 def test_an_escape_says_which_character_stands_there(text: str, shown: str) -> None:
-    """One form: two digits after `\\x` for control characters, four after `\\u` for what turns the direction of writing."""
+    r"""One form: two digits after `\x` for control characters, four after `\u` for what turns the direction of writing."""
     assert escapes.shown(text) == shown
     assert escapes.shown(shown) == shown
 
@@ -65,7 +65,7 @@ def test_only_our_own_colours_pass() -> None:
 @given(HOSTILE, HOSTILE)
 def test_json_means_the_same_and_holds_nothing_that_a_terminal_obeys(name: str, text: str) -> None:
     """What a program reads of `--json` is what it was, also where nothing of it stands there raw."""
-    for printed in (console.as_json(**{"v": {name: [text]}}), escapes.as_json({"v": {name: [text]}})):
+    for printed in (console.as_json(v={name: [text]}), escapes.as_json({"v": {name: [text]}})):
         assert OBEYED.search(printed) is None
         assert json.loads(printed)["v"] == {name: [text]}
 
