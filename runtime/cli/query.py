@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import os
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -36,6 +37,10 @@ def query(
     ] = None,
     as_json: JsonFlag = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", metavar="SECONDS", min=0, help="How long the query may take, printing not counted."),
+    ] = over_runs.SECONDS,
 ) -> None:
     """Ask the logs of all runs and sessions, also while they are written: one SELECT in DuckDB's SQL over runs, steps, calls, costs, plans, descriptions, sessions."""
     if as_json and as_csv:
@@ -44,7 +49,16 @@ def query(
         _list_views(as_json=as_json)
         return
     with signals.handled_by(signals.leave):
-        _print(over_runs.ask(settings.load(), sql), as_json=as_json, as_csv=as_csv)
+        answer = over_runs.ask(settings.load(), sql, timeout, lambda error: _give_up(error, as_json=as_json))
+        _print(answer, as_json=as_json, as_csv=as_csv)
+
+
+def _give_up(error: UsageError, *, as_json: bool) -> None:
+    """End the process, for nothing else ends the statement at work in it."""
+    console.say(console.failure(error))
+    if as_json:
+        console.result(console.as_json(status="error", exit=error.exit, error=error.as_json()))
+    os._exit(error.exit)
 
 
 def _print(answer: over_runs.Answer, *, as_json: bool, as_csv: bool) -> None:
