@@ -209,6 +209,7 @@ async def test_a_query_that_cannot_be_used_is_wrong_usage(
 def big_log(home: Path, calls: int) -> int:
     """A log of so many calls with long arguments and errors; returns its size."""
     kept = store.FileStore(home)
+    kept.make()
     run = store.new_id()
     blob = log.Blob(sha256="0" * 64, bytes=1, preview="", path="x")
     header = log.RunHeader(
