@@ -332,6 +332,7 @@ class _Pruning:
         if self._dry or path.exists():
             yield not path.exists()
             return
+        self._kept.make()
         handle = locks.hold(path, make=True)
         if handle is None:
             yield False

@@ -160,19 +160,27 @@ class FileStore(Store):
     """Conversations as files in ``.runops/``."""
 
     def __init__(self, home: Path) -> None:
-        """``home`` is made where it is missing, for its owner only, and ignored by git."""
+        """``home`` is made with the first conversation, for its owner only, and ignored by git; who only reads makes nothing."""
         self.home = home
+        self._made = False
         self._known: tuple[str, bytes, list[log.AnyEntry]] = ("", b"", [])
         """The log that was read last: its id, its whole lines, its entries. Who reads a run and then claims it parses it once."""
-        with _disk(home):
-            for folder in (home, home / "conversations", home / "blobs", home / "private"):
+
+    def make(self) -> None:
+        """Make the folders where they are missing; their names are on the disk when this returns. Raises LogError ``log-write-failed``."""
+        if self._made:
+            return
+        with _disk(self.home):
+            for folder in (self.home, *(self.home / name for name in ("conversations", "blobs", "private"))):
                 durable.folder(folder)
-            ignore = home / ".gitignore"
+            ignore = self.home / ".gitignore"
             if not ignore.exists():
                 durable.write_once(ignore, b"*\n")
+        self._made = True
 
     @override
     def create(self, conversation: str) -> Conversation:
+        self.make()
         path = self._file(conversation)
         with _disk(path):
             handle = locks.hold(path, make=True)
@@ -192,6 +200,7 @@ class FileStore(Store):
     @override
     def claim(self, conversation: str, *, take_over: bool = False) -> tuple[Conversation, list[log.AnyEntry]]:
         path = self._existing(conversation)
+        self.make()
         before: holders.Holder | None = None
         with _disk(path), self._there(conversation):
             if take_over:
@@ -300,6 +309,7 @@ class FileStore(Store):
 
     @override
     def keyed(self, key: str) -> str:
+        self.make()
         path = self.home / "keys" / hashlib.sha256(key.encode()).hexdigest()
         data: bytes | None = None
         while data is None:  # `runops prune` may take it away between the two
@@ -322,6 +332,7 @@ class FileStore(Store):
 
     @override
     def private(self, conversation: str) -> Path:
+        self.make()
         folder = self.home / "private" / conversation
         with _disk(folder):
             durable.folder(folder)
@@ -340,7 +351,9 @@ class FileStore(Store):
 
     def _existing(self, conversation: str) -> Path:
         path = self._file(conversation)
-        if not self.has(conversation):
+        with _reads(path):
+            known = self.has(conversation)
+        if not known:
             raise self._unknown(conversation)
         return path
 

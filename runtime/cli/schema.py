@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from nodes.errors import UsageError
 from runtime.cli import console
+from runtime.display import escapes
 from runtime.language.schema import workflow_schema
 
 
@@ -22,7 +22,7 @@ def schema(
 
     Most editors take it from a first line such as `# yaml-language-server: $schema=./runops.schema.json`.
     """
-    text = json.dumps(workflow_schema(), indent=2, ensure_ascii=False)
+    text = escapes.as_json(workflow_schema(), indent=2)
     if output is None:
         console.result(text)
         return
@@ -30,4 +30,4 @@ def schema(
         output.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise UsageError("file-not-written", f"{output} cannot be written: {error.strerror}") from None
-    console.say(f"wrote {output}")
+    console.say(f"wrote {escapes.line(str(output))}")
