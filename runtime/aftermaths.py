@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from nodes.errors import Paused, SiteError
@@ -55,28 +55,25 @@ class Aftermath:
     program: programs.Program | None = None
     """The file whose origins count on the way there."""
     strict: bool = True
-    """Whether the run pauses where the rules do not hold on the page that was loaded; else somebody has said to take it as it is."""
+    """Whether nothing may be read where the rules do not hold on the page that was loaded; else somebody has said to take it as it is."""
+    lost: bool = False
+    """Whether the page was loaded, and the rules did not hold on it."""
 
-    async def arrive(self, browser: port.Browser, page: Page, *, loads: bool) -> None:
-        """Load the page and wait for the rules; nothing where the next step ``loads`` a page itself.
+    async def arrive(
+        self, browser: port.Browser, page: Page, tell: Callable[[str], None], *, loads: bool, reads: bool
+    ) -> Aftermath | None:
+        """Load the page and wait for the rules; nothing where the next step ``loads`` a page itself. What is still open after that.
 
-        Raises Paused ``page-lost`` where the rules do not hold on a page that was loaded in the place of the one that is gone: what the
-        next step read there would be of another page.
+        Raises Paused ``page-lost`` where a step ``reads`` a page that was loaded in the place of the one that is gone, and on which the rules
+        do not hold: what it read would be of another page. A step that acts needs its element to be there, and the page may come right by it.
         """
         if self.address is None:
-            await self._wait(browser, page)
-            return
-        if loads:
-            return
-        if self.program is not None:
-            self.program.confine(browser)
-        for address in (*self._named(), self.address):
-            browser.bound(LOAD_SECONDS)
-            await page.goto(address)
-            if await self._wait(browser, page):
-                return
-        if not self.strict:
-            return
+            await self._wait(browser, page, tell)
+            return None
+        if loads or (not self.lost and await self._loaded(browser, page, tell)) or not self.strict:
+            return None
+        if not reads:
+            return dataclasses.replace(self, lost=True)
         raise Paused(
             "page-lost",
             f"a side effect is done, and the page to which it leads is gone with the browser: {self.verified.rules[0]} does not hold at {page.url}",
@@ -85,11 +82,22 @@ class Aftermath:
             evidence={"address": page.url, "calls": []},
         )
 
-    async def _wait(self, browser: port.Browser, page: Page) -> bool:
+    async def _loaded(self, browser: port.Browser, page: Page, tell: Callable[[str], None]) -> bool:
+        if self.program is not None:
+            self.program.confine(browser)
+        for address in (*self._named(), self.address):
+            browser.bound(LOAD_SECONDS)
+            await page.goto(str(address))
+            if await self._wait(browser, page, tell):
+                return True
+        return False
+
+    async def _wait(self, browser: port.Browser, page: Page, tell: Callable[[str], None]) -> bool:
         """Whether the rules came to hold in the time that they had. Where they did not, the next step says what is wrong."""
         browser.bound(self.verified.seconds)
         try:
             for rule in self.verified.rules:
+                tell(f"verify {rule} of the step before, which is passed over")
                 await page.wait_for(rule)
         except SiteError:
             return False

@@ -141,7 +141,7 @@ class Step(surroundings.Surroundings):
             if rule.kind == "expr":
                 judge.demand_expr(rule)
             else:
-                self._engine.tell(events.StepWaiting(self._path, f"verify {rule}"))
+                self._waiting(f"verify {rule}")
                 try:
                     await self._wait_for(rule)
                 except SiteError as error:
@@ -152,6 +152,12 @@ class Step(surroundings.Surroundings):
         self._verifying = False
         if self._node.moves_page and not self._fresh:
             self._engine.verified = self.holding()
+            if self._engine.verified.rules and self._node.takes_up_input:
+                # The action leads to a page of its own, and is there.
+                self._engine.aftermath = None
+
+    def _waiting(self, what: str) -> None:
+        self._engine.tell(events.StepWaiting(self._path, what))
 
     def holding(self) -> aftermaths.Verified:
         """What holds on the page once the step is over, and how long the page has to come to that."""
@@ -236,8 +242,10 @@ class Step(surroundings.Surroundings):
         """Wait for what an earlier step, which was passed over, would have waited for."""
         engine, page = self._engine, self._page
         if page is not None and (aftermath := engine.aftermath) is not None:
+            reads = self._node.asks == "agent" or not self._node.moves_page
+            loads = getattr(self._node, "action", None) == "goto"
             engine.aftermath = None
-            await aftermath.arrive(browser, page, loads=getattr(self._node, "action", None) == "goto")
+            engine.aftermath = await aftermath.arrive(browser, page, self._waiting, loads=loads, reads=reads)
             self._frame.program.confine(browser)
             browser.bound(self._node.page_seconds)
             self._begun = time.monotonic()

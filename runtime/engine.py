@@ -157,13 +157,18 @@ class ExecutionEngine:
             self.journal.scope("", "committed", scope.node, value=output)
         return output
 
-    async def find_open_step(self, after: int | None = None) -> Position:
-        """Walk through what is recorded, doing nothing, to the first step without a value, or to an error that will come again when the run continues.
+    async def steps_so_far(self, line: int) -> Sequence[judge.Reached]:
+        """Every step to which the run ever came, in the order of the workflow, and those within items and files only if these were finished after ``line``."""
+        position = await self._position(recorders.Recall(line))
+        return [*position.passed, *([position.step] if position.step is not None else [])]
 
-        With ``after``, also through items and files that were finished after that line, of which else only the outcome is taken.
-        """
+    async def find_open_step(self) -> Position:
+        """Walk through what is recorded, doing nothing, to the first step without a value, or to an error that will come again when the run continues."""
+        return await self._position(recorders.Dry())
+
+    async def _position(self, dry: recorders.Dry) -> Position:
         self._begin()
-        with self._dry(after) as recorder:
+        with self._dry(dry) as recorder:
             try:
                 await self.block(self.loaded.workflow.nodes, self.root, "", unit=False)
             except judge.Reached as reached:
@@ -173,8 +178,8 @@ class ExecutionEngine:
         return Position(None, recorder.passed_steps, more=False)
 
     @contextlib.contextmanager
-    def _dry(self, after: int | None = None) -> Generator[recorders.Dry]:
-        before, dry = self.recorder, recorders.Dry(after)
+    def _dry(self, dry: recorders.Dry) -> Generator[recorders.Dry]:
+        before = self.recorder
         self.recorder = dry
         try:
             yield dry
@@ -296,7 +301,7 @@ class ExecutionEngine:
 
     async def replay(self, work: Coroutine[None, None, Json]) -> None:
         """Walk through what was done in a block that ended with an error, up to where it ended: its values and facts count."""
-        with self._dry(), contextlib.suppress(judge.Reached, RunOpsError):
+        with self._dry(recorders.Dry()), contextlib.suppress(judge.Reached, RunOpsError):
             await work
 
     @staticmethod

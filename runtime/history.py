@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Literal
 
 from nodes import browser_action
@@ -226,8 +226,6 @@ class History:
         """The one before the last, whose file is kept too."""
         self.anew: set[str] = set()
         """Nodes and items of loops whose conditions are decided again, though they were begun."""
-        self.restored_to = 0
-        """The last line whose consequences the browser held that was built anew."""
         self.restoring = False
         """Whether the last process died while it restored a checkpoint: the browser that it left is in no state at all."""
         self.page: log.PageState | None = None
@@ -425,19 +423,17 @@ class History:
 
     def _restored(self, data: dict[str, Json]) -> None:
         self.restoring = False
-        if data["mode"] == "here":
-            self._count_again(int(data["after"]))
+        kept: list[str] = data.get("kept") or []
         if data["mode"] == "checkpoint":
-            self.restored_to = int(data["after"])
-            self._put_behind(self.restored_to, frozenset(data.get("kept") or ()))
+            self._put_behind(int(data["after"]), frozenset(kept))
             self._decide_again(data.get("anew") or ())
+        self._count_again(kept)
 
-    def _count_again(self, line: int) -> None:
-        """What came between the restored state and ``line`` counts as it was, for that it led to is done."""
-        for attempts in self.attempts.values():
-            for attempt in attempts:
-                if attempt.behind and self.restored_to < attempt.since <= line:
-                    attempt.behind = False
+    def _count_again(self, paths: Iterable[str]) -> None:
+        """What a restored state has undone counts as it was: it is kept, or what it led to is done."""
+        for path in paths:
+            for attempt in self.attempts.get(path, ()):
+                attempt.behind = False
 
     def _decide_again(self, paths: Iterable[str]) -> None:
         self.anew.update(paths)
@@ -520,8 +516,8 @@ class History:
         """Calls without a result, in order: what a crash left."""
         return [attempt for attempt in self._by_call.values() if attempt.result is None]
 
-    def behind(self, line: int) -> list[Attempt]:
-        """The deeds of class *effect* that are finished and lie behind a state restored to ``line``."""
+    def behind(self, line: int, skipped: Collection[str] = ()) -> list[Attempt]:
+        """The side effects that are finished and came after the state restored to ``line``, but for the steps ``skipped``."""
         ended = self.ended_by_error()
         lasts = (deciding(attempts) for path, attempts in self.attempts.items() if not ended(path))
         return [
@@ -529,6 +525,7 @@ class History:
             for attempt in lasts
             if attempt.result is not None
             and attempt.call.thread == log.RUN_THREAD
+            and attempt.call.path not in skipped
             and (attempt.since > line or attempt.behind)
             and attempt.may_have_happened
             and attempt.result.status == "ok"

@@ -50,6 +50,10 @@ class Recorder(Protocol):
         """Whether a scope that has its value is gone through all the same."""
         ...
 
+    def recalls(self, before: history.Attempt) -> bool:
+        """Whether a value counts though a restored state undid it."""
+        ...
+
 
 class Live(Recorder):
     """Writes into the log, passes events on with secrets masked, takes checkpoints."""
@@ -100,15 +104,17 @@ class Live(Recorder):
     def enters(self, state: history.ScopeState) -> bool:
         return False
 
+    @override
+    def recalls(self, before: history.Attempt) -> bool:
+        return False
+
 
 class Dry(Recorder):
     """Drops everything. Raises ``judge.Reached`` at the first step without a value."""
 
     acts = False
 
-    def __init__(self, after: int | None = None) -> None:
-        """With ``after`` it goes through what was committed after that line, too."""
-        self._after = after
+    def __init__(self) -> None:
         self.passed_steps: list[judge.Reached] = []
         """Every step that has its recorded value, with the scope in which it stands, in order."""
 
@@ -138,4 +144,24 @@ class Dry(Recorder):
 
     @override
     def enters(self, state: history.ScopeState) -> bool:
-        return self._after is not None and state.committed is not None and state.committed.seq > self._after
+        return False
+
+    @override
+    def recalls(self, before: history.Attempt) -> bool:
+        return False
+
+
+class Recall(Dry):
+    """A dry pass that also takes what a restored state undid, and goes through what was finished after a line."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__()
+        self._line = line
+
+    @override
+    def enters(self, state: history.ScopeState) -> bool:
+        return state.committed is not None and state.committed.seq > self._line
+
+    @override
+    def recalls(self, before: history.Attempt) -> bool:
+        return before.settled

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from nodes.base import Container, Leaf
 from nodes.context import Context
@@ -38,37 +38,42 @@ class Redo:
     """The steps that are done again, in order."""
 
 
-def plan(loaded: workflow.Loaded, past: history.History, line: int) -> Redo:
-    """What is done again where the restored state holds the log's consequences up to ``line``."""
-    undone = _undone(past, line)
+def plan(loaded: workflow.Loaded, past: history.History, line: int, skipped: Collection[str] = ()) -> Redo:
+    """What is done again where the restored state holds the log's consequences up to ``line``; the steps ``skipped`` are not, whatever they are."""
     names = _Names(visits(loaded, past))
+    order = {path: place for place, path in enumerate(names.visits)}
+    undone = _undone(past, line, order, skipped)
     wanted = names.rested_on(path for path, last in undone.items() if last.may_have_happened)
-    page = max((last.call.seq for last in undone.values() if _loads_address(last)), default=None)
-    kept: set[str] = set()
+    page = next((path for path, last in reversed(undone.items()) if _loads_address(last)), None)
+    kept: set[str] = {path for path in skipped if path in past.attempts}
+    loaded_page = False
     again: list[str] = []
     for path, last in undone.items():
         visit = names.visits.get(path)
         if visit is None or last.state is not states.State.DONE or (last.result is not None and last.result.masked):
             stays = False
         elif last.on_page:
-            stays = last.only_read and (path in wanted or (page is not None and last.call.seq > page))
+            stays = last.only_read and (path in wanted or loaded_page)
         else:
             stays = path in wanted or not names.reads_any(visit, again)
         (kept.add if stays else again.append)(path)
+        loaded_page = loaded_page or path == page
     return Redo(tuple(sorted(kept)), tuple(_anew(names, past, line, again)), tuple(again))
 
 
-def _undone(past: history.History, line: int) -> dict[str, history.Attempt]:
-    """The steps of the run that came after ``line`` and are not settled for good, in the order of their calls."""
+def _undone(
+    past: history.History, line: int, order: Mapping[str, int], skipped: Collection[str]
+) -> dict[str, history.Attempt]:
+    """The steps of the run that came after ``line`` and are not settled for good, in the order of the workflow."""
     ended = past.ended_by_error()
     found: dict[str, history.Attempt] = {}
     for path in past.attempts:
         last = past.last(path)
         if last is None or ended(path) or last.call.thread != log.RUN_THREAD:
             continue
-        if (last.since > line or last.behind) and not last.past_recall:
+        if (last.since > line or last.behind) and not last.past_recall and path not in skipped:
             found[path] = last
-    return dict(sorted(found.items(), key=lambda each: each[1].call.seq))
+    return dict(sorted(found.items(), key=lambda each: order.get(each[0], len(order))))
 
 
 def _loads_address(last: history.Attempt) -> bool:

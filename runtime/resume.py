@@ -7,6 +7,7 @@ open is closed; and what would be done twice is settled.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 
 from nodes import registry
@@ -111,56 +112,65 @@ def _take_up(engine: ExecutionEngine, browser: port.Browser) -> None:
 async def _restore(engine: ExecutionEngine, reached: judge.Reached | None, from_step: str | None) -> Sequence[str]:
     """A fresh browser in the state of a checkpoint; the steps that are done again in it."""
     past = engine.history
-    begins = _line_before(past, reached, from_step) if from_step is not None else 0
     checkpoint = _usable(engine, past.checkpoint)
     line = checkpoint.after if checkpoint is not None else 0
-    steps = [*(await engine.find_open_step(line)).passed, *([reached] if reached is not None else [])]
+    steps = await engine.steps_so_far(line)
+    skipped = _before(past, steps, from_step)
     if not any(judge.can_ask_first(engine, each, line) for each in steps):
-        judge.ask_before_redo(engine, past.behind(max(line, begins)))
+        judge.ask_before_redo(engine, past.behind(line, skipped))
     engine.journal.note("restoring", after=line)
     checkpoint = await _in_state_of(engine, checkpoint, from_step)
     line = checkpoint.after if checkpoint is not None else 0
+    _say_where(engine, checkpoint)
     if checkpoint is not None:
         engine.verified = aftermaths.Verified.read(checkpoint.verified)
         engine.aftermath = aftermaths.Aftermath(engine.verified)
-    done = await judge.known_done(engine, steps, line)
-    if done is not None and done.before is not None:
-        line = done.before.last_line
+    if (done := await judge.known_done(engine, steps, line)) is not None:
+        skipped |= _paths_before(steps, done)
         if from_step is not None and engine.aftermath is not None:
             engine.aftermath = dataclasses.replace(engine.aftermath, strict=False)
-    line = max(line, begins)
-    judge.ask_before_redo(engine, past.behind(line))
-    todo = redo.plan(engine.loaded, past, line)
-    lists = {"kept": list[Json](todo.kept), "anew": list[Json](todo.anew)}
-    engine.journal.note(
-        "restored", mode="checkpoint", after=line, **{name: each for name, each in lists.items() if each}
-    )
-    what = "a new one has the state of the last checkpoint"
-    if checkpoint is None:
-        what = "a new one begins on a blank page, for no checkpoint was taken"
-    elif checkpoint is not past.checkpoint:
-        what = "a new one has the state of the checkpoint before the last"
-    count = len([each for each in todo.again if reached is None or each != reached.path])
-    follows = f"; {_steps(count)} after it {'are' if count != 1 else 'is'} done again" if count else ""
-    engine.tell(events.Said(f"the browser is gone: {what}{follows}"))
+    judge.ask_before_redo(engine, past.behind(line, skipped))
+    todo = redo.plan(engine.loaded, past, line, skipped)
+    engine.journal.note("restored", mode="checkpoint", after=line, **_said_of(todo))
+    if count := len([each for each in todo.again if reached is None or each != reached.path]):
+        engine.tell(events.Said(f"{_steps(count)} after it {'are' if count != 1 else 'is'} done again"))
     unsure = [each for each in steps if judge.can_ask_first(engine, each, line)]
     if unsure:
 
         async def ask_again() -> None:
-            if (found := await judge.known_done(engine, unsure, line)) is not None and found.before is not None:
-                raise FoundDone(found.before.last_line)
+            if (found := await judge.known_done(engine, unsure, line)) is not None:
+                raise FoundDone(_paths_before(steps, found))
 
         engine.before_redo = ask_again
     return todo.again
 
 
+def _say_where(engine: ExecutionEngine, checkpoint: log.Checkpoint | None) -> None:
+    what = "a new one has the state of the last checkpoint"
+    if checkpoint is None:
+        what = "a new one begins on a blank page, for no checkpoint was taken"
+    elif checkpoint is not engine.history.checkpoint:
+        what = "a new one has the state of the checkpoint before the last"
+    engine.tell(events.Said(f"the browser is gone: {what}"))
+
+
+def _said_of(todo: redo.Redo) -> dict[str, Json]:
+    lists = {"kept": list[Json](todo.kept), "anew": list[Json](todo.anew)}
+    return {name: each for name, each in lists.items() if each}
+
+
+def _paths_before(steps: Sequence[judge.Reached], last: judge.Reached) -> set[str]:
+    """The steps that led to ``last``, in the order of the workflow: an attempt of a later life may come before it, too."""
+    return {each.path for each in itertools.takewhile(lambda each: each is not last, steps)}
+
+
 class FoundDone(judge.Signal):
     """While steps were done again, the site said that the side effect is done to which they lead."""
 
-    def __init__(self, line: int) -> None:
-        """``line`` is that of its call: what came before it counts as it was."""
-        super().__init__(line)
-        self.line = line
+    def __init__(self, before: set[str]) -> None:
+        """``before`` are the steps that led to it, which count as they were."""
+        super().__init__()
+        self.before = before
 
 
 async def _run(engine: ExecutionEngine) -> Json:
@@ -170,7 +180,7 @@ async def _run(engine: ExecutionEngine) -> Json:
             return await engine.run()
         except FoundDone as found:
             engine.before_redo = None
-            engine.journal.note("restored", mode="here", after=found.line)
+            engine.journal.note("restored", mode="here", kept=sorted(found.before))
 
 
 def _usable(engine: ExecutionEngine, checkpoint: log.Checkpoint | None) -> log.Checkpoint | None:
@@ -232,15 +242,17 @@ def _differs(engine: ExecutionEngine, differs: port.Differs) -> Paused:
     )
 
 
-def _line_before(past: history.History, reached: judge.Reached | None, step: str) -> int:
-    """The last line of the log before the step or container at ``step`` began. Raises UsageError ``step-not-reached``."""
-    begun = [attempts[0].call.seq for path, attempts in past.attempts.items() if _is_at(path, step)]
-    begun += [scope.opened for path, scope in past.scopes.items() if path and _is_at(path, step)]
-    if begun:
-        return min(begun) - 1
-    if reached is not None and _is_at(reached.path, step):
-        return past.last_seq
+def _before(past: history.History, steps: Sequence[judge.Reached], step: str | None) -> set[str]:
+    """The paths of ``steps`` before the step or container at ``step``. Raises UsageError ``step-not-reached``."""
+    if step is None:
+        return set()
+    first = next((each for each in steps if _is_at(each.path, step)), None)
+    if first is not None:
+        return _paths_before(steps, first)
     known = [path for path in past.order if path]
+    if any(_is_at(path, step) for path in known):
+        # It lies before the checkpoint.
+        return set()
     near = registry.near(step, known)
     raise UsageError(
         "step-not-reached",

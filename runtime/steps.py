@@ -38,7 +38,7 @@ async def run(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: st
         engine.recorder.reach(reached)
         return await _attempts(engine, node, frame, path, closing=True)
     then = judge.what_then(engine, node, before)
-    if then == (Then.TAKE,):
+    if then == (Then.TAKE,) or engine.recorder.recalls(before):
         if (known := _known(engine, node, frame, path, before)) is not Nothing:
             await engine.recorder.took(reached)
             return known

@@ -81,13 +81,15 @@ async def test_a_value_that_a_file_cannot_hold_fails_the_step(ending: str, code:
 @given(
     st.lists(
         st.dictionaries(
-            st.text(min_size=1, max_size=3), st.text(max_size=6).filter(lambda text: "\0" not in text), max_size=3
+            st.text(min_size=1, max_size=3).filter(lambda text: not text.startswith("\ufeff")),
+            st.text(max_size=6).filter(lambda text: "\0" not in text),
+            max_size=3,
         ),
         max_size=4,
     )
 )
 def test_csv_is_read_back_as_it_was(rows: list[dict[str, str]]) -> None:
-    """Quotes, commas and line breaks in names and cells survive; a field that a row lacks is an empty cell."""
+    """Quotes, commas and line breaks in names and cells survive; a field that a row lacks is an empty cell. A byte order mark at the beginning is no text."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     found = list(csv.reader(io.StringIO(sheets.written(rows), newline="")))
     assert found == ([names, *([row.get(name, "") for name in names] for row in rows)] if names else [])
