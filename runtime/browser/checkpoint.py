@@ -142,7 +142,7 @@ async def restore(context: BrowserContext, first: Page, path: Path) -> Restored:
         for page, tab in zip(pages, state["tabs"], strict=False):
             await _load(context, page, tab)
     except Error as error:
-        seen = failures.network_error(error) or failures.short(error.message.split("Call log:", 1)[0], 200)
+        seen = failures.network_error(error) or failures.said(error)
         raise failures.no_address("a tab of the checkpoint", seen, "before", {"seen": seen}) from None
     shown = list(zip(pages, state["tabs"], strict=False))
     names = {tab["name"]: page for page, tab in shown if tab["name"] is not None}

@@ -12,6 +12,7 @@ from playwright.async_api import TimeoutError as Late
 from nodes.errors import SiteError
 from nodes.targets import Target
 from nodes.values import Json
+from runtime.browser import failures
 from runtime.browser.downloads import Downloads
 from runtime.browser.signed_in import SignedIn
 
@@ -113,7 +114,7 @@ class Deeds(Downloads, SignedIn):
                 await found.click(timeout=milliseconds)
             chooser = await opened.value
         except Late as error:
-            if "filechooser" not in error.message:
+            if not failures.no_file_chooser(error):
                 raise
             raise SiteError(
                 "no-file-chooser",

@@ -209,8 +209,7 @@ class Downloads(Typed):
         try:
             answer = await self.page.goto(url, timeout=self._patience.milliseconds())
         except Error as error:
-            aborted = failures.network_error(error) == "ERR_ABORTED" or "Download is starting" in error.message
-            if not aborted:
+            if not failures.became_download(error):
                 raise await self._inquiry.not_loaded(error, url) from None
         else:
             if answer is not None and answer.status >= 400:

@@ -6,35 +6,22 @@ import asyncio
 import os
 import weakref
 from collections.abc import Awaitable, Mapping
-from typing import Any
 
 from playwright.async_api import Playwright, async_playwright
 
-from runtime.browser import launch
+from runtime.browser import internals, launch
 
 
 async def start() -> Playwright:
     """A running driver; ``await playwright.stop()`` ends it.
 
-    Playwright starts it in our process group, where the terminal's interrupt would end it under us: what was going on would look like a
-    failure instead of an interruption, and nothing could be closed in order. Nothing of Playwright's says otherwise, and node takes back
-    what a parent blocks or ignores; so the event loop gives it a session of its own.
+    In our process group the terminal's interrupt would end it under us: what was going on would look like a failure instead of an
+    interruption, and nothing could be closed in order. Node takes back what a parent blocks or ignores, so it has a session of its own.
     """
-    loop: Any = asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
     async with _locks.setdefault(loop, asyncio.Lock()):
-        original = loop.subprocess_exec
-
-        def apart(factory: Any, *command: Any, **options: Any) -> Any:
-            if "run-driver" in command:
-                options["start_new_session"] = True
-                options["env"] = _with_compile_cache(options.get("env") or os.environ)
-            return original(factory, *command, **options)
-
-        loop.subprocess_exec = apart
-        try:
+        with internals.driver_apart(loop, lambda given: _with_compile_cache(given or os.environ)):
             return await async_playwright().start()
-        finally:
-            loop.subprocess_exec = original
 
 
 async def started(playwright: Playwright) -> Playwright:

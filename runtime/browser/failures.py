@@ -17,18 +17,40 @@ Kind = Literal[
     "missing", "ambiguous", "not actionable", "wrong element", "bad target", "gone", "crashed", "navigated", "other"
 ]
 
+_KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
+    ("crashed", ("Target crashed", "Page crashed")),
+    ("gone", ("has been closed", "Connection closed", "Browser closed")),
+    ("ambiguous", ("strict mode violation",)),
+    ("bad target", ("while parsing", "is not a valid selector", "not a valid XPath", "Unknown engine")),
+    (
+        "navigated",
+        (
+            "Frame was detached",
+            "Execution context was destroyed",
+            "because of a navigation",
+            "Cannot find context",
+        ),
+    ),
+)
+"""Words of a message that say what went wrong, whatever stood in the way before; the first that is found counts."""
+
+_LOG = "Call log:"
+"""Stands before the call log in a message."""
+
 _LINE = re.compile(r"\s*(?:\d+ × |- )?(?P<said>.*)")
 
 _WAITED = re.compile(
     r"waiting for (?!scheduled ).+|waiting \d+ms|navigated to \".*\""
-    r"|locator resolved to .+|(?:attempting|retrying) [a-z ]+ action|fill\(\".*\"\)"
+    r"|locator resolved to .+|attempting [a-z ]+ action|retrying [a-z ]+ action|fill\(\".*\"\)"
     r"|element is .+|element was detached from the DOM, retrying|.+ intercepts pointer events"
     r"|did not find some options|option being selected is not enabled"
     r"|scrolling into view if needed|done scrolling"
 )
 """What Playwright's call log says while an element cannot take the action yet, and nothing has been sent to the page."""
 
-_IN_HAND = re.compile(r"waiting for element to be visible(?: and enabled|, enabled and editable)")
+_IN_HAND = re.compile(
+    r"waiting for element to be visible and enabled|waiting for element to be visible, enabled and editable"
+)
 """With this `fill` and `select_option` begin what both waits and acts: as the last line it leaves open which."""
 
 _RESOLVED = re.compile(r"locator resolved to (?:hidden |visible )?(?P<element><.*)")
@@ -44,11 +66,7 @@ _STATES = (
     (re.compile(r"element is outside of the viewport"), "outside", "it lies outside the page"),
     (re.compile(r"element was detached|not attached|not connected"), "detached", "it was taken out of the page"),
     (re.compile(r"did not find some options"), "no such option", "it has no such option"),
-    (
-        re.compile(r"options? .*not enabled|option being selected is not enabled"),
-        "option disabled",
-        "the option is disabled",
-    ),
+    (re.compile(r"option being selected is not enabled"), "option disabled", "the option is disabled"),
 )
 
 _WRONG_ELEMENT = (
@@ -57,16 +75,21 @@ _WRONG_ELEMENT = (
         "wrong value",
         "a field of type {} does not take this text",
     ),
-    (re.compile(r"Malformed value"), "wrong value", "the field does not take this text"),
     (re.compile(r"Input of type \"?(\w+)\"? cannot be filled"), "wrong element", "a field of type {} cannot be filled"),
     (
-        re.compile(r"is not an? (?:HTML)?<?(?:input|select)|is not a <select>|not a select|Not a checkbox"),
+        re.compile(r"is not an <input>|is not a <select>|Not a checkbox"),
         "wrong element",
         "it is no such field",
     ),
     (re.compile(r"did not change its state"), "unchanged", "the page did not let its state change"),
     (re.compile(r"Cannot uncheck radio"), "wrong element", "a radio button cannot be unchecked"),
 )
+
+_LATE = re.compile(r"Timeout \d+(?:\.\d+)?ms exceeded")
+_DOWNLOAD = re.compile(r"Download is starting")
+_NO_CHOOSER = re.compile(r"waiting for event \"filechooser\"")
+_BY_REF = re.compile(r"aria-ref")
+_ERROR_PAGE = re.compile(r"interrupted by another navigation to \"chrome-error:")
 
 _NET = re.compile(r"net::(ERR_[A-Z0-9_]+)")
 
@@ -93,37 +116,49 @@ def network_error(error: Error) -> str | None:
 
 def met_error_page(error: Error) -> bool:
     """Whether a navigation was met by the error page of an earlier one."""
-    return 'interrupted by another navigation to "chrome-error:' in error.message
+    return _ERROR_PAGE.search(error.message) is not None
+
+
+def was_late(error: Error) -> bool:
+    """Whether the time was up."""
+    return _LATE.search(error.message) is not None
+
+
+def became_download(error: Error) -> bool:
+    """Whether a navigation brought a file, and no document."""
+    return network_error(error) == "ERR_ABORTED" or _DOWNLOAD.search(error.message) is not None
+
+
+def no_file_chooser(error: Error) -> bool:
+    """Whether what was late is a page that was to ask for a file."""
+    return _NO_CHOOSER.search(error.message) is not None
+
+
+def is_of_ref(error: Error) -> bool:
+    """Whether an element could not be found by its ref."""
+    return _BY_REF.search(error.message) is not None
+
+
+def head(error: Error) -> str:
+    """The message without its call log."""
+    return error.message.split(_LOG, 1)[0]
+
+
+def said(error: Error) -> str:
+    """The message for people: without its call log, in one line, not too long."""
+    return short(head(error).removeprefix("Page.goto: "), 200)
 
 
 def kind_of(error: Error) -> Kind:
     """What went wrong, told from the message alone; ``other`` where it says nothing known."""
-    message = error.message
-    head = message.split("Call log:", 1)[0]
-    if "Target crashed" in head or "Page crashed" in head:
-        return "crashed"
-    if "has been closed" in head or "Connection closed" in head or "Browser closed" in head:
-        return "gone"
-    if "strict mode violation" in head:
-        return "ambiguous"
-    if (
-        "while parsing" in head
-        or "is not a valid selector" in head
-        or "not a valid XPath" in head
-        or "Unknown engine" in head
-    ):
-        return "bad target"
-    if (
-        "Frame was detached" in head
-        or "Execution context was destroyed" in head
-        or "because of a navigation" in head
-        or "Cannot find context" in head
-    ):
-        return "navigated"
-    if any(each.search(head) for each, _problem, _words in _WRONG_ELEMENT):
+    words = head(error)
+    for kind, phrases in _KINDS:
+        if any(each in words for each in phrases):
+            return kind
+    if any(each.search(words) for each, _problem, _words in _WRONG_ELEMENT):
         return "wrong element"
-    if "Timeout" in head:
-        return "not actionable" if _RESOLVED.search(message) else "missing"
+    if _LATE.search(words):
+        return "not actionable" if _RESOLVED.search(error.message) else "missing"
     return "other"
 
 
@@ -133,24 +168,23 @@ def only_waited(error: Error) -> bool:
     Any other line, and an error without a call log, leaves open what was sent. A key, a typed text and chosen files are
     sent without a word, so of them a call log proves nothing.
     """
-    head, _mark, log = error.message.partition("Call log:")
+    words, _mark, log = error.message.partition(_LOG)
     lines = [match["said"] for line in log.splitlines() if line.strip() and (match := _LINE.fullmatch(line))]
     if not lines or not all(map(_WAITED.fullmatch, lines)):
         return False
-    return not _IN_HAND.fullmatch(lines[-1]) or any(each.search(head) for each, _problem, _words in _WRONG_ELEMENT)
+    return not _IN_HAND.fullmatch(lines[-1]) or any(each.search(words) for each, _problem, _words in _WRONG_ELEMENT)
 
 
 def has_log(error: Error) -> bool:
     """Whether the error tells how far the deed had come."""
-    return "Call log:" in error.message
+    return _LOG in error.message
 
 
 def obstacle(error: Error) -> tuple[str, str, str | None]:
     """Why an element that is there could not take the deed: one word, the words for people, and the element in the way or itself."""
     message = error.message
-    head = message.split("Call log:", 1)[0]
     for expression, problem, words in _WRONG_ELEMENT:
-        if match := expression.search(head):
+        if match := expression.search(head(error)):
             return problem, words.format(*match.groups()), _element(message)
     last: tuple[int, str, str] | None = None
     for expression, problem, words in _STATES:
@@ -178,9 +212,8 @@ def short(text: str, length: int = 120) -> str:
 
 def bad_target(target: object, error: Error) -> AuthorError:
     """The css or xpath of a target cannot be parsed."""
-    head = error.message.split("Call log:", 1)[0].strip()
-    said = short(head.split(": ", 1)[-1], 200)
-    return AuthorError("bad-target", f"{target} cannot be read: {said}", mend="correct the css or xpath")
+    why = short(head(error).strip().split(": ", 1)[-1], 200)
+    return AuthorError("bad-target", f"{target} cannot be read: {why}", mend="correct the css or xpath")
 
 
 def gone(error: Error, url: str, phase: Phase) -> RunOpsError:

@@ -38,6 +38,7 @@ class Ward:
         self.allowed = self._every
         self._credentials = credentials
         self._refused: OriginRefused | None = None
+        self._answered: set[str] = set()
 
     def check(self, url: str, kind: str) -> bool:
         """Whether a document may load from ``url``; what is refused is kept for ``refusal``, the first of several."""
@@ -56,11 +57,15 @@ class Ward:
         """From now on allow these origins, and no others: whoever opened the browser says so."""
         self._every = self.allowed = origins.Allowed(allowed)
 
-    def credentials(self, challenge: Params) -> Credentials | None:
-        """What to answer a site or a proxy that asks for a name and a password."""
+    def credentials(self, request: str, challenge: Params) -> Credentials | None:
+        """What to answer a site or a proxy that asks for a name and a password; None where nothing is known, or was answered already."""
+        # A request is asked again when the answer was wrong: then there is nothing better to say.
+        if request in self._answered:
+            return None
         of_proxy = challenge.get("source") == "Proxy"
         for known in self._credentials:
             if known.of_proxy == of_proxy and (of_proxy or challenge["origin"] in self.allowed):
+                self._answered.add(request)
                 return known
         return None
 
@@ -106,7 +111,6 @@ class Guard:
         self._lost = False
         self._on_lost = on_lost
         self._headers: dict[str, str] = {}
-        self._answered: set[str] = set()
 
     async def start(self, headers: dict[str, str] | None = None) -> None:
         """From the return of this on no document loads unseen; and where no ward is known, none loads at all.
@@ -211,42 +215,45 @@ class Guard:
         if target is not None:
             return str(target.get("browserContextId", ""))
         if frame not in self._contexts:
-            await self._map_frames()
+            # Only frames that are there now are kept.
+            self._contexts = await self._map_frames()
         return self._contexts.get(frame, "")
 
-    async def _map_frames(self) -> None:
+    async def _map_frames(self) -> dict[str, str]:
         """Ask every tab and foreign frame for the frames in it: the protocol names a frame, but not where it stands."""
+        found: dict[str, str] = {}
         for target in list(self._targets.values()):
             if target["type"] not in ("page", "iframe"):
                 continue
             try:
-                await self._map(target)
+                found.update(dict.fromkeys(await self._frames(target), str(target.get("browserContextId", ""))))
             except cdp.Refused:
                 continue
             except cdp.Gone:
-                return
+                break
+        return found
 
-    async def _map(self, target: Params) -> None:
+    async def _frames(self, target: Params) -> list[str]:
         attach = {"targetId": target["targetId"], "flatten": True}
         session = (await self._connection.send("Target.attachToTarget", attach))["sessionId"]
+        found: list[str] = []
         trees = [(await self._connection.send("Page.getFrameTree", session=session))["frameTree"]]
         while trees:
             tree = trees.pop()
-            self._contexts[tree["frame"]["id"]] = str(target.get("browserContextId", ""))
+            found.append(tree["frame"]["id"])
             trees.extend(tree.get("childFrames", ()))
         self._connection.post("Target.detachFromTarget", {"sessionId": session})
+        return found
 
     def _asked(self, params: Params, _session: str) -> None:
         self._spawn(self._answer(params))
 
     async def _answer(self, params: Params) -> None:
         ward = await self._ward_of(params["frameId"])
-        known = ward.credentials(params["authChallenge"]) if ward is not None else None
+        known = ward.credentials(params["requestId"], params["authChallenge"]) if ward is not None else None
         # Left to itself Chromium would ask a person. The site's answer to who has no password is shown instead.
         answer: Params = {"response": "CancelAuth"}
-        # A request is asked again when the answer was wrong: then there is nothing better to say.
-        if known is not None and params["requestId"] not in self._answered:
-            self._answered.add(params["requestId"])
+        if known is not None:
             answer = {"response": "ProvideCredentials", "username": known.username, "password": known.password}
         said: Params = {"requestId": params["requestId"], "authChallengeResponse": answer}
         self._connection.post("Fetch.continueWithAuth", said)

@@ -78,7 +78,7 @@ class Inquiry:
         kind = failures.kind_of(error)
         if kind in ("gone", "crashed"):
             return await self._gone(error, "after")
-        if "Timeout" in error.message:
+        if failures.was_late(error):
             return SiteError(
                 "timeout",
                 f"{url} was not loaded in time (waited {self._patience.waited():g} s)",
@@ -88,7 +88,7 @@ class Inquiry:
             )
         seen = failures.network_error(error)
         phase: Phase = "before" if seen in failures.NEVER_SENT and not self._run.answered() else "after"
-        said = seen or failures.short(error.message.split("Call log:", 1)[0].removeprefix("Page.goto: "), 200)
+        said = seen or failures.said(error)
         return failures.no_address(url, said, phase, {"url": url, "seen": said})
 
     async def closed_alone(self, error: Error) -> bool:
@@ -132,7 +132,7 @@ class Inquiry:
         kind = failures.kind_of(error)
         if kind in ("gone", "crashed"):
             return await self._gone(error, phase)
-        said = failures.short(error.message.split("Call log:", 1)[0], 200)
+        said = failures.said(error)
         if target is None or kind == "navigated":
             return self.silent(phase, said)
         if kind == "bad target":

@@ -62,7 +62,7 @@ class Looking(Reach):
             try:
                 return located if located is not None and await located.count() == 1 else None
             except Error as error:
-                if "aria-ref" in error.message:
+                if failures.is_of_ref(error):
                     return None
                 raise
 

@@ -18,7 +18,19 @@ from nodes.pages import Deed
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
-from runtime.browser import deeds, dialogs, failures, locators, matching, origins, readings, refs, rules, signs
+from runtime.browser import (
+    deeds,
+    dialogs,
+    failures,
+    internals,
+    locators,
+    matching,
+    origins,
+    readings,
+    refs,
+    rules,
+    signs,
+)
 from runtime.browser.inquiry import EVIDENCE_SECONDS, Inquiry, subject_of
 from runtime.browser.reach import Answer, Circumstances
 
@@ -43,25 +55,20 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         self.status: int | None = None
         """The error with which the site answered for the present document, where it did and that is known."""
         self.dialogs = dialogs.Dialogs(run.dialogs)
-        # The public event `framenavigated` does not tell a new document from a change of the fragment.
-        self._emitter = page.main_frame._impl_obj._event_emitter  # pyright: ignore[reportPrivateUsage]
-        self._emitter.on("navigated", self._navigated)
+        self._deaf = internals.on_document(page, self._loaded)
         page.on("crash", run.crashed)
 
     def overlook(self) -> None:
         """What loads here from now on is none of the run's documents."""
-        self._emitter.remove_listener("navigated", self._navigated)
+        self._deaf()
 
-    def _navigated(self, event: dict[str, Any]) -> None:
-        if event["newDocument"] is None or event["error"]:
-            return
+    def _loaded(self, document: internals.Document) -> None:
         self.pending_input = False
-        request = event["newDocument"].get("request")
-        self.posted = request is not None and request._object.method not in ("GET", "HEAD")
-        self.status = self._run.error_for(request._object) if request is not None else None
-        if not origins.is_blank(event["url"]) and _no_error_page(event["url"]):
+        self.posted = document.method not in (None, "GET", "HEAD")
+        self.status = self._run.error_for(document.request) if document.request is not None else None
+        if not origins.is_blank(document.url) and _no_error_page(document.url):
             self.documents += 1
-            self._run.committed(event["url"])
+            self._run.committed(document.url)
 
     @property
     def url(self) -> str:

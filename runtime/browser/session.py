@@ -12,7 +12,18 @@ from playwright.async_api import BrowserContext, Dialog, Error, Page, Response
 
 from nodes.errors import OriginRefused
 from nodes.tabs import MAIN
-from runtime.browser import answers, checkpoint, complaints, dialogs, downloads, failures, guard, origins, tabs
+from runtime.browser import (
+    answers,
+    checkpoint,
+    complaints,
+    dialogs,
+    downloads,
+    failures,
+    guard,
+    internals,
+    origins,
+    tabs,
+)
 from runtime.browser.page import Tab
 from runtime.browser.patience import Patience
 from runtime.browser.port import Captured, Differs, LostTab, MissingAnswer, PageFacts
@@ -85,7 +96,7 @@ class Session:
 
     def _answered(self, response: Response) -> None:
         if response.status >= complaints.CLIENT_ERROR and response.request.is_navigation_request():
-            self._errors[response.request._impl_obj] = response.status  # pyright: ignore[reportPrivateUsage]
+            self._errors[internals.key_of(response.request)] = response.status
 
     def error_for(self, request: object) -> int | None:
         """The error with which the site answered this request for a document; None where there was none."""

@@ -1,0 +1,177 @@
+"""What RunOps relies on that Playwright does not promise: its private names and its wording, in the version that is installed."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import playwright
+import pytest
+from playwright._impl import channel_owner, event_emitter, frame, network
+from playwright._impl import transport as transports
+from playwright.async_api import Page, Request
+
+from runtime.browser import failures, internals, unseen
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = Path(playwright.__file__).parent
+DRIVER = (PACKAGE / "driver/package/lib/coreBundle.js").read_text(encoding="utf-8")
+CLIENT = "\n".join(each.read_text(encoding="utf-8") for each in sorted((PACKAGE / "_impl").glob("*.py")))
+
+
+def test_a_public_object_has_its_private_one() -> None:
+    """Every public object is made with the private one, and keeps it as `_impl_obj`."""
+    base: Any = Page.__mro__[-2]
+    assert issubclass(Request, base)
+    assert issubclass(Page, base)
+    assert "self._impl_obj = " in inspect.getsource(inspect.getmodule(base) or base)
+
+
+def test_a_frame_tells_of_its_documents() -> None:
+    """A frame has an emitter, which tells of `navigated` with what the driver said: the document with its request, the error, the address."""
+    source = inspect.getsource(frame)
+    assert "self._event_emitter = EventEmitter()" in source
+    assert 'self._event_emitter.emit("navigated", event)' in source
+    assert {"on", "remove_listener"} <= set(dir(event_emitter.EventEmitter))
+    event = DRIVER.split("scheme.FrameNavigatedEvent = tObject({")[1].split("});")[0]
+    assert [
+        each in event for each in ("url: tString", "newDocument: tOptional", "request: tOptional", "error: tOptional")
+    ] == [True] * 4
+
+
+def test_a_channel_has_its_object() -> None:
+    """What the driver tells of a request is a channel that has the request as `_object`, with its method."""
+    assert "self._object = object" in inspect.getsource(channel_owner)
+    assert isinstance(inspect.getattr_static(network.Request, "method"), property)
+
+
+def test_a_driver_is_started_by_the_event_loop() -> None:
+    """With the word by which its command line is known, and by what a loop calls itself."""
+    source = inspect.getsource(transports)
+    assert f'"{internals.DRIVER}"' in source
+    assert "await asyncio.create_subprocess_exec(" in source
+
+
+def test_the_driver_keeps_refs_in_elements() -> None:
+    """The snapshot writes each ref into its element, where our own selector engine reads it."""
+    assert f"element.{internals.ARIA_REF} = ariaRef" in DRIVER
+    assert "ref: (" in DRIVER.split("ariaRef = {")[1].split("}")[0]
+    assert f".{internals.ARIA_REF}.ref" in unseen.ENGINE
+
+
+def test_private_names_stand_in_one_module() -> None:
+    """No other module reaches behind Playwright's public face."""
+    private = re.compile(r"\b_impl_obj\b|\b_event_emitter\b|(?<!self)\._object\b|playwright\._impl|\bsubprocess_exec\b")
+    files = [each for folder in ("runtime", "director", "nodes") for each in (ROOT / folder).rglob("*.py")]
+    found = [each.name for each in files if private.search(each.read_text(encoding="utf-8"))]
+    assert found == [Path(internals.__file__).name]
+
+
+WORDING = [
+    ('Timeout 9ms exceeded while waiting for event "filechooser"', 'ms exceeded while waiting for event "{event}"'),
+    ("Timeout 9ms exceeded.", "`Timeout ${timeout}ms exceeded.`"),
+    ("Target crashed ", '"Target crashed "'),
+    ("Page crashed", 'TargetClosedError("Page crashed")'),
+    ("has been closed", '"Target page, context or browser has been closed"'),
+    ("Connection closed", "Connection closed"),
+    ("Browser closed", '"Browser closed"'),
+    ("strict mode violation: ", "`strict mode violation: ${"),
+    (" while parsing css selector", " while parsing css selector"),
+    ('Unknown engine "x" while parsing', '`Unknown engine "${'),
+    ("Frame was detached", '"Frame was detached"'),
+    (
+        "Execution context was destroyed, most likely because of a navigation",
+        '"Execution context was destroyed, most likely because of a navigation"',
+    ),
+    ("waiting for get_by_role()", "`waiting for ${this._asLocator("),
+    ("waiting for scheduled navigations to finish", '"  waiting for scheduled navigations to finish"'),
+    ("waiting for element to be visible and enabled", "`  waiting for element to be visible and enabled`"),
+    (
+        "waiting for element to be visible, enabled and editable",
+        '"  waiting for element to be visible, enabled and editable"',
+    ),
+    ("waiting 20ms", "`  waiting ${timeout}ms`"),
+    ('navigated to "http://a.test/"', '`  navigated to "${'),
+    ("locator resolved to <a>A</a>", "`  locator resolved to ${injected.previewNode("),
+    ("locator resolved to hidden <a>A</a>", '`  locator resolved to ${visible3 ? "visible" : "hidden"} ${injected'),
+    ("attempting click action", "`attempting ${actionName} action${"),
+    ("retrying click action", "`retrying ${actionName} action${"),
+    ('fill("a")', '`  fill("${'),
+    ("element is not visible", '"  element is not visible"'),
+    ("element is not enabled", "`  element is not ${result2.missingState}`"),
+    ("element is not editable", "`  element is not ${result2.missingState}`"),
+    ("element is not stable", 'missingState: "stable"'),
+    ("element is outside of the viewport", '"  element is outside of the viewport"'),
+    ("element was detached from the DOM, retrying", '"element was detached from the DOM, retrying"'),
+    ("Element is not attached to the DOM", '"Element is not attached to the DOM"'),
+    ("Element is not connected", '"Element is not connected"'),
+    ("<p>A</p> intercepts pointer events", "`  ${result2.hitTargetDescription} intercepts pointer events`"),
+    ("did not find some options", '"  did not find some options"'),
+    ("option being selected is not enabled", '"  option being selected is not enabled"'),
+    ("scrolling into view if needed", '"  scrolling into view if needed"'),
+    ("done scrolling", '"  done scrolling"'),
+    ("Cannot type text into input[type=number]", '"Cannot type text into input[type=number]"'),
+    ('Input of type "x" cannot be filled', '`Input of type "${type}" cannot be filled`'),
+    ("Element is not an <input>, <textarea>", '"Element is not an <input>, <textarea> or [contenteditable] element"'),
+    ("Element is not a <select> element", '"Element is not a <select> element"'),
+    ("Not a checkbox or radio button", '"Not a checkbox or radio button"'),
+    ("Clicking the checkbox did not change its state", '"Clicking the checkbox did not change its state"'),
+    ("Cannot uncheck radio button.", '"Cannot uncheck radio button. '),
+    ("Download is starting", '"Download is starting"'),
+    ("aria-ref", "`aria-ref=${ref}`"),
+    ('interrupted by another navigation to "chrome-error:', ' is interrupted by another navigation to "${event.url}"`'),
+    ("2 × retrying click action", r"`${block.count} \xD7 `"),
+    ("Call log:", "Call log:"),
+]
+"""What Playwright says, as it arrives, and as it stands in the driver or the client."""
+
+CHROMIUMS = {"is not a valid selector", "not a valid XPath", "Cannot find context", r"net::(ERR_[A-Z0-9_]+)"}
+"""What Chromium says."""
+
+
+@pytest.mark.parametrize("said", [*dict.fromkeys(written for _said, written in WORDING)])
+def test_playwright_says_it_still(said: str) -> None:
+    """Phase, code and retry of an error hang on these words."""
+    # What is injected into pages stands in the driver as a text of its own.
+    assert said in DRIVER or said.replace('"', '\\"') in DRIVER or said in CLIENT
+
+
+def _alternatives(value: object) -> Iterator[str]:
+    """Every pattern of the module that knows the wording, each of its alternatives by itself."""
+    if isinstance(value, re.Pattern):
+        alternatives: list[str] = str(value.pattern).split("|")
+        # A group with a choice in it is one alternative.
+        for each in alternatives if all(_is_whole(each) for each in alternatives) else [str(value.pattern)]:
+            yield each
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _alternatives(each)
+
+
+def _is_whole(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except re.error:
+        return False
+    return True
+
+
+PHRASES = [
+    *(
+        each
+        for name, value in vars(failures).items()
+        if name.startswith("_")
+        for each in _alternatives(value)
+        if each not in CHROMIUMS
+    ),
+    *(each for _kind, phrases in failures._KINDS for each in phrases if each not in CHROMIUMS),
+]
+
+
+@pytest.mark.parametrize("phrase", [*dict.fromkeys(PHRASES)])
+def test_no_phrase_is_looked_for_that_nobody_says(phrase: str) -> None:
+    """Every phrase that an error is read by is one of Playwright's, and held to it here."""
+    assert any(re.search(phrase, said) for said, _written in WORDING)
