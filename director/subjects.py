@@ -47,7 +47,7 @@ def gone(what: str, why: RunOpsError, desk: desks.Desk) -> Subject:
 
 def secrets_of(path: Path) -> list[str]:
     """The secrets that a workflow file declares, also one with mistakes in it, as far as it can be read."""
-    return _File(path).secrets
+    return _File(path, ()).secrets
 
 
 class NoRun(Subject):
@@ -80,6 +80,7 @@ class FileSubject(NoRun):
                 "file-not-read", f"{path} belongs to the logs in {chosen.home}", mend="name a workflow file"
             )
         self._path = path
+        self._allowed = chosen.python_modules
         self._masker = secrets.Masker({})
         self._known: tuple[list[tuple[str, int, int]], _File] | None = None
         now = self._now
@@ -89,7 +90,7 @@ class FileSubject(NoRun):
     @property
     def _now(self) -> _File:
         if self._known is None or not self._known[1].files or self._known[0] != _stamps(self._known[1].files):
-            file = _File(self._path)
+            file = _File(self._path, self._allowed)
             self._known = (_stamps(file.files), file)
             self._masker = secrets.Masker(settings.known_secrets(file.secrets, self._path.parent))
         return self._known[1]
@@ -144,12 +145,13 @@ class FileSubject(NoRun):
 class _File:
     """A file at one moment."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, allowed: Sequence[str]) -> None:
+        """Its nodes may call functions of the ``allowed`` Python modules."""
         self.loaded: workflow.Loaded | None = None
         self.problem: UsageError | None = None
         try:
             self.loaded = workflow.load(path)
-            pythons.check(self.loaded)
+            pythons.check(self.loaded, allowed)
         except UsageError as problem:
             self.problem = problem
         self.files = [each.path for each in self.loaded.files()] if self.loaded is not None else []

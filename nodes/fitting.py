@@ -57,8 +57,12 @@ def read(text: str, meant: dict[str, Json], *, wrapped: bool, fill: bool) -> Jso
             raise Misfit((f'$: must be a map with the field "{VALUE}" and no other',))
         answer, place = answer[VALUE], f"$.{VALUE}"
     fit = _Fit(meant, fill)
-    value = fit.settled(answer, meant)
-    if problems := fit.problems(value, place):
+    try:
+        value = fit.settled(answer, meant)
+        problems = fit.problems(value, place)
+    except patterns.PatternRefused as error:
+        raise Misfit((f"{place}: {error}",)) from None
+    if problems:
         raise Misfit(problems)
     return value
 
@@ -68,8 +72,11 @@ def held_against(
 ) -> tuple[Json, list[tuple[tuple[str | int, ...], str]]]:
     """The value, settled, and what of it does not fit ``meant``: the place of each problem, and the problem."""
     fit = _Fit(meant, fill)
-    settled = fit.settled(value, meant)
-    return settled, fit.places(settled)
+    try:
+        settled = fit.settled(value, meant)
+        return settled, fit.places(settled)
+    except patterns.PatternRefused as error:
+        return value, [((), f"$: {error}")]
 
 
 def place_of(path: Sequence[str | int]) -> str:
@@ -189,7 +196,7 @@ class _Fit:
         """What does not fit, one line each; ``place`` is where the value stands in the answer."""
         found: dict[str, None] = {}
         for error in self._judge.errors(value, self._schema):
-            found.update(dict.fromkeys(_lines(error, place)))
+            found.update(dict.fromkeys(self._lines(error, place)))
         lines = list(found)
         if len(lines) > MOST:
             return (*lines[:MOST], f"and {len(lines) - MOST} more problems like these")
@@ -198,7 +205,28 @@ class _Fit:
     def places(self, value: Json) -> list[tuple[tuple[str | int, ...], str]]:
         """The place of each thing that does not fit, and what it is."""
         errors = self._judge.errors(value, self._schema)
-        return [(tuple(error.absolute_path), line) for error in errors for line in _lines(error, "$")]
+        return [(tuple(error.absolute_path), line) for error in errors for line in self._lines(error, "$")]
+
+    def _lines(self, error: ValidationError, place: str) -> list[str]:
+        here = place + "".join(_step(each) for each in error.absolute_path)
+        wanted: Any = error.validator_value
+        value: Any = error.instance
+        match error.validator:
+            case "type":
+                kinds = " or ".join(KINDS[each] for each in ([wanted] if isinstance(wanted, str) else wanted))
+                inexact = "integer" in wanted and isinstance(value, float) and value.is_integer()
+                digits = ", with all its digits" if inexact else ""
+                return [f"{here}: is {_kind(value)}, and {kinds} is wanted{digits}"]
+            case "enum" | "const":
+                choices = ", ".join(short(each) for each in (wanted if error.validator == "enum" else [wanted]))
+                return [f"{here}: is {short(value)}, and one of these is wanted: {_cut(choices, LONGEST * 5)}"]
+            case "required":
+                return [f"{here}{_step(each)}: is missing" for each in wanted if each not in value]
+            case "additionalProperties" if wanted is False:
+                extra = self._judge.unnamed(value, cast("dict[str, Json]", error.schema))
+                return [f"{here}{_step(each)}: is not asked for" for each in extra]
+            case _:
+                return [f"{here}: is {short(value)}, which does not fit {error.validator}: {short(wanted)}"]
 
 
 def _whole(value: Json, schema: dict[str, Json]) -> Json:
@@ -206,33 +234,6 @@ def _whole(value: Json, schema: dict[str, Json]) -> Json:
     types = (types,) if isinstance(types, str) else types
     meant = "integer" in types and "number" not in types and isinstance(value, float)
     return int(value) if meant and value.is_integer() and abs(value) < judging.EXACT else value
-
-
-def _lines(error: ValidationError, place: str) -> list[str]:
-    here = place + "".join(_step(each) for each in error.absolute_path)
-    wanted: Any = error.validator_value
-    value: Any = error.instance
-    match error.validator:
-        case "type":
-            kinds = " or ".join(KINDS[each] for each in ([wanted] if isinstance(wanted, str) else wanted))
-            inexact = "integer" in wanted and isinstance(value, float) and value.is_integer()
-            digits = ", with all its digits" if inexact else ""
-            return [f"{here}: is {_kind(value)}, and {kinds} is wanted{digits}"]
-        case "enum" | "const":
-            choices = ", ".join(short(each) for each in (wanted if error.validator == "enum" else [wanted]))
-            return [f"{here}: is {short(value)}, and one of these is wanted: {_cut(choices, LONGEST * 5)}"]
-        case "required":
-            return [f"{here}{_step(each)}: is missing" for each in wanted if each not in value]
-        case "additionalProperties" if wanted is False:
-            schema = cast("dict[str, Json]", error.schema)
-            named: dict[str, Json] = schema.get("patternProperties", {})
-            extra = [each for each in value if each not in schema.get("properties", {})]
-            extra = [each for each in extra if not any(re.search(pattern, each) for pattern in named)]
-            return [f"{here}{_step(each)}: is not asked for" for each in extra]
-        case "pattern" if len(value) > patterns.LONGEST:
-            return [f"{here}: has {len(value)} characters, and what must fit a pattern has at most {patterns.LONGEST}"]
-        case _:
-            return [f"{here}: is {short(value)}, which does not fit {error.validator}: {short(wanted)}"]
 
 
 def _step(step: str | int) -> str:

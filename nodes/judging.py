@@ -2,12 +2,12 @@
 
 The library's own way is right but has no bound: where a definition stands for itself, each level of a value doubles what is checked for each form
 that it may have, and a list whose items must differ is compared item by item with all the others. Here what a definition says of a value
-is found out once, of several forms only the nearest is told of, and items are compared by what they hold.
+is found out once, of several forms only the nearest is told of, items are compared by what they hold, and all patterns share the time of one.
 """
 
 from __future__ import annotations
 
-import re
+import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,22 +31,33 @@ class Judge:
         self._defs: dict[str, Json] = schema.get("$defs", {})
         self._kind: Any = cast("Any", validators).extend(
             base,
-            {"$ref": self._reference, "anyOf": _any_of, "uniqueItems": _unique, "pattern": _pattern},
+            {
+                "$ref": self._reference,
+                "anyOf": _any_of,
+                "uniqueItems": _unique,
+                "pattern": self._pattern,
+                "patternProperties": self._named_by_pattern,
+                "additionalProperties": self._additional,
+            },
             type_checker=base.TYPE_CHECKER.redefine("integer", _is_whole),
         )
         # Each entry holds its value, so that no other value gets its identity.
         self._found: dict[tuple[str, int], tuple[Json, tuple[ValidationError, ...]]] = {}
         self._taken: dict[tuple[int, int], tuple[Json, Json, bool]] = {}
+        self._seconds = patterns.SECONDS
 
     def takes(self, value: Json, schema: Json) -> bool:
-        """Whether the value fits a part of the schema."""
+        """Whether the value fits a part of the schema. Raises PatternRefused where that takes too long."""
         key = id(value), id(schema)
         if key not in self._taken:
             self._taken[key] = value, schema, next(self.errors(value, schema), None) is None
         return self._taken[key][2]
 
     def errors(self, value: Json, schema: Json) -> Iterator[ValidationError]:
-        """What does not fit, each with its place in the value; of forms to choose from only what is wrong with the nearest."""
+        """What does not fit, each with its place in the value; of forms to choose from only what is wrong with the nearest.
+
+        Raises PatternRefused where the patterns of the schema take too long: then nobody knows whether the value fits.
+        """
         whole = {**schema, "$defs": self._defs} if isinstance(schema, dict) else schema
         yield from self._kind(whole, format_checker=schemas.checker()).iter_errors(value)
 
@@ -57,6 +68,47 @@ class Judge:
             self._found[key] = value, tuple(map(_alone, found))
         # Whoever hands an error on writes its own place into it.
         yield from map(_alone, self._found[key][1])
+
+    def _pattern(self, _validator: Any, pattern: str, value: Json, _schema: Json) -> Iterator[ValidationError]:
+        from jsonschema import ValidationError
+
+        if isinstance(value, str) and not self._matches(pattern, value):
+            yield ValidationError("it does not fit the pattern")
+
+    def _named_by_pattern(
+        self, validator: Any, named: dict[str, Json], value: Json, _schema: Json
+    ) -> Iterator[ValidationError]:
+        if isinstance(value, dict):
+            for pattern, schema in named.items():
+                for name, each in value.items():
+                    if self._matches(pattern, name):
+                        yield from validator.descend(each, schema, path=name)
+
+    def _additional(self, validator: Any, wanted: Json, value: Json, schema: Json) -> Iterator[ValidationError]:
+        from jsonschema import ValidationError
+
+        extra = self.unnamed(value, schema) if isinstance(value, dict) else []
+        if wanted is False and extra:
+            yield ValidationError("fields are not asked for")
+        elif isinstance(wanted, dict):
+            for name in extra:
+                yield from validator.descend(value[name], wanted, path=name)
+
+    def unnamed(self, value: dict[str, Json], schema: dict[str, Json]) -> list[str]:
+        """The names of a map that its schema says nothing of."""
+        named: dict[str, Json] = schema.get("patternProperties", {})
+        known: dict[str, Json] = schema.get("properties", {})
+        return [
+            each for each in value if each not in known and not any(self._matches(pattern, each) for pattern in named)
+        ]
+
+    def _matches(self, pattern: str, text: str) -> bool:
+        if self._seconds <= 0:
+            raise patterns.PatternRefused(f"{pattern!r} and other patterns take too long on this value")
+        before = time.process_time()
+        found = next(patterns.matches(pattern, text, self._seconds), None)
+        self._seconds -= time.process_time() - before
+        return found is not None
 
 
 def _alone(error: ValidationError) -> ValidationError:
@@ -94,14 +146,6 @@ def _unique(_validator: Any, wanted: bool, value: Json, _schema: Json) -> Iterab
     if wanted and isinstance(value, list) and len(set(map(_held, cast("list[Json]", value)))) < len(value):
         return [ValidationError("two items are the same")]
     return []
-
-
-def _pattern(_validator: Any, pattern: str, value: Json, _schema: Json) -> Iterable[ValidationError]:
-    from jsonschema import ValidationError
-
-    if not isinstance(value, str) or (len(value) <= patterns.LONGEST and re.search(pattern, value)):
-        return []
-    return [ValidationError("it does not fit the pattern")]
 
 
 def _held(value: Json) -> object:

@@ -109,7 +109,8 @@ def problems(schema: dict[str, Json]) -> list[Problem]:
     """Everything that is wrong with the schema; empty for one that can be used."""
     if len(json.dumps(schema)) > LARGEST:
         return [Problem((), f"the schema has more than {LARGEST:,} characters: ask for less at once")]
-    return list(_problems(schema, (), schema.get("$defs"))) or list(_other(schema)) or list(_circles(schema))
+    defs = schema.get("$defs")
+    return list(_problems(schema, (), defs)) or list(_other(schema)) or list(_circles(schema)) or list(_rests(schema))
 
 
 def _problems(schema: Json, path: Path, defs: Json) -> Iterator[Problem]:
@@ -161,8 +162,11 @@ def _patterns(key: str, value: Json, place: Path) -> Iterator[Problem]:
     if key == "patternProperties" and isinstance(value, dict):
         found = [(name, (*place, name)) for name in cast("dict[str, Json]", value)]
     for pattern, where in found:
-        if isinstance(pattern, str) and (text := patterns.problem(pattern)):
-            yield Problem(where, f"`{pattern}` cannot be used: {text}")
+        try:
+            if isinstance(pattern, str):
+                patterns.compiled(pattern)
+        except patterns.PatternRefused as error:
+            yield Problem(where, str(error))
 
 
 def _types(value: Json, place: Path) -> Iterator[Problem]:
@@ -211,6 +215,25 @@ def _circles(schema: dict[str, Json]) -> Iterator[Problem]:
                 pending += same[each]
         if name in reached:
             yield Problem(("$defs", name), f"`{name}` stands for itself: say what it is")
+
+
+def _rests(schema: dict[str, Json]) -> Iterator[Problem]:
+    """A keyword for all other fields beside patterns for some: the library would try those patterns with no limit."""
+    words = dict(_words(schema, ()))
+    place = next((place for place, word in words.items() if word == "unevaluatedProperties"), None)
+    if place is not None and "patternProperties" in words.values():
+        yield Problem(
+            place, "`unevaluatedProperties` cannot be used with `patternProperties`: write `additionalProperties`"
+        )
+
+
+def _words(schema: Json, path: Path) -> Iterator[tuple[Path, str]]:
+    """Every keyword of a schema and of those within it, by its place."""
+    if isinstance(schema, dict):
+        for key, value in cast("dict[str, Json]", schema).items():
+            yield (*path, key), key
+            for inner, each in _inside(key, value):
+                yield from _words(each, (*path, key, *inner))
 
 
 def _stands_for(schema: Json) -> Iterator[str]:

@@ -93,13 +93,18 @@ class ExecutionEngine:
         private: Path,
         listener: events.Listener | None = None,
         models: supply.Supply | None = None,
+        python_modules: Sequence[str] = (),
     ) -> None:
-        """``models`` is needed where a node asks one; ``inputs`` are typed already, ``secrets`` read; ``private`` is the run's private folder."""
+        """``models`` is needed where a node asks one; ``inputs`` are typed already, ``secrets`` read; ``private`` is the run's private folder.
+
+        Nodes may call functions of ``python_modules``, and of no others.
+        """
         self.loaded = loaded
         self.journal = pen
         self.private = private
         self.secrets = secrets
         self.models = models
+        self.python_modules = python_modules
         self.browser: port.Browser | None = None
         self.checkpoints = checkpoints.Checkpoints(pen, private)
         self.attached = False

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime import pythons, secrets, settings
+from runtime import secrets, settings
 from runtime.language import callees, workflow
 
 
@@ -26,7 +26,6 @@ def prepare(loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> Prepared:
 
     Raises RunOpsError for what keeps it from starting: inputs, origins, secrets, a secret in the file or in an input.
     """
-    pythons.check(loaded)
     typed = loaded.check_inputs(inputs)
     loaded.origins(typed)
     known = settings.read_secrets(loaded.workflow.secrets, loaded.path.parent)
@@ -43,8 +42,10 @@ def prepare(loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> Prepared:
 
 
 def _refuse_secret_in_file(loaded: workflow.Loaded, masker: secrets.Masker) -> None:
-    """A secret that stands in a file, or in one that it uses: what would be stored is another text. In a comment it does no harm."""
-    """The stored text is masked, and a resumed run goes on with it: a mask outside comments would be used as a value."""
+    """A secret that stands in a file, or in one that it uses. In a comment it does no harm.
+
+    The stored text is masked, and a resumed run goes on with it: a mask outside comments would be used as a value.
+    """
     hidden = {path: masker.text(text) for path, text in loaded.texts().items()}
     touched = [each for each in loaded.files() if masker.text(each.text) != each.text]
     if not touched:

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import importlib
 import inspect
-import io
 import sys
 import threading
 import traceback
@@ -20,22 +19,20 @@ from nodes import ports, registry, transform
 from nodes.errors import AuthorError, UsageError
 from nodes.values import Json, NotJson, normalise
 from runtime import secrets, settings
-from runtime.display.stream import Talk
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
 
 SETTING = "python_modules"
 
 
-def check(loaded: workflow.Loaded) -> None:
-    """Raise WorkflowInvalid, exit 2, where a node of the file, or of one that it uses, calls a function of a module that is not allowed."""
+def check(loaded: workflow.Loaded, allowed: Sequence[str]) -> None:
+    """Raise WorkflowInvalid, exit 2, where a node of the file, or of one that it uses, calls a function of a module that is not among ``allowed``."""
     called = [
         (file, node.id, node.python.partition(":")[0])
         for file in loaded.files()
         for node in file.nodes()
         if isinstance(node, transform.Transform) and node.python is not None
     ]
-    allowed = settings.load().python_modules if called else ()
     wrong = [
         file.document.source.diagnostic(
             "python-not-allowed", _not_allowed(module), file.mark(node_id, "python"), help=[_mend(module, allowed)]
@@ -59,8 +56,9 @@ def _mend(module: str, allowed: Sequence[str]) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Functions(ports.Python):
-    """Calls functions of the modules that the settings allow, each in a thread of its own."""
+    """Calls functions of the ``allowed`` modules, each in a thread of its own."""
 
+    allowed: Sequence[str]
     seconds: float
     """How long a call may take."""
     masker: secrets.Masker
@@ -69,14 +67,9 @@ class Functions(ports.Python):
     @override
     async def call(self, function: str, args: Mapping[str, Json]) -> Json:
         module, _, name = function.partition(":")
-        allowed = settings.load().python_modules
-        if module not in allowed:
-            raise UsageError("python-not-allowed", _not_allowed(module), mend=_mend(module, allowed))
-        found = _find(module, name)
-        _refuse_misfit(function, found, args)
-        # Stdout is for the result of the run.
-        with contextlib.redirect_stdout(_Said(self.masker)):
-            value = await self._in_thread(function, found, args)
+        if module not in self.allowed:
+            raise UsageError("python-not-allowed", _not_allowed(module), mend=_mend(module, self.allowed))
+        value = await self._in_thread(function, lambda: _value(module, name, args))
         try:
             return normalise(value)
         except NotJson as error:
@@ -86,20 +79,23 @@ class Functions(ports.Python):
                 mend="return text, numbers, booleans, None, and lists and dicts of these",
             ) from None
 
-    async def _in_thread(self, function: str, found: Callable[..., Any], args: Mapping[str, Json]) -> Any:
+    async def _in_thread(self, function: str, make: Callable[[], Any]) -> Any:
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+        done: asyncio.Future[tuple[Any, AuthorError | None]] = loop.create_future()
 
-        def settle(value: Any, error: BaseException | None) -> None:
+        def settle(value: Any, error: AuthorError | None) -> None:
             if not done.done():
                 done.set_result((value, error))
 
         def work() -> None:
             value, error = None, None
+            _CALLED.append(self.masker)
             try:
-                value = found(**args)
-            except BaseException as raised:  # noqa: BLE001 - whatever a function does is the function's failure
+                value = make()
+            except AuthorError as raised:
                 error = raised
+            finally:
+                _CALLED.remove(self.masker)
             with contextlib.suppress(RuntimeError):  # the loop may be gone
                 loop.call_soon_threadsafe(settle, value, error)
 
@@ -114,20 +110,29 @@ class Functions(ports.Python):
                 mend="make it quicker, or give the node a longer `timeout`",
             ) from None
         if error is not None:
-            raise _failed(function, error)
+            raise error
         return value
 
 
-class _Said(io.TextIOBase):
-    """Stderr, without the secrets that stand in values which a function was given."""
+_CALLED: list[secrets.Masker] = []
+"""Those of the runs whose functions are being called, one for each call."""
 
-    def __init__(self, masker: secrets.Masker) -> None:
-        self._masker = masker
 
-    @override
-    def write(self, text: str) -> int:
-        Talk(sys.stderr).write(self._masker.text(text))
-        return len(text)
+def masked(text: str) -> str:
+    """What a function prints, without the secrets of the runs that call one now: a page may have shown them."""
+    for masker in [*_CALLED]:
+        text = masker.text(text)
+    return text
+
+
+def _value(module: str, name: str, args: Mapping[str, Json]) -> Any:
+    """What the function returns. Raises AuthorError where it cannot be called, and where it fails."""
+    found = _find(module, name)
+    _refuse_misfit(f"{module}:{name}", found, args)
+    try:
+        return found(**args)
+    except BaseException as error:  # noqa: BLE001 - whatever a function does is the function's failure
+        raise _failed(f"{module}:{name}", error) from None
 
 
 def _find(module: str, name: str) -> Callable[..., Any]:

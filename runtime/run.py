@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -47,8 +47,12 @@ class Run:
         keep_browser: bool = False,
         listener: events.Listener | None = None,
         models: supply.Supply | None = None,
+        python_modules: Sequence[str] = (),
     ) -> None:
-        """``models`` is needed where a node asks one. ``known`` are the secrets; the journal is claimed and has the run's first entry."""
+        """``models`` is needed where a node asks one, ``python_modules`` where one calls a function.
+
+        ``known`` are the secrets; the journal is claimed and has the run's first entry.
+        """
         self.id = pen.conversation.id
         self._journal = pen
         self._browsers = browsers
@@ -62,6 +66,7 @@ class Run:
             private=private,
             listener=listener,
             models=models,
+            python_modules=python_modules,
         )
         self._models = models
 

@@ -19,6 +19,7 @@ from runtime import (
     holders,
     journal,
     preparing,
+    pythons,
     resolve,
     resume,
     run,
@@ -72,7 +73,9 @@ async def start(
     file: Path, inputs: Mapping[str, Json], chosen: settings.Settings, listener: events.Listener | None = None
 ) -> events.RunEnded:
     """Run a workflow file to its end: ``preparing.prepare``, then ``begin``."""
-    return await begin(preparing.prepare(workflow.load(file), inputs), chosen, listener)
+    loaded = workflow.load(file)
+    pythons.check(loaded, chosen.python_modules)
+    return await begin(preparing.prepare(loaded, inputs), chosen, listener)
 
 
 class Part(Protocol):
@@ -108,6 +111,7 @@ async def begin(
     Raises RunOpsError only where no log could be opened; how it went on from there is in what it returns. LogError ``run-exists``: the key has its run.
     """
     loaded, known = prepared.loaded, prepared.secrets
+    pythons.check(loaded, chosen.python_modules)
     models = supplies.plan(loaded, chosen, purse=purse)
     kept = store.FileStore(chosen.home)
     conversation = kept.create(store.new_id()) if key is None else _of_key(kept, key)
@@ -157,6 +161,7 @@ def _run(
         keep_browser=chosen.keep_browser,
         listener=listener,
         models=models.supply(private, known, loaded.origins(inputs)),
+        python_modules=chosen.python_modules,
     )
 
 
@@ -191,6 +196,8 @@ async def resume_run(
     runs.refuse_trial(past, run_id)
     assert past.header is not None
     text = taking.text_of(run_id, past.header, kept, take=allow_changed)
+    if allow_changed:
+        pythons.check(text.loaded, chosen.python_modules)
     if told is not None and not text.changed:
         return told
     over: list[events.RunEnded] = []
@@ -252,6 +259,7 @@ async def go_on_copy(
     past, reading = runs.load_history(chosen, run_id)
     assert past.header is not None
     kept = store.FileStore(chosen.home)
+    pythons.check(loaded, chosen.python_modules)
     text = taking.text_for(run_id, past.header, kept, loaded)
     text.check(past)
     models = supplies.plan(text.loaded, chosen, past.budget, purse)

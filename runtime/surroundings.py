@@ -75,7 +75,7 @@ class Surroundings:
     @property
     def python(self) -> Python:
         """The functions that the configuration allows."""
-        return pythons.Functions(self._node.seconds, self._engine.journal.masker)
+        return pythons.Functions(self._engine.python_modules, self._node.seconds, self._engine.journal.masker)
 
     @property
     def model(self) -> Model:

@@ -121,6 +121,7 @@ class Rig:
             keep_browser=self.keep_browser,
             listener=self.told.append,
             models=self._models(pen),
+            python_modules=self.chosen.python_modules if self.chosen is not None else (),
         )
 
     def _models(self, pen: journal.Journal) -> supply.Supply | None:

@@ -45,8 +45,11 @@ MEANT = {
 _ADDRESS = re.compile(r"https?://[^\s\"'<>()]+", re.IGNORECASE)
 
 
-def refused(made: Draft, before: Draft | None, wish: Wish) -> list[Diagnostic]:
-    """What keeps a draft from being written, though it is valid, each at its place; what stood in it ``before`` may stay."""
+def refused(made: Draft, before: Draft | None, wish: Wish, allowed: Sequence[str]) -> list[Diagnostic]:
+    """What keeps a draft from being written, though it is valid, each at its place; what stood in it ``before`` may stay.
+
+    Its nodes may call functions of the ``allowed`` Python modules.
+    """
     found = [
         *_browser(made, before),
         *_secrets(made, before, wish),
@@ -55,7 +58,7 @@ def refused(made: Draft, before: Draft | None, wish: Wish) -> list[Diagnostic]:
         *_names(made, before),
     ]
     try:
-        pythons.check(made.loaded)
+        pythons.check(made.loaded, allowed)
     except WorkflowInvalid as error:
         found += error.diagnostics
     return found or _origins(made, before, wish)

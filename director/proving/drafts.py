@@ -57,7 +57,7 @@ def prepared(shop: Workshop, loaded: workflow.Loaded, inputs: Mapping[str, Json]
 
     Raises UsageError for inputs that do not fit or hold a secret, ModelError ``origin-not-named``, SetupError ``secret-missing``.
     """
-    pythons.check(loaded)
+    pythons.check(loaded, shop.chosen.python_modules)
     typed = loaded.check_inputs(inputs)
     _refuse_origins(shop, loaded, typed)
     known = shop.known()

@@ -21,6 +21,9 @@ SERVER_ERROR = 500
 LOOK_SECONDS = 0.05
 """Between two looks whether a dialog or the end of the page keeps an answer from coming."""
 
+NETWORK_SECONDS = 1.0
+"""How long Chromium's network process may take to show that it lives."""
+
 _BLOCKED = "net::ERR_BLOCKED_BY_CLIENT"
 """A request that the guard refused."""
 
@@ -145,17 +148,20 @@ class Answers:
 
     async def _network_died(self) -> bool:
         """Whether Chromium has another network process than before; in doubt it has."""
-        before, now = await self._process, await self._network()
-        self._process = asyncio.ensure_future(_known(now))
-        return before is None or now is None or before != now
+        try:
+            async with asyncio.timeout(NETWORK_SECONDS):
+                before, now = await self._process, await self._network()
+        except TimeoutError:
+            before = now = None
+        if before is not None and before == now:
+            return False
+        self._process.cancel()
+        self._process = asyncio.ensure_future(self._network())
+        return True
 
     def close(self) -> None:
         """Listen no more."""
         self._process.cancel()
-
-
-async def _known(process: int | None) -> int | None:
-    return process
 
 
 def described(request: Request) -> str:

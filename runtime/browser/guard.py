@@ -269,12 +269,14 @@ class Guard:
         )
 
     async def network_process(self) -> int | None:
-        """The process id of Chromium's network process; None where nobody can say."""
+        """The process id of Chromium's network process; None where nobody can say. One that is about to die may keep it from being told."""
         try:
+            # It answers the first itself, if it lives: one that has died stays in the list until Chromium needs another one.
+            await self._connection.send("Storage.getCookies")
             info = await self._connection.send("SystemInfo.getProcessInfo")
         except (cdp.Gone, cdp.Refused):
             return None
-        return next((each["id"] for each in info["processInfo"] if each["type"].startswith("network.")), None)
+        return max((each["id"] for each in info["processInfo"] if each["type"].startswith("network.")), default=None)
 
     def context_of(self, tab: str) -> str:
         """The browser context of a tab."""

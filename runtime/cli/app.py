@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from nodes.errors import InternalError, RunOpsError, SetupError, UsageError
-from runtime.cli import console, signals, table
+from runtime.cli import console, prints, signals, table
 from runtime.display.stream import drain
 
 BUG = 70
@@ -109,14 +109,15 @@ def run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="backslashreplace")  # a terminal that lacks a letter still gets the line
-    try:
-        code = _invoke(arguments or ["--help"])
-        with console.writing():
-            sys.stdout.flush()
-    except BaseException as error:  # noqa: BLE001 — the last one to catch anything
-        code = _ended_by(error, arguments)
-        with contextlib.suppress(OSError, ValueError):
-            sys.stdout.flush()
+    with prints.on_stderr():
+        try:
+            code = _invoke(arguments or ["--help"])
+            with console.writing():
+                sys.stdout.flush()
+        except BaseException as error:  # noqa: BLE001 — the last one to catch anything
+            code = _ended_by(error, arguments)
+            with contextlib.suppress(OSError, ValueError):
+                sys.stdout.flush()
     return code
 
 

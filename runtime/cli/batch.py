@@ -11,7 +11,7 @@ from typing import Any
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime import answers, collecting, events, junit, keys, outcomes, preparing, running, secrets, settings
+from runtime import answers, collecting, events, junit, keys, outcomes, preparing, pythons, running, secrets, settings
 from runtime.cli import console, execution, given, signals
 from runtime.display import costs, escapes
 from runtime.display.base import choose
@@ -62,6 +62,7 @@ class Batch:
         for outcome in fit:
             assert outcome.loaded is not None
             try:
+                pythons.check(outcome.loaded, self._manner.chosen.python_modules)
                 prepared = preparing.prepare(outcome.loaded, inputs.of(outcome.loaded))
                 supplies.plan(outcome.loaded, self._manner.chosen)
                 self._prepared[outcome.file] = prepared

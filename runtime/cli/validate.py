@@ -9,7 +9,7 @@ import typer
 
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import pythons
+from runtime import pythons, settings
 from runtime.cli import console
 from runtime.cli.flags import JsonFlag
 from runtime.display import escapes
@@ -29,10 +29,11 @@ def validate(
     place, on stderr. Exit code 2 if there is one.
     """
     told: list[dict[str, Json]] = []
+    allowed = settings.load().python_modules
     for file in files:
         try:
             loaded = workflow.load(file)
-            pythons.check(loaded)
+            pythons.check(loaded, allowed)
         except UsageError as error:
             told.append({"file": str(file), "valid": False, "problems": problems_of(error, file), "models": []})
             if not as_json:

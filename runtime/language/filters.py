@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import functools
 import hashlib
@@ -10,18 +11,21 @@ import itertools
 import json as json_codec
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from jinja2 import filters as jinja_filters
 
-from nodes import sheets
+from nodes import patterns, sheets
 from nodes.readings import read_number
 from nodes.template import kind_of
 from nodes.values import Json, as_text, normalise
-from runtime.language import bounds, patterns
+from runtime.language import bounds
 from runtime.language.bounds import Unusable
+
+if TYPE_CHECKING:
+    from regex import Match
 
 Filter = Callable[..., Any]
 
@@ -62,53 +66,48 @@ def _map(value: Json, name: str) -> Mapping[str, Json]:
 @own
 def regex(value: Json, pattern: str, group: int | str = 0) -> Json:
     """The first match of a pattern (Python's syntax) in a text, or one `group` of it by number or name; null where there is none."""
-    text = text_of(value, "regex")
-
-    def look(compiled: re.Pattern[str]) -> Json:
-        found = compiled.search(text)
+    with _matched(pattern):
+        found = next(_matches(value, pattern, "regex"), None)
         return found[group] if found else None
-
-    return _matched(pattern, text, look)
 
 
 @own
 def regex_all(value: Json, pattern: str) -> Json:
     """All matches of a pattern, as a list: of texts, or, where the pattern has several groups, of lists of texts."""
-    text = text_of(value, "regex_all")
-    return _matched(
-        pattern,
-        text,
-        lambda compiled: bounds.gathered(
-            found.groups() if compiled.groups > 1 else found[compiled.groups] for found in compiled.finditer(text)
-        ),
-    )
+    with _matched(pattern):
+        return bounds.gathered(
+            found.groups() if found.re.groups > 1 else found[found.re.groups]
+            for found in _matches(value, pattern, "regex_all")
+        )
 
 
 @own
 def regex_replace(value: Json, pattern: str, replacement: str, count: int = 0) -> Json:
     r"""The text with every match (or the first `count`) replaced; `\1` and `\g<name>` stand for groups."""
     text = text_of(value, "regex_replace")
-
-    def look(compiled: re.Pattern[str]) -> Json:
-        matches = itertools.islice(compiled.finditer(text), count or None)
-        pieces: list[str] = []
-        end = length = 0
-        for found in matches:
-            pieces += (text[end : found.start()], found.expand(replacement))
+    pieces: list[str] = []
+    end = length = 0
+    with _matched(pattern):
+        for found in itertools.islice(_matches(text, pattern, "regex_replace"), count or None):
+            pieces += (text[end : found.start()], patterns.expanded(found, replacement))
             end = found.end()
             length = bounds.check_text(length + len(pieces[-2]) + len(pieces[-1]))
-        bounds.check_text(length + len(text) - end)
-        return "".join([*pieces, text[end:]])
-
-    return _matched(pattern, text, look)
+    bounds.check_text(length + len(text) - end)
+    return "".join([*pieces, text[end:]])
 
 
-def _matched(pattern: str, text: str, look: Callable[[re.Pattern[str]], Json]) -> Json:
+def _matches(value: Json, pattern: str, name: str) -> Iterator[Match[str]]:
+    return patterns.matches(text_of(pattern, name), text_of(value, name))
+
+
+@contextlib.contextmanager
+def _matched(pattern: str) -> Generator[None]:
+    """Say in words what is wrong with a pattern, a group or a replacement."""
     try:
-        return patterns.use(text_of(pattern, "regex"), text, look)
+        yield
     except patterns.PatternRefused as error:
         raise Unusable(str(error)) from None
-    except (IndexError, re.error) as error:
+    except IndexError as error:
         raise Unusable(f"{pattern!r}: {error}") from None
 
 

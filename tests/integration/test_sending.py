@@ -128,9 +128,9 @@ async def test_a_process_of_the_browser_dies_with_a_request_on_its_way(
     for process in (await processes(rig.session))[which]:
         psutil.Process(process).kill()
     ended = await running
-    assert [each.partition(" ")[0] for each in rig.calls("send")] == ["error"], (ended, orders.taken[case.ref])
-    error = rig.history.attempts["send"][0].result
-    assert error is not None
-    assert (error.error or {})["code"] in ("answer-lost", "page-crashed")
+    # Where the tab in which the site is asked went down, too, the call stays open and a person is asked.
+    said = ended.question if ended.status == "paused" else ended.error
+    assert said is not None, (ended, orders.taken[case.ref])
+    assert said["code"] in ("answer-lost", "page-crashed", "outcome-unknown")
     last = await sent.resumed(rig, [])
-    assert (ended.status, last.status, orders.taken[case.ref]) == ("failed", "passed", 1)
+    assert (last.status, orders.taken[case.ref]) == ("passed", 1)

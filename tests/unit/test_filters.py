@@ -4,7 +4,6 @@ import contextlib
 import inspect
 import json
 import re
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.errors import AuthorError
-from runtime.language import filters, manual, patterns, references, vocabulary
+from runtime.language import filters, manual, references, vocabulary
 
 LANGUAGE = Path(__file__).parents[2] / "docs" / "references.md"
 
@@ -184,43 +183,6 @@ def test_the_manual_lists_the_filters_as_they_are() -> None:
     """The table in the manual is the one that the filters themselves make (`python -m runtime.language.manual FILE` puts it there)."""
     page = LANGUAGE.read_text(encoding="utf-8")
     assert manual.with_filters(page) == page
-
-
-class TestPatterns:
-    def test_a_pattern_that_would_run_for_ever_is_stopped(self) -> None:
-        """Exponential backtracking ends after a bounded time, and the filter fails."""
-        with pytest.raises(AuthorError, match="takes too long"):
-            render("x | regex('(a+)+$')", x="a" * 5000 + "b")
-
-    def test_on_another_thread_it_is_not_begun(self) -> None:
-        """Where nothing can stop the matcher, what could run away is refused, and what is harmless works."""
-        found: list[Any] = []
-
-        def look() -> None:
-            for pattern in (r"(a+)+$", r"\d+"):
-                try:
-                    found.append(patterns.use(pattern, "a" * 50 + "12", lambda compiled: compiled.search("a12")))
-                except patterns.PatternRefused as error:
-                    found.append(str(error))
-
-        thread = threading.Thread(target=look)
-        thread.start()
-        thread.join()
-        assert "could take too long" in found[0]
-        assert found[1][0] == "12"
-
-    @pytest.mark.parametrize(
-        ("pattern", "powers"),
-        [("abc", 1), ("a+", 2), ("a+b*", 3), ("a{3}", 1), ("(a|b+)c", 2), ("(?=a+)b", 2), ("(a{2})*", 2)],
-    )
-    def test_the_worst_case_grows_with_each_repetition(self, pattern: str, powers: int) -> None:
-        """Each repetition of variable length multiplies the worst case by the length of the text."""
-        assert patterns.worst_case(pattern, 10) == 10.0**powers
-
-    @pytest.mark.parametrize("pattern", ["(a+)+", "(a|aa)*", "(a*b)*", "((a?){2})+"])
-    def test_a_repetition_within_a_repetition_is_exponential(self, pattern: str) -> None:
-        """Nested repetitions, and alternatives in one, count as exponential."""
-        assert patterns.worst_case(pattern, 20) == 2.0**20
 
 
 class TestNumbers:

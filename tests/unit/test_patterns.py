@@ -1,58 +1,186 @@
-"""Patterns of an author's: which are taken, and that those which are take no time."""
+"""Patterns of an author's: they mean what Python says, and none takes longer than it may."""
 
 from __future__ import annotations
 
+import json
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nodes import patterns
+from nodes.errors import AuthorError
+from nodes.fitting import Misfit
+from nodes.outputs import Output
+from runtime.language import references
 
-ENDLESS = [
-    r"^(\w+\s?)*$",
-    r"(a+)+$",
-    r"(a|aa)*b",
-    r"(?:\d+|x)*",
-    r"(a*)*",
-    r"(a?){50}",
-    r"(?:a?b?)*",
-    r"((a+b)+c)+",
-    r"(-a+a+)*",
-    r"(.*,)*",
-    r"(\w|[^-]x)*",
-    r"(?i)(?:ax|Ax)*",
-    r"^(?=(a+)+$)",
-    r"x|(a+)+",
-    r"((a+)+)?",
-]
+ENDLESS = [r"(a+)+[!?]", r"^(\w+\s?)*[!?]", r"(a|aa)*[!?]", r"(?i)(A+)+$", r"(?:a{1,99}){1,99}[!?]"]
+"""Each takes longer than anybody waits to find out that it does not fit."""
 
-TAKEN = [
-    r"^[a-z]+(-[a-z]+)*$",
-    r"^(\d{1,3}\.){3}\d{1,3}$",
-    r"^[A-Z]{2}\d+$",
-    r"^[^@\s]+@[^@\s]+$",
-    r"(foo|bar)*",
-    r"(\d{2}:)*",
-    r"^\d+(\.\d+)?$",
-    r"^(\s[A-Z][a-z]+)*$",
-    r"^(\+\d{1,3})?[\d ]+$",
-    r"^(?:[0-9a-f]{2})+$",
-    r"([^,]*,)*",
-    r"^([\u0430-\u044f]+\u2014)*$",
-    r"^.*$",
-]
+TEXT = "a" * 5000 + "."
+
+
+class Clock:
+    """A clock that stands still."""
+
+    def now(self) -> str:
+        return "2026-11-21T03:00:00+00:00"
+
+    def uuid(self) -> str:
+        return "u"
+
+
+def render(expression: str, **values: Any) -> Any:
+    """The value of an expression."""
+    return references.compile("{{ " + expression + " }}").render(values, Clock())
+
+
+def here(use: Callable[[], Any]) -> Any:
+    """What it gives on this thread, or its mistake."""
+    try:
+        return use()
+    except AuthorError as error:
+        return error.code, error.message
+
+
+def elsewhere(use: Callable[[], Any]) -> Any:
+    """What it gives on another thread, or its mistake."""
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(here(use)))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+@pytest.mark.parametrize("pattern", [r"(a+)+b", r"^(\w+\s?)*$", r"(\d|a)*(a|b)*", "a*b*c*d*e*"])
+def test_a_pattern_means_the_same_on_every_thread(pattern: str) -> None:
+    """What the main thread finds with a pattern, another finds too."""
+    values = {"x": "a" * 500 + "b", "p": pattern}
+    assert elsewhere(lambda: render("x | regex(p)", **values)) == here(lambda: render("x | regex(p)", **values))
 
 
 @pytest.mark.parametrize("pattern", ENDLESS)
-def test_what_fits_in_several_ways_is_refused(pattern: str) -> None:
-    """A repeated part of which one cannot see where each turn ends."""
-    assert "several ways" in (patterns.problem(pattern) or "")
+@pytest.mark.parametrize("thread", [here, elsewhere])
+@pytest.mark.parametrize("use", ["regex(p)", "regex_all(p)", "regex_replace(p, '-')"])
+def test_a_pattern_that_would_run_for_ever_is_stopped(
+    use: str, thread: Callable[[Callable[[], Any]], Any], pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On every thread alike the filter fails after the time that it has."""
+    monkeypatch.setattr(patterns, "SECONDS", 0.05)
+    code, message = thread(lambda: render(f"x | {use}", x=TEXT, p=pattern))
+    assert code == "expression-failed"
+    assert "takes too long on a text of 5001 characters" in message
 
 
-@pytest.mark.parametrize("pattern", TAKEN)
-def test_what_people_write_is_taken(pattern: str) -> None:
-    """Codes, addresses, numbers, names with a mark between them."""
-    assert patterns.problem(pattern) is None
+def test_many_matches_share_the_time_of_one_use() -> None:
+    """Matches that are quick each, and too many, end after the time of one."""
+    began = time.process_time()
+    with pytest.raises(patterns.PatternRefused, match="takes too long"):
+        for _match in patterns.matches("(?:a|aa)+[!?]|b", ("a" * 16 + "b") * 5000, 0.2):
+            pass
+    assert time.process_time() - began < 5
 
 
-def test_what_is_no_pattern_is_told_elsewhere() -> None:
-    """It has no ways at all."""
-    assert patterns.problem("(") is None
+def test_matching_leaves_signals_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A filter sets no handler and no timer: those are the program's."""
+    touched: list[str] = []
+    for name in ("signal", "setitimer", "set_wakeup_fd", "alarm"):
+        monkeypatch.setattr(signal, name, lambda *_args, name=name: touched.append(name))
+    assert render(r"x | regex('\\d+')", x="Order 12") == "12"
+    assert touched == []
+
+
+PIECES = [
+    *("a", "b", "é", ".", r"\d", r"\w", r"\s", r"\W", r"\b", "^", "$", r"\Z", "[^a]", "[]a]", "(a)", "(?:a|b)"),
+    *("(b|ab)", "(?=a)", "(?!b)", "(?<=a)", "(?<!b)", "(?>ab?)", "(?i:A)", "{", "}", "{}", "{e}", "{e<=1}", "{i<=2,d}", "a{,}", r"\{e}"),
+    *("[{e}]", "a{,2}", "b{1}", "{ 2}", r"\N{BULLET}", r"\\{s}"),
+]  # fmt: skip
+"""Parts of patterns, some of which mean more to `regex` than to Python."""
+
+OFTEN = ["", "", "", "*", "+", "?", "*?", "+?", "{1,2}", "*+"]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(OFTEN)).map("".join), min_size=1, max_size=4),
+    st.text("abé1 .A{}e•\\\n", max_size=10),
+)
+def test_a_pattern_finds_what_python_finds(parts: list[str], text: str) -> None:
+    """A pattern of Python's finds the same places and the same groups."""
+    pattern = "".join(parts)
+    try:
+        meant = re.compile(pattern)
+    except re.error:
+        with pytest.raises(patterns.PatternRefused, match="is not a pattern"):
+            patterns.compiled(pattern)
+        return
+    found = [(each.span(), each.groups()) for each in patterns.matches(pattern, text)]
+    assert found == [(each.span(), each.groups()) for each in meant.finditer(text)]
+
+
+@pytest.mark.parametrize("pattern", [r"\p{L}", r"(?|a|b)", r"\X", r"(?<a>b)", r"(?e)a", "("])
+def test_what_only_the_library_reads_is_no_pattern(pattern: str) -> None:
+    """The syntax is Python's, and nothing beyond it."""
+    with pytest.raises(patterns.PatternRefused, match="is not a pattern"):
+        patterns.compiled(pattern)
+
+
+SCHEMAS: list[tuple[dict[str, Any], Any]] = [
+    ({"type": "string", "pattern": ENDLESS[0]}, TEXT),
+    ({"not": {"pattern": ENDLESS[0]}}, TEXT),
+    ({"type": "array", "items": {"anyOf": [{"type": "string", "pattern": ENDLESS[0]}, {"type": "string"}]}}, [TEXT]),
+    ({"type": "object", "patternProperties": {ENDLESS[0]: True}}, {TEXT: 1}),
+    ({"type": "object", "patternProperties": {ENDLESS[0]: True}, "additionalProperties": False}, {TEXT: 1}),
+]
+
+
+@pytest.mark.parametrize(("schema", "value"), SCHEMAS)
+def test_a_schema_whose_pattern_takes_too_long_takes_no_value(
+    schema: dict[str, Any], value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value that cannot be checked in time does not fit, whatever stands around the pattern."""
+    monkeypatch.setattr(patterns, "SECONDS", 0.05)
+    output = Output.of({"json_schema": schema})
+    with pytest.raises(Misfit, match="takes too long on a text of 5001 characters"):
+        output.read(_answer(output, value))
+
+
+def test_all_patterns_of_a_schema_share_the_time_of_one_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many texts a value has, it is checked or refused after a fixed time."""
+    monkeypatch.setattr(patterns, "SECONDS", 0.05)
+    output = Output.of({"json_schema": {"type": "array", "items": {"type": "string", "pattern": "(?:a|aa)+[!?]|b"}}})
+    began = time.process_time()
+    with pytest.raises(Misfit, match=r"takes? too long"):
+        output.read(_answer(output, ["a" * 16 + "b"] * 20_000))
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(("text", "fits"), [("two words", True), ("two  words", False), ("w" * 5000, True)])
+def test_a_schema_takes_any_pattern_of_pythons(text: str, fits: bool) -> None:
+    """Also one with a repeated part that fits in several ways, and a text of any length."""
+    output = Output.of({"json_schema": {"type": "string", "pattern": r"^(\w+\s?)*$"}})
+    if fits:
+        assert output.read(_answer(output, text)) == text
+    else:
+        with pytest.raises(Misfit, match="does not fit pattern"):
+            output.read(_answer(output, text))
+
+
+def test_names_by_pattern_and_no_others() -> None:
+    """Values of names that fit a pattern are held to its schema, and other names are not asked for."""
+    schema = {"type": "object", "patternProperties": {"^x_": {"type": "integer"}}, "additionalProperties": False}
+    output = Output.of({"json_schema": schema})
+    assert output.read(_answer(output, {"x_a": 1})) == {"x_a": 1}
+    with pytest.raises(Misfit) as caught:
+        output.read(_answer(output, {"x_a": "1", "y": 1}))
+    assert caught.value.problems == ("$.x_a: is text, and a whole number is wanted", "$.y: is not asked for")
+
+
+def _answer(output: Output, value: Any) -> str:
+    """The text of a model that answers with the value."""
+    return json.dumps({"value": value} if output.wrapped else value)

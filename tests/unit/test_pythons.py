@@ -1,5 +1,7 @@
 """Functions of the project: only those that the configuration allows, and their failures in words."""
 
+import asyncio
+import importlib
 import sys
 import threading
 from pathlib import Path
@@ -7,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import AuthorError, RunOpsError, UsageError
-from runtime import pythons, secrets, settings
+from runtime import pythons, running, secrets, settings
+from runtime.cli import prints
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
 from tests.rig import Rig
@@ -20,6 +23,7 @@ import threading
 from os.path import basename
 
 gate = threading.Event()
+print("imported")
 
 def price(total, rate=decimal.Decimal("0.10")):
     print("computing")
@@ -30,6 +34,12 @@ def fails(total):
 
 def says(text):
     print(text)
+    return text
+
+def has_said(text):
+    thread = threading.Thread(target=print, args=(text,))
+    thread.start()
+    thread.join()
     return text
 
 def leaves():
@@ -48,6 +58,8 @@ class Rules:
     pass
 """
 
+ALLOWED = ("shop_rules", "broken_rules", "no_rules")
+
 WORKFLOW = """
 version: 1
 nodes:
@@ -55,28 +67,97 @@ nodes:
 output: "{{ due }}"
 """
 
+OVERLAP = """
+import threading
+
+go = {"first": threading.Event(), "second": threading.Event()}
+both = threading.Event()
+here = []
+
+def waits(name):
+    here.append(name)
+    if len(here) == 2:
+        both.set()
+    go[name].wait(20)
+    return name
+"""
+
+CALLS = """
+version: 1
+nodes:
+  - {{id: waited, type: transform, python: "overlap:waits", args: {{name: {}}}}}
+output: "{{{{ waited }}}}"
+"""
+
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project that allows the module `shop_rules`, which stands in its folder."""
-    (tmp_path / "pyproject.toml").write_text(
-        '[tool.runops]\npython_modules = ["shop_rules", "broken_rules", "no_rules"]\n'
-    )
+    """A project with the module `shop_rules` in its folder."""
+    (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "shop_rules.py").write_text(RULES)
     (tmp_path / "broken_rules.py").write_text("import no_such_thing_at_all\n")
     monkeypatch.delenv("RUNOPS_PYTHON_MODULES", raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    for name in ("shop_rules", "broken_rules"):
+    for name in ("shop_rules", "broken_rules", "overlap"):
         sys.modules.pop(name, None)
     return tmp_path
 
 
-async def test_a_function_makes_the_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_function_makes_the_value(tmp_path: Path) -> None:
     """Keyword arguments go in, JSON comes out; what it prints is no result."""
-    rig = Rig(tmp_path / "runs", WORKFLOW)
+    rig = Rig(tmp_path / "runs", WORKFLOW, chosen=settings.load(python_modules=ALLOWED))
     assert (await rig.start()).output == {"due": "2026-01-31", "price": 4}
-    assert capsys.readouterr().out == ""
+
+
+async def test_runs_that_overlap_leave_stdout_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two runs in one program call functions at the same time, and the second ends last: stdout is the program's, meanwhile and afterwards."""
+    (tmp_path / "overlap.py").write_text(OVERLAP)
+    sys.path.append(str(tmp_path))
+    overlap = importlib.import_module("overlap")
+    chosen, stdout = settings.load(python_modules=("overlap",)), sys.stdout
+    one, two = (Rig(tmp_path / name, CALLS.format(name), chosen=chosen) for name in ("first", "second"))
+    task = asyncio.create_task(two.start())
+    ended = asyncio.create_task(one.start())
+    assert await asyncio.to_thread(overlap.both.wait, 20)
+    sys.stdout.write("the program says this\n")
+    assert sys.stdout is stdout
+    overlap.go["first"].set()
+    assert (await ended).output == "first"
+    assert sys.stdout is stdout
+    overlap.go["second"].set()
+    assert (await task).output == "second"
+    assert sys.stdout is stdout
+    printed = capsys.readouterr()
+    assert "the program says this\n" in printed.out
+    assert printed.err == ""
+
+
+async def test_settings_that_a_program_gives_are_enough(tmp_path: Path) -> None:
+    """What a program allows in its call, no environment and no pyproject.toml has to allow."""
+    (tmp_path / "shop.yaml").write_text(WORKFLOW)
+    chosen = settings.load(home=tmp_path / "runs", python_modules=("shop_rules",))
+    ended = await running.start(tmp_path / "shop.yaml", {}, chosen)
+    assert (ended.status, ended.output) == ("passed", {"due": "2026-01-31", "price": 4})
+
+
+@pytest.mark.parametrize("where", ["environment", "pyproject.toml"])
+async def test_nothing_around_a_program_allows_more_than_it_does(
+    where: str, tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variable or a pyproject.toml that allows a module does not widen the settings of the call, before a run and during it."""
+    if where == "environment":
+        monkeypatch.setenv("RUNOPS_PYTHON_MODULES", "shop_rules")
+    else:
+        (project / "pyproject.toml").write_text('[tool.runops]\npython_modules = ["shop_rules"]\n')
+    (tmp_path / "shop.yaml").write_text(WORKFLOW)
+    chosen = settings.load(home=tmp_path / "runs", python_modules=())
+    with pytest.raises(WorkflowInvalid):
+        await running.start(tmp_path / "shop.yaml", {}, chosen)
+    ended = await Rig(tmp_path / "more", WORKFLOW, chosen=chosen).start()
+    assert ended.error is not None
+    assert ended.error["code"] == "python-not-allowed"
+    assert "shop_rules" not in sys.modules
 
 
 @pytest.mark.parametrize(
@@ -99,25 +180,29 @@ async def test_what_goes_wrong_is_the_authors_error(
 ) -> None:
     """A function that fails, does not exist, is none, or is not the module's own is told in words."""
     with pytest.raises(AuthorError) as caught:
-        await pythons.Functions(10, secrets.Masker({})).call(f"shop_rules:{function}", args)
+        await pythons.Functions(ALLOWED, 10, secrets.Masker({})).call(f"shop_rules:{function}", args)
     assert caught.value.code == code
     assert said in caught.value.message
     assert caught.value.mend
     assert "Traceback" not in str(caught.value.as_json())
 
 
-async def test_what_a_function_prints_has_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
-    """A value may hold a secret that a page showed: where a function prints what it was given, stderr has it masked."""
-    functions = pythons.Functions(10, secrets.Masker({"KEY": "hunter22"}))
-    assert await functions.call("shop_rules:says", {"text": "it is hunter22"}) == "it is hunter22"
+async def test_what_a_function_prints_in_a_command_has_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    """A value may hold a secret that a page showed: where a function prints what it was given, stderr has it masked, and the command keeps stdout."""
+    functions = pythons.Functions(ALLOWED, 10, secrets.Masker({"KEY": "hunter22"}))
+    with prints.on_stderr():
+        for name in ("says", "has_said"):
+            assert await functions.call(f"shop_rules:{name}", {"text": "it is hunter22"}) == "it is hunter22"
+        sys.stdout.write("the result\n")
     printed = capsys.readouterr()
-    assert (printed.out, printed.err) == ("", f"it is {secrets.MASK}\n")
+    assert printed.out == "the result\n"
+    assert printed.err.splitlines() == ["imported", *[f"it is {secrets.MASK}"] * 2]
 
 
 async def test_a_failure_tells_its_last_line_and_place() -> None:
     """The author reads what was raised, and in which line of the module."""
     with pytest.raises(AuthorError) as caught:
-        await pythons.Functions(10, secrets.Masker({})).call("shop_rules:fails", {"total": 3})
+        await pythons.Functions(ALLOWED, 10, secrets.Masker({})).call("shop_rules:fails", {"total": 3})
     line = RULES.splitlines().index('    raise ValueError(f"{total} is too much")') + 1
     assert caught.value.evidence["error"] == "ValueError: 3 is too much"
     assert str(caught.value.evidence["place"]).endswith(f"shop_rules.py:{line}")
@@ -126,7 +211,7 @@ async def test_a_failure_tells_its_last_line_and_place() -> None:
 async def test_a_function_that_does_not_end_fails_the_step() -> None:
     """The run goes on without it after the node's time."""
     with pytest.raises(AuthorError, match=r"longer than 0\.2 s"):
-        await pythons.Functions(0.2, secrets.Masker({})).call("shop_rules:waits", {})
+        await pythons.Functions(ALLOWED, 0.2, secrets.Masker({})).call("shop_rules:waits", {})
     left = [each for each in threading.enumerate() if each.name == "shop_rules:waits"]
     assert all(each.daemon for each in left)
     sys.modules["shop_rules"].gate.set()
@@ -140,32 +225,29 @@ async def test_a_function_that_does_not_end_fails_the_step() -> None:
 async def test_a_module_that_is_missing_or_broken_is_named(module: str, said: str) -> None:
     """Missing is told from broken, and broken with what broke it."""
     with pytest.raises(AuthorError, match=said) as caught:
-        await pythons.Functions(10, secrets.Masker({})).call(f"{module}:price", {})
+        await pythons.Functions(ALLOWED, 10, secrets.Masker({})).call(f"{module}:price", {})
     assert caught.value.code == "python-not-found"
     assert ("no_such_thing_at_all" in str(caught.value.evidence)) == (module == "broken_rules")
 
 
-def test_a_module_that_is_not_allowed_keeps_the_run_from_starting(project: Path) -> None:
+def test_a_module_that_is_not_allowed_keeps_the_run_from_starting() -> None:
     """Without configuration no function may be called: the file's place, the setting, exit 2; a near miss is named."""
-    (project / "pyproject.toml").write_text("")
     with pytest.raises(WorkflowInvalid) as caught:
-        pythons.check(workflow.parse(WORKFLOW, "shop.yaml"))
+        pythons.check(workflow.parse(WORKFLOW, "shop.yaml"), ())
     (problem,) = caught.value.diagnostics
     assert (caught.value.exit, problem.code) == (2, "python-not-allowed")
     assert problem.mark is not None
     assert (problem.mark.line, problem.mark.column) == (4, 40)
     assert 'python_modules = ["shop_rules"]' in problem.help[0]
-    (project / "pyproject.toml").write_text('[tool.runops]\npython_modules = ["shop_rule"]\n')
     with pytest.raises(WorkflowInvalid) as caught:
-        pythons.check(workflow.parse(WORKFLOW, "shop.yaml"))
+        pythons.check(workflow.parse(WORKFLOW, "shop.yaml"), ["shop_rule"])
     assert caught.value.diagnostics[0].help == ("did you mean `shop_rule`?",)
 
 
-async def test_a_resumed_run_asks_the_configuration_again(project: Path) -> None:
+async def test_a_resumed_run_asks_the_configuration_again() -> None:
     """What is allowed is looked at when the function is called, too."""
-    (project / "pyproject.toml").write_text("")
     with pytest.raises(UsageError) as caught:
-        await pythons.Functions(10, secrets.Masker({})).call("shop_rules:price", {"total": 1})
+        await pythons.Functions((), 10, secrets.Masker({})).call("shop_rules:price", {"total": 1})
     assert caught.value.code == "python-not-allowed"
     assert "shop_rules" not in sys.modules
 
