@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from nodes import registry
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import conversations, damage, log, query_sessions, settings, store
+from runtime import conversations, damage, log, query_sessions, regular, settings, store
 from runtime.models import ledger
 from runtime.query_views import STEPS, VIEWS, cost, hand_over
 from runtime.sql import clock, lockdown, results, statement
@@ -260,7 +260,7 @@ def entries(file: Path) -> Iterator[log.AnyEntry]:
 
     Raises LogError ``log-damaged`` (file and line), ``log-too-new``.
     """
-    with file.open("rb") as lines:
+    with regular.opened(file) as lines:
         left, position, copying = os.fstat(lines.fileno()).st_size, 0, False
         for number, line in enumerate(lines, start=1):
             left -= len(line)

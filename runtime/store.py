@@ -19,7 +19,7 @@ from typing import Protocol
 from typing_extensions import override
 
 from nodes.errors import LogError, UsageError
-from runtime import damage, durable, holders, locks, log
+from runtime import damage, durable, holders, locks, log, regular
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 ID = re.compile(rf"^[{CROCKFORD}]{{26}}\Z")
@@ -187,7 +187,7 @@ class FileStore(Store):
             if handle is None:
                 raise holders.refused(conversation, lambda: _whole_entries(path))
             try:
-                if damage.parse(path, path.read_bytes())[0]:
+                if damage.parse(path, regular.read(path))[0]:
                     raise _exists(conversation, path)
                 # Whoever made it died before its first line was whole: nothing was done in it.
                 os.ftruncate(handle, 0)
@@ -211,7 +211,7 @@ class FileStore(Store):
                 raise holders.refused(conversation, lambda: _whole_entries(path))
         try:
             with _reads(path):
-                entries, torn = self._parsed(conversation, path, path.read_bytes())
+                entries, torn = self._parsed(conversation, path, regular.read(path))
             self._known = ("", b"", [])
             owned = _OpenFile(self, conversation, handle, entries, before)
             if torn:
@@ -230,7 +230,7 @@ class FileStore(Store):
     def read(self, conversation: str) -> Reading:
         path = self._existing(conversation)
         with _reads(path), self._there(conversation):
-            data = path.read_bytes()
+            data = regular.read(path)
         entries, torn = self._parsed(conversation, path, data)
         self._known = (conversation, data[: len(data) - torn], entries)
         return Reading(conversation, [*entries], torn, self.held(conversation))
@@ -245,14 +245,14 @@ class FileStore(Store):
     @override
     def first(self, conversation: str) -> log.AnyEntry | None:
         path = self._existing(conversation)
-        with self._there(conversation), _told_by_reading(), path.open("rb") as lines:
+        with self._there(conversation), _told_by_reading(), regular.opened(path) as lines:
             return log.decode(lines.readline())
         return None
 
     @override
     def last(self, conversation: str) -> log.AnyEntry | None:
         path = self._existing(conversation)
-        with self._there(conversation), _told_by_reading(), path.open("rb") as lines:
+        with self._there(conversation), _told_by_reading(), regular.opened(path) as lines:
             return damage.last_entry(lines)
         return None
 
@@ -460,7 +460,7 @@ class _OpenFile(Conversation):
 
 def _bytes_of(file: Path) -> bytes | None:
     try:
-        return file.read_bytes()
+        return regular.read(file)
     except FileNotFoundError:
         return None
 
@@ -497,7 +497,7 @@ def _exists(conversation: str, path: Path) -> LogError:
 def _whole_entries(path: Path) -> list[log.AnyEntry]:
     """What can be read of a log that somebody may be writing; nothing where it is damaged."""
     try:
-        return damage.parse(path, path.read_bytes())[0]
+        return damage.parse(path, regular.read(path))[0]
     except LogError:
         return []
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from director import effects, run_pieces
 from director.proving import drafts
 from nodes.values import Json
-from runtime import briefs, evidence, history
+from runtime import briefs, evidence, history, regular
 from runtime.agents import telling
 from runtime.language import workflow
 
@@ -142,7 +142,7 @@ def _page_then(done: drafts.Done) -> Iterator[str]:
     seen = [f"{name}: {kept[name]}" for name in names if kept.get(name)]
     named: dict[str, Json] = kept.get("observation") or {}
     with contextlib.suppress(OSError, UnicodeError, KeyError):
-        seen.append(_cut(Path(named["path"]).read_text(encoding="utf-8"), A_GLANCE if address else PAGE))
+        seen.append(_cut(regular.read_text(Path(named["path"])), A_GLANCE if address else PAGE))
     if seen:
         yield "the page, as it was then:"
         yield telling.fenced("\n".join(seen))

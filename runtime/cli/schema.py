@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nodes.errors import UsageError
+from runtime import regular
 from runtime.cli import console
 from runtime.display import escapes
 from runtime.language.schema import workflow_schema
@@ -27,7 +28,9 @@ def schema(
         console.result(text)
         return
     try:
-        output.write_text(f"{text}\n", encoding="utf-8")
+        regular.write(output, f"{text}\n".encode())
     except OSError as error:
-        raise UsageError("file-not-written", f"{output} cannot be written: {error.strerror}") from None
+        raise UsageError(
+            "file-not-written", f"{output} cannot be written: {error.strerror}", mend=regular.fix(error)
+        ) from None
     console.say(f"wrote {escapes.line(str(output))}")
