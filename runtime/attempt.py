@@ -396,6 +396,8 @@ class Step(surroundings.Surroundings):
             engine.journal.result(call, "error", **fields)
             if self.not_done:
                 engine.journal.note("judged", call=call.call, verdict="not-done", how="confirm")
+        if not self._fresh:
+            engine.load_anew = True
         seconds = time.monotonic() - self._begun
         status = "tolerated" if tolerated else events.ended_by(error)
         if self._asked is None:
@@ -433,6 +435,7 @@ class Step(surroundings.Surroundings):
                 posted=facts.posted or None,
                 status=facts.status,
                 url=self._address(),
+                load=self._load,
             ),
         }
 
