@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from nodes.errors import UsageError
-from runtime import window
+from runtime import regular, window
 
 TITLE, TEXT = 3, 1
 """What a word of the question counts that stands in the title of a section, and in its text."""
@@ -126,16 +126,16 @@ def _name(file: Path) -> str:
 def _content(file: Path) -> str:
     if not file.exists():
         raise UsageError("file-not-found", f"there is no file {file}", mend="name a Markdown file, or a folder")
-    if not {file.suffix, file.resolve().suffix} == {".md"} or not file.is_file():
-        # What is known is told to a model: no other file gets there by a slip of the hand, or by a link to it. And a pipe may never end.
+    if not {file.suffix, file.resolve().suffix} == {".md"} or file.is_dir():
+        # What is known is told to a model: no other file gets there by a slip of the hand, or by a link to it.
         raise UsageError(
             "file-not-read", f"{file} is no Markdown file", mend="knowledge stands in files that end with .md"
         )
     try:
-        with file.open("rb") as opened:
+        with regular.opened(file) as opened:
             data = opened.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise UsageError("file-not-read", f"{file} cannot be read: {error.strerror}") from None
+        raise UsageError("file-not-read", f"{file} cannot be read: {error.strerror}", mend=regular.fix(error)) from None
     if len(data) > LARGEST_FILE:
         raise UsageError(
             "knowledge-too-large", f"{file} has more than {LARGEST_FILE >> 20} MiB", mend="divide it, or leave it out"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nodes.errors import UsageError
-from runtime import durable, journal, log, sessions
+from runtime import durable, journal, log, regular, sessions
 from runtime.display.text import harmless
 from runtime.models import threads
 
@@ -51,7 +51,7 @@ def save(path: Path, text: str) -> None:
 def _is_ours(path: Path) -> bool:
     if not path.is_file():
         return False
-    with path.open("rb") as file:
+    with regular.opened(path) as file:
         return file.read(len(HEAD)) == HEAD.encode()
 
 

@@ -12,7 +12,7 @@ from director import layout
 from director.run_subject import RunSubject
 from director.subject import Subject
 from nodes.errors import RunOpsError, UsageError
-from runtime import pythons, secrets, settings, store, window
+from runtime import pythons, regular, secrets, settings, store, window
 from runtime.language import workflow, yaml_text
 from runtime.language.diagnostics import WorkflowInvalid
 
@@ -254,7 +254,7 @@ def _declared(file: workflow.Workflow) -> dict[str, object]:
 
 
 def _content(path: Path) -> bytes:
-    with path.open("rb") as file:
+    with regular.opened(path) as file:
         return file.read(yaml_text.LARGEST_FILE + 1)
 
 

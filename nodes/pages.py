@@ -34,8 +34,16 @@ class Page(Protocol):
         """Title of the tab's document."""
         ...
 
-    async def goto(self, url: str) -> str:
-        """Load ``url``, wait until its document is loaded, and return the final address."""
+    @property
+    def documents(self) -> int:
+        """How many documents were loaded into the tab, blank ones aside."""
+        ...
+
+    async def goto(self, url: str, *, anew: bool = False) -> str:
+        """Load ``url``, wait until its document is loaded, and return the final address.
+
+        Where it differs from the present address only behind ``#`` the document stays, unless it is to be loaded ``anew``.
+        """
         ...
 
     @property

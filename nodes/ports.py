@@ -206,6 +206,10 @@ class LeafContext(Protocol):
         """
         ...
 
+    async def load(self, url: str, *, anew: bool = False) -> None:
+        """``page.goto``; also ``anew`` where the run wants a new document, for the first address and after a failed step. The log says which it was."""
+        ...
+
     def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
         """What a person answered to the step's questions; where nobody has, the run pauses with them (Paused ``question``)."""
         ...

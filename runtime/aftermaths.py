@@ -87,7 +87,7 @@ class Aftermath:
             self.program.confine(browser)
         for address in (*self._named(), self.address):
             browser.bound(LOAD_SECONDS)
-            await page.goto(str(address))
+            await page.goto(str(address), anew=True)
             if await self._wait(browser, page, tell):
                 return True
         return False

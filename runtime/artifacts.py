@@ -18,7 +18,7 @@ from typing_extensions import override
 from nodes import ports
 from nodes.errors import AuthorError
 from nodes.values import Json
-from runtime import durable, journal
+from runtime import durable, journal, regular
 
 LONGEST_NAME = 120
 """Bytes of a file's name; file systems take 255, and a number and a mark for what is half written must fit too."""
@@ -97,8 +97,17 @@ class Artifacts(ports.Artifacts):
                     mend="copy the file to a name without a leading dot, if it is really meant to be sent",
                     evidence={"path": str(file)},
                 )
-            if not file.is_file() or not os.access(file, os.R_OK):
-                raise _not_found(path, file)
+            try:
+                os.close(regular.descriptor(file))
+            except regular.NotRegular as error:
+                raise AuthorError(
+                    "file-not-read",
+                    f"{path} cannot be read: {error.strerror}",
+                    mend=regular.fix(error),
+                    evidence={"path": str(file)},
+                ) from None
+            except OSError:
+                raise _not_found(path, file) from None
         except (OSError, ValueError):
             # No file can be called that: it is too long, or there is a NUL in it.
             raise AuthorError("file-not-found", f"there is no file {_shortened(path)!r}", mend=_PUT_IT_THERE) from None

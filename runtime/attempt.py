@@ -40,6 +40,10 @@ GRACE = 2.0
 """Seconds that a page method may overrun its time before the attempt is ended from outside."""
 
 
+VERIFY_HELD_BEFORE = "verify-held-before"
+"""Flag of a side effect whose rules held just before it, too."""
+
+
 class Held(Paused):
     """A deed that the engine was asked to hold: everything before it was found ready, and it was not done."""
 
@@ -396,6 +400,8 @@ class Step(surroundings.Surroundings):
             engine.journal.result(call, "error", **fields)
             if self.not_done:
                 engine.journal.note("judged", call=call.call, verdict="not-done", how="confirm")
+        if not self._fresh:
+            engine.load_anew = True
         seconds = time.monotonic() - self._begun
         status = "tolerated" if tolerated else events.ended_by(error)
         if self._asked is None:
@@ -407,11 +413,21 @@ class Step(surroundings.Surroundings):
         assert call is not None
         if call.effect == "effect" and self._node.asks != "agent" and engine.browser is not None and self._page:
             engine.checkpoints.effect_finished(engine.browser, took_up_input=self._node.takes_up_input)
+        if status == "ok" and call.held_before and self._node.asks != "agent":
+            self._tell_that_verify_held()
         engine.journal.result(call, status, value=value, error=error, **self._trace())
         shown = "recovered" if status == "recovered" else "ok"
         if self._thread == log.RUN_THREAD:
             engine.tell(events.StepFinished(self._path, shown, time.monotonic() - self._begun, container=False))
         return value
+
+    def _tell_that_verify_held(self) -> None:
+        does = getattr(self._node, "action", None) or self._node.type
+        self.flag(
+            VERIFY_HELD_BEFORE,
+            f"`verify` held already before the {does}, so it does not show that the {does} did anything",
+            {"rules": [str(rule) for rule in self.rules()]},
+        )
 
     def _trace(self) -> dict[str, Json]:
         """How long the attempt took, what files it kept, and what it left on the pages."""
@@ -433,6 +449,7 @@ class Step(surroundings.Surroundings):
                 posted=facts.posted or None,
                 status=facts.status,
                 url=self._address(),
+                load=self._load,
             ),
         }
 

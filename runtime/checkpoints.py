@@ -15,7 +15,7 @@ import hashlib
 from pathlib import Path
 
 from nodes.errors import SiteError
-from runtime import aftermaths, durable, journal, log
+from runtime import aftermaths, durable, journal, log, regular
 from runtime.browser import port
 from runtime.crashes import CrashPoint, crash_point
 
@@ -23,7 +23,7 @@ from runtime.crashes import CrashPoint, crash_point
 def unusable(checkpoint: log.Checkpoint, private: Path) -> str | None:
     """In what way the checkpoint's file in ``private`` is not what was written; None where it is."""
     try:
-        data = (private / checkpoint.file).read_bytes()
+        data = regular.read(private / checkpoint.file)
     except FileNotFoundError:
         return "is missing"
     except OSError as error:

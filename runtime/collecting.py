@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
+from runtime import regular
 from runtime.language import workflow, yaml_text
 
 SUFFIXES = (".yaml", ".yml")
@@ -69,7 +70,7 @@ def _of_folder(file: Path | OSError) -> Found | None:
         error = UsageError("file-not-read", f"{file.filename} cannot be read: {file.strerror}")
         return Found(Path(str(file.filename)), None, error)
     try:
-        with file.open("rb") as stream:
+        with regular.opened(file) as stream:
             content = stream.read(yaml_text.LARGEST_FILE + 1)
     except OSError:
         return _load(file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nodes.values import Json
-from runtime import checkpoints, durable, history, holders, journal, log, secrets, store, version
+from runtime import checkpoints, durable, history, holders, journal, log, regular, secrets, store, version
 
 
 def make(
@@ -41,6 +41,6 @@ def _take_checkpoint(kept: store.Store, run: str, pen: journal.Journal) -> None:
         return
     file = kept.private(pen.conversation.id) / last.file
     try:
-        durable.write(file, (kept.private(run) / last.file).read_bytes())
+        durable.write(file, regular.read(kept.private(run) / last.file))
     except OSError as error:
         raise durable.not_written("a checkpoint", file, error) from None

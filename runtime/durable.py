@@ -12,6 +12,7 @@ from typing import TypedDict
 
 from nodes.errors import LogError
 from nodes.values import Json
+from runtime import regular
 
 CHUNK = 1 << 20
 
@@ -29,7 +30,9 @@ def not_read(what: str, path: Path, error: OSError) -> LogError:
     return LogError(
         "log-unreadable",
         f"{what} could not be read: {error.strerror or error} ({path})",
-        mend="make the file readable for whoever runs this (or mend the disk); nothing was changed",
+        mend="take it away, or put the file back from a copy; nothing was changed"
+        if isinstance(error, regular.NotRegular)
+        else "make the file readable for whoever runs this (or mend the disk); nothing was changed",
         evidence={"file": str(path), "errno": error.errno},
     )
 
@@ -93,7 +96,7 @@ async def keep(path: Path, data: bytes | Path) -> tuple[int, str]:
 
 
 def _chunks(source: Path) -> Iterator[bytes]:
-    with source.open("rb") as file:
+    with regular.opened(source) as file:
         while chunk := file.read(CHUNK):
             yield chunk
 

@@ -125,6 +125,8 @@ class ExecutionEngine:
         self._plans: dict[int, resolve.Plan] = {}
         self.aftermath: aftermaths.Aftermath | None = None
         """What the next step that works on the page finds only once it has waited for it."""
+        self.load_anew = True
+        """Whether the next address is loaded as a new document, also where it differs only behind ``#``: nobody knows what state the present one is in."""
         self.before_redo: Callable[[], Awaitable[None]] | None = None
         """Awaited before a step is done again that may change something on the site."""
         self.verified: aftermaths.Verified = aftermaths.NOTHING

@@ -185,7 +185,7 @@ async def drop_input(engine: ExecutionEngine, node: Leaf) -> None:
     if engine.browser is not None and engine.browser.facts().pending_input:
         engine.browser.bound(node.seconds)
         engine.root.program.confine(engine.browser)  # the page may be one that the caller of the step's file opened
-        await engine.browser.page.goto(engine.browser.page.url)
+        await engine.browser.page.goto(engine.browser.page.url, anew=True)
 
 
 async def drop_taken_up(engine: ExecutionEngine, line: int, passed: Iterable[history.Attempt]) -> None:

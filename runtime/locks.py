@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+from runtime import regular
+
 
 def hold(path: Path, *, make: bool = False) -> int | None:
     """A handle for reading and appending that has the file's lock; None where a living process has it. Closing it gives the lock up.
@@ -15,7 +17,7 @@ def hold(path: Path, *, make: bool = False) -> int | None:
     """
     flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if make else 0)
     while True:
-        handle = os.open(path, flags, 0o600)
+        handle = regular.descriptor(path, flags)
         try:
             if not _lock(handle):
                 os.close(handle)
@@ -31,7 +33,7 @@ def hold(path: Path, *, make: bool = False) -> int | None:
 
 def is_held(path: Path) -> bool:
     """Whether a living process has the file's lock. Raises OSError."""
-    handle = os.open(path, os.O_RDONLY)
+    handle = regular.descriptor(path)
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

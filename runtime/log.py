@@ -182,6 +182,8 @@ class PageState(Piece):
     """The error with which the site answered for the document that was shown."""
     url: str | None = None
     """Address of the tab, of an action of class *effect*: where it has led."""
+    load: Literal["new", "same"] | None = None
+    """Of a step that loads an address: whether that gave a new document, or another view of the same one."""
 
 
 class Entry(Piece):

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import store
+from runtime import regular, store
 
 VERSION = 1
 
@@ -19,7 +19,7 @@ def file_of(kept: store.FileStore, run: str) -> Path:
 def read(kept: store.FileStore, run: str) -> dict[str, Json] | None:
     """The mend as it is kept; None where there is none."""
     try:
-        told: dict[str, Json] = json.loads(file_of(kept, run).read_bytes())
+        told: dict[str, Json] = json.loads(regular.read(file_of(kept, run)))
     except (OSError, ValueError):
         return None
     return told if told.get("version") == VERSION else None
@@ -30,7 +30,7 @@ def waits(kept: store.FileStore, run: str) -> bool:
     told = read(kept, run)
     try:
         return told is not None and any(
-            Path(each["file"]).read_bytes() == each["before"].encode() for each in told["files"]
+            regular.read(Path(each["file"])) == each["before"].encode() for each in told["files"]
         )
     except (OSError, KeyError):
         return False

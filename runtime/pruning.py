@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from nodes.errors import LogError, UsageError
-from runtime import blobs, damage, durable, living, locks, outdated, store
+from runtime import blobs, damage, durable, living, locks, outdated, regular, store
 from runtime.browser import launch, surviving
 
 Kind = Literal["run", "session", "browser", "private", "files", "key", "log", "value", "temporary"]
@@ -140,7 +140,7 @@ class _Pruning:
 
     def _has_not_begun(self, run: str) -> bool:
         """Whether its first entry is not whole, and nobody is there to write it."""
-        return self._holds_nothing(run, self._kept.conversation_file(run).read_bytes()) and not self._kept.held(run)
+        return self._holds_nothing(run, regular.read(self._kept.conversation_file(run))) and not self._kept.held(run)
 
     def _holds_nothing(self, run: str, data: bytes) -> bool:
         """Whether no entry of the log is whole, and none ever was; or it is a fork that never was whole."""
@@ -161,7 +161,7 @@ class _Pruning:
         found: dict[str, list[Path]] = {}
         for file in sorted((self._home / "keys").glob("[!.]*")):
             with contextlib.suppress(OSError):
-                if (run := store.run_of_key(file.read_bytes())) is not None:
+                if (run := store.run_of_key(regular.read(file))) is not None:
                     found.setdefault(run, []).append(file)
         return found
 
@@ -282,7 +282,7 @@ class _Pruning:
         for run in self._kept.ids():
             if run not in self._removed:
                 with contextlib.suppress(FileNotFoundError):
-                    named |= blobs.named_in(self._kept.conversation_file(run).read_bytes())
+                    named |= blobs.named_in(regular.read(self._kept.conversation_file(run)))
         if not self._dry:
             blobs.put_back(self._kept, named, self._limits)
         for sha256, file, limit in blobs.unnamed(self._kept, named, self._just_unnamed, self._limits):
@@ -320,7 +320,7 @@ class _Pruning:
             yield None
             return
         try:
-            yield path.read_bytes() if mine else None
+            yield regular.read(path) if mine else None
         finally:
             if handle is not None:
                 os.close(handle)
@@ -332,6 +332,7 @@ class _Pruning:
         if self._dry or path.exists():
             yield not path.exists()
             return
+        self._kept.make()
         handle = locks.hold(path, make=True)
         if handle is None:
             yield False

@@ -5,25 +5,29 @@ A log may be written to meanwhile: a torn last line is not there yet. A damaged 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodes import registry
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import conversations, damage, log, query_sessions, settings, store
+from runtime import conversations, damage, log, query_sessions, regular, settings, store
 from runtime.models import ledger
 from runtime.query_views import STEPS, VIEWS, cost, hand_over
-from runtime.sql import lockdown, results, statement
+from runtime.sql import clock, lockdown, results, statement
 
 if TYPE_CHECKING:
     import duckdb
 
 MEGABYTES = 512
 """Memory that the tables and the statement may take."""
+
+SECONDS = 60.0
+"""How long a query may take, unless more or less is asked for."""
 
 BATCH = 2000
 """Calls that are handed over at once."""
@@ -38,38 +42,63 @@ class Answer:
     """The logs that could not be read, each with what is wrong with it."""
 
 
-def ask(chosen: settings.Settings, text: str) -> Answer:
+def ask(
+    chosen: settings.Settings,
+    text: str,
+    seconds: float = SECONDS,
+    stuck: Callable[[UsageError], None] | None = None,
+) -> Answer:
     """The rows of one SELECT over the views.
 
     Raises UsageError ``bad-query`` for a statement that cannot be used (with a near miss where there is one), ``query-limit`` where it
-    needs too much memory. Both can also come while batches of the result are read.
+    needs too much memory, or more than ``seconds`` to read the logs and to compute. Both can also come while batches of the result are
+    read. A single call of a function of SQL may not be interrupted: then ``stuck`` is called with the error, in another thread.
     """
-    import duckdb  # costs 150 ms
-
     database = lockdown.connect(MEGABYTES)
-    try:
+    limit = clock.Clock(database, seconds, lambda: stuck(_too_long(seconds)) if stuck is not None else None)
+    with _as_usage(limit):
         read = statement.read(database, text)
         for table in read.tables:
             _refuse_unknown(table.name, read.own)
         if read.params:
             raise statement.Refused("sql-refused", f"`${min(read.params)}` has no value", "write the value itself")
-        left_out = _load(database, store.FileStore(chosen.home))
+        left_out = _load(database, store.FileStore(chosen.home), limit)
         found = results.carry_out(database, read, {})
-        return Answer(results.Result(found.columns, _told(found.batches)), left_out)
-    except (duckdb.Error, statement.Refused) as error:
-        raise _as_usage(error) from None
+    return Answer(results.Result(found.columns, _told(found.batches, limit)), left_out)
 
 
-def _told(batches: Iterator[list[dict[str, Json]]]) -> Iterator[list[dict[str, Json]]]:
-    import duckdb
+def _told(batches: Iterator[list[dict[str, Json]]], limit: clock.Clock) -> Iterator[list[dict[str, Json]]]:
+    while True:
+        with _as_usage(limit):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+@contextlib.contextmanager
+def _as_usage(limit: clock.Clock) -> Generator[None]:
+    """What DuckDB raises in the block, whose time counts, as an error of ours."""
+    import duckdb  # costs 150 ms
 
     try:
-        yield from batches
+        with limit.at_work():
+            yield
+    except TimeoutError:
+        raise _too_long(limit.seconds) from None
     except (duckdb.Error, statement.Refused) as error:
-        raise _as_usage(error) from None
+        raise _usage(error) from None
 
 
-def _as_usage(error: Exception) -> UsageError:
+def _too_long(seconds: float) -> UsageError:
+    return UsageError(
+        "query-limit",
+        f"the query took longer than {seconds:g} s",
+        mend=f"narrow it (WHERE, GROUP BY, LIMIT), or give it more time: `--timeout {10 * seconds:g}`",
+    )
+
+
+def _usage(error: Exception) -> UsageError:
     import duckdb
 
     if isinstance(error, statement.Refused):
@@ -93,19 +122,20 @@ def _refuse_unknown(name: tuple[str, ...], own: frozenset[str]) -> None:
     raise UsageError("bad-query", f"there is no view `{written}`", mend=mend)
 
 
-def _load(database: duckdb.DuckDBPyConnection, kept: store.FileStore) -> list[LogError]:
+def _load(database: duckdb.DuckDBPyConnection, kept: store.FileStore, limit: clock.Clock) -> list[LogError]:
     for name, columns in VIEWS.items():
         if name != "steps":
             database.execute(f"CREATE TABLE {name} ({', '.join(f'{each.name} {each.type}' for each in columns)})")
     database.execute(f"CREATE VIEW steps AS {STEPS}")
     left_out: list[LogError] = []
     for run in kept.ids():
+        limit.check()
         database.execute("BEGIN")
         try:
             if conversations.kind(kept, run) == "session":
                 query_sessions.read(database, kept, run)
             else:
-                _Reader(database, kept, run).read()
+                _Reader(database, kept, run, limit).read()
         except LogError as error:
             database.execute("ROLLBACK")
             left_out.append(error)
@@ -119,7 +149,10 @@ def _load(database: duckdb.DuckDBPyConnection, kept: store.FileStore) -> list[Lo
 class _Reader:
     """Takes one log into the tables; no more of it is in memory than its open calls, one batch, and what each request to a model cost."""
 
-    def __init__(self, database: duckdb.DuckDBPyConnection, kept: store.FileStore, run: str) -> None:
+    def __init__(
+        self, database: duckdb.DuckDBPyConnection, kept: store.FileStore, run: str, limit: clock.Clock
+    ) -> None:
+        self._limit = limit
         self._database = database
         self._kept = kept
         self._run: dict[str, Json] = {"run": run, "calls": 0, "tolerated": 0}
@@ -136,6 +169,7 @@ class _Reader:
         run = str(self._run["run"])
         held = self._kept.held(run)
         for entry in entries(self._kept.conversation_file(run)):
+            self._limit.check()
             self._take(entry)
             if len(self._finished) >= BATCH:
                 hand_over(self._database, "calls", self._finished)
@@ -226,7 +260,7 @@ def entries(file: Path) -> Iterator[log.AnyEntry]:
 
     Raises LogError ``log-damaged`` (file and line), ``log-too-new``.
     """
-    with file.open("rb") as lines:
+    with regular.opened(file) as lines:
         left, position, copying = os.fstat(lines.fileno()).st_size, 0, False
         for number, line in enumerate(lines, start=1):
             left -= len(line)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from nodes.values import Json
+from runtime import regular
 
 MASK = "[hidden]"
 SHORTEST = 6
@@ -217,7 +218,7 @@ class Masker:
         if self.idle or file.stat().st_size == 0:
             return False
         # A file that a step kept may be larger than the memory.
-        with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        with regular.opened(file) as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return self.touches(data)
 
 

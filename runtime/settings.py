@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import io
 import json
 import os
 import shutil
@@ -19,6 +20,7 @@ from typing_extensions import override
 from nodes import budgets
 from nodes.budgets import BadBudget, Budget
 from nodes.errors import SetupError, UsageError
+from runtime import regular
 from runtime.models import addresses
 from runtime.models import prices as model_prices
 from runtime.secrets import SHORTEST
@@ -182,8 +184,9 @@ def load(**flags: Any) -> Settings:
     """The settings, with ``flags`` (None where a flag was not given) before everything else.
 
     Raises UsageError ``bad-setting`` for a value that cannot be used, or for an unknown name in ``[tool.runops]``, naming its place, and
-    ``bad-budget`` for a budget.
+    ``bad-budget`` for a budget; SetupError ``env-file-unreadable``.
     """
+    _dotenv(Path(".env"))
     given = {name: value for name, value in flags.items() if value is not None}
     try:
         return Settings(**given)
@@ -228,9 +231,8 @@ def _place_of(name: str, flags: dict[str, Any]) -> tuple[str, object]:
 def _project_file() -> Path | None:
     """The nearest pyproject.toml of the current folder or one above."""
     here = Path.cwd()
-    return next(
-        (folder / "pyproject.toml" for folder in (here, *here.parents) if (folder / "pyproject.toml").is_file()), None
-    )
+    files = [folder / "pyproject.toml" for folder in (here, *here.parents)]
+    return next((file for file in files if file.exists() and not file.is_dir()), None)
 
 
 def project_folder() -> Path | None:
@@ -245,9 +247,11 @@ def _project_table() -> dict[str, Any]:
     if file is None:
         return {}
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("runops", {})
+        table = tomllib.loads(regular.read_text(file)).get("tool", {}).get("runops", {})
     except (OSError, ValueError) as error:
-        raise UsageError("bad-setting", f"{file} cannot be read: {error}", mend="mend the file") from None
+        reason = (error.strerror or error) if isinstance(error, OSError) else error
+        mend = regular.fix(error) or "mend the file"
+        raise UsageError("bad-setting", f"{file} cannot be read: {reason}", mend=mend) from None
     if not isinstance(table, dict):
         raise UsageError("bad-setting", f"`tool.runops` in {file} is not a table", mend="write it as `[tool.runops]`")
     values: dict[str, Any] = {**table}
@@ -321,13 +325,12 @@ def _listed(names: list[str]) -> str:
 
 def _dotenv(file: Path) -> dict[str, str]:
     """What stands in a ``.env`` file, each value as written: a ``$`` in a password is a dollar sign."""
-    if not file.is_file():
-        return {}
     try:
-        values = dotenv.dotenv_values(file, interpolate=False, encoding="utf-8")
+        values = dotenv.dotenv_values(stream=io.StringIO(regular.read_text(file)), interpolate=False)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return {}
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise SetupError(
-            "env-file-unreadable", f"{file} cannot be read: {reason}", mend="mend the file or take it away"
-        ) from None
+        mend = regular.fix(error) or "mend the file or take it away"
+        raise SetupError("env-file-unreadable", f"{file} cannot be read: {reason}", mend=mend) from None
     return {name: value for name, value in values.items() if value is not None}

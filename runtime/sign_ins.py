@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from nodes import ports
 from nodes.values import Json
-from runtime import durable
+from runtime import durable, regular
 
 FORMAT = 1
 
@@ -38,7 +38,7 @@ class SignIns(ports.Sessions):
     @override
     async def load(self, name: str) -> ports.SavedSession | None:
         try:
-            kept: dict[str, Any] = json.loads(await asyncio.to_thread((self._folder / f"{name}.json").read_bytes))
+            kept: dict[str, Any] = json.loads(await asyncio.to_thread(regular.read, self._folder / f"{name}.json"))
             if kept["format"] != FORMAT:
                 return None
             saved_at = dt.datetime.fromisoformat(kept["saved_at"])

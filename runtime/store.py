@@ -19,7 +19,7 @@ from typing import Protocol
 from typing_extensions import override
 
 from nodes.errors import LogError, UsageError
-from runtime import damage, durable, holders, locks, log
+from runtime import damage, durable, holders, locks, log, regular
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 ID = re.compile(rf"^[{CROCKFORD}]{{26}}\Z")
@@ -160,26 +160,34 @@ class FileStore(Store):
     """Conversations as files in ``.runops/``."""
 
     def __init__(self, home: Path) -> None:
-        """``home`` is made where it is missing, for its owner only, and ignored by git."""
+        """``home`` is made with the first conversation, for its owner only, and ignored by git; who only reads makes nothing."""
         self.home = home
+        self._made = False
         self._known: tuple[str, bytes, list[log.AnyEntry]] = ("", b"", [])
         """The log that was read last: its id, its whole lines, its entries. Who reads a run and then claims it parses it once."""
-        with _disk(home):
-            for folder in (home, home / "conversations", home / "blobs", home / "private"):
+
+    def make(self) -> None:
+        """Make the folders where they are missing; their names are on the disk when this returns. Raises LogError ``log-write-failed``."""
+        if self._made:
+            return
+        with _disk(self.home):
+            for folder in (self.home, *(self.home / name for name in ("conversations", "blobs", "private"))):
                 durable.folder(folder)
-            ignore = home / ".gitignore"
+            ignore = self.home / ".gitignore"
             if not ignore.exists():
                 durable.write_once(ignore, b"*\n")
+        self._made = True
 
     @override
     def create(self, conversation: str) -> Conversation:
+        self.make()
         path = self._file(conversation)
         with _disk(path):
             handle = locks.hold(path, make=True)
             if handle is None:
                 raise holders.refused(conversation, lambda: _whole_entries(path))
             try:
-                if damage.parse(path, path.read_bytes())[0]:
+                if damage.parse(path, regular.read(path))[0]:
                     raise _exists(conversation, path)
                 # Whoever made it died before its first line was whole: nothing was done in it.
                 os.ftruncate(handle, 0)
@@ -192,6 +200,7 @@ class FileStore(Store):
     @override
     def claim(self, conversation: str, *, take_over: bool = False) -> tuple[Conversation, list[log.AnyEntry]]:
         path = self._existing(conversation)
+        self.make()
         before: holders.Holder | None = None
         with _disk(path), self._there(conversation):
             if take_over:
@@ -202,7 +211,7 @@ class FileStore(Store):
                 raise holders.refused(conversation, lambda: _whole_entries(path))
         try:
             with _reads(path):
-                entries, torn = self._parsed(conversation, path, path.read_bytes())
+                entries, torn = self._parsed(conversation, path, regular.read(path))
             self._known = ("", b"", [])
             owned = _OpenFile(self, conversation, handle, entries, before)
             if torn:
@@ -221,7 +230,7 @@ class FileStore(Store):
     def read(self, conversation: str) -> Reading:
         path = self._existing(conversation)
         with _reads(path), self._there(conversation):
-            data = path.read_bytes()
+            data = regular.read(path)
         entries, torn = self._parsed(conversation, path, data)
         self._known = (conversation, data[: len(data) - torn], entries)
         return Reading(conversation, [*entries], torn, self.held(conversation))
@@ -236,14 +245,14 @@ class FileStore(Store):
     @override
     def first(self, conversation: str) -> log.AnyEntry | None:
         path = self._existing(conversation)
-        with self._there(conversation), _told_by_reading(), path.open("rb") as lines:
+        with self._there(conversation), _told_by_reading(), regular.opened(path) as lines:
             return log.decode(lines.readline())
         return None
 
     @override
     def last(self, conversation: str) -> log.AnyEntry | None:
         path = self._existing(conversation)
-        with self._there(conversation), _told_by_reading(), path.open("rb") as lines:
+        with self._there(conversation), _told_by_reading(), regular.opened(path) as lines:
             return damage.last_entry(lines)
         return None
 
@@ -300,6 +309,7 @@ class FileStore(Store):
 
     @override
     def keyed(self, key: str) -> str:
+        self.make()
         path = self.home / "keys" / hashlib.sha256(key.encode()).hexdigest()
         data: bytes | None = None
         while data is None:  # `runops prune` may take it away between the two
@@ -322,6 +332,7 @@ class FileStore(Store):
 
     @override
     def private(self, conversation: str) -> Path:
+        self.make()
         folder = self.home / "private" / conversation
         with _disk(folder):
             durable.folder(folder)
@@ -340,7 +351,9 @@ class FileStore(Store):
 
     def _existing(self, conversation: str) -> Path:
         path = self._file(conversation)
-        if not self.has(conversation):
+        with _reads(path):
+            known = self.has(conversation)
+        if not known:
             raise self._unknown(conversation)
         return path
 
@@ -447,7 +460,7 @@ class _OpenFile(Conversation):
 
 def _bytes_of(file: Path) -> bytes | None:
     try:
-        return file.read_bytes()
+        return regular.read(file)
     except FileNotFoundError:
         return None
 
@@ -484,7 +497,7 @@ def _exists(conversation: str, path: Path) -> LogError:
 def _whole_entries(path: Path) -> list[log.AnyEntry]:
     """What can be read of a log that somebody may be writing; nothing where it is damaged."""
     try:
-        return damage.parse(path, path.read_bytes())[0]
+        return damage.parse(path, regular.read(path))[0]
     except LogError:
         return []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from nodes.base import Leaf
 from nodes.errors import AuthorError
@@ -36,6 +36,8 @@ class Surroundings:
         self._artifacts: artifacts.Artifacts | None = None
         self._call: log.Call | None = None
         self._flags: list[dict[str, Json]] = []
+        self._load: Literal["new", "same"] | None = None
+        """Whether an address that was loaded gave a new document."""
         self.closing = False
         """Whether the deed is known to have happened, so that only the step's value is wanted, and nothing more may be done."""
 
@@ -154,6 +156,15 @@ class Surroundings:
         )
         self._flags.append(flag)
         self._engine.tell(events.Said(f"{self._path}: {flag['message']}"))
+
+    async def load(self, url: str, *, anew: bool = False) -> None:
+        """Load an address; as a new document also where the run wants one."""
+        page, engine = self.page, self._engine
+        before = page.documents
+        await page.goto(url, anew=anew or (engine.load_anew and not self._fresh))
+        if not self._fresh:
+            engine.load_anew = False
+        self._load = "new" if page.documents != before else "same"
 
     async def located(self, target: Target) -> Target:
         """The target with its ``any_of`` chosen."""

@@ -70,6 +70,7 @@ class FakePage:
         self.dialog: str | None = None
         self.visited: list[str] = []
         self.ahead: list[str] = []
+        self.documents = 0
 
     @property
     def url(self) -> str:
@@ -82,9 +83,12 @@ class FakePage:
         if self.dialog is not None:
             raise SiteError("dialog-open", "the page shows a dialog", evidence={"message": self.dialog})
 
-    async def goto(self, url: str) -> str:
+    async def goto(self, url: str, *, anew: bool = False) -> str:
         self.visited.append(self.address)
-        self.address = url
+        before, self.address = self.address, url
+        if "#" in url and before.partition("#")[0] == url.partition("#")[0] and not anew:
+            return url
+        self.documents += 1
         self.filled.clear()
         self.browser.documents += 1
         self.browser.pending = False

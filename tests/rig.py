@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
@@ -53,6 +52,7 @@ class Rig:
         self.loaded = workflow.parse(self.text, "test.yaml", callees.Texts(self.texts))
         self.masker = secrets.Masker(self.secrets)
         self.open_pen: journal.Journal | None = None
+        self.open_run: run.Run | None = None
 
     @property
     def kept(self) -> store.Store:
@@ -111,7 +111,7 @@ class Rig:
     def _run(self, pen: journal.Journal) -> run.Run:
         self.told.clear()
         self.open_pen = pen
-        return run.Run(
+        self.open_run = run.Run(
             self.loaded,
             pen,
             inputs=self.inputs,
@@ -123,6 +123,7 @@ class Rig:
             models=self._models(pen),
             python_modules=self.chosen.python_modules if self.chosen is not None else (),
         )
+        return self.open_run
 
     def _models(self, pen: journal.Journal) -> supply.Supply | None:
         if self.chosen is not None:
@@ -132,13 +133,10 @@ class Rig:
 
     def die(self, *, browser_survives: bool = False) -> None:
         """What the kernel does for a killed process: its lock is given up, nothing of it goes on. The browser may live on."""
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            loop = None
-        for task in asyncio.all_tasks(loop) if loop is not None else ():
-            if "Checkpoints" in getattr(task.get_coro(), "__qualname__", ""):
-                task.cancel()
+        writing = self.open_run.engine.checkpoints._writing if self.open_run is not None else None
+        # Its loop may be gone, and the task with it.
+        if writing is not None and not writing.get_loop().is_closed():
+            writing.cancel()
         if self.open_pen is not None:
             self.open_pen.conversation.close()
         self.survivor = self.browser if browser_survives else None

@@ -19,7 +19,7 @@ from director.bench.records import Lineage
 from director.proving import drafts
 from nodes.base import Leaf, Node
 from nodes.errors import InternalError, RunOpsError
-from runtime import checkpoints, engine, frames, journal, log, runs, store, taking
+from runtime import checkpoints, engine, frames, journal, log, regular, runs, store, taking
 from runtime.browser import port
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _take_state(shop: Workshop, known: Known, last: log.Checkpoint, lineage: Lin
     folder = shop.kept.private(run)
     if checkpoints.unusable(last, folder) is None:
         with contextlib.suppress(OSError):
-            known.states.keep(lineage, port.Captured((folder / last.file).read_bytes(), last.urls), WHY)
+            known.states.keep(lineage, port.Captured(regular.read(folder / last.file), last.urls), WHY)
 
 
 async def _none() -> port.Browser:

@@ -12,7 +12,7 @@ from director import desk as desks
 from director.bench.places import digest
 from director.bench.records import Done, Lineage
 from nodes.values import Json
-from runtime import durable, log
+from runtime import durable, log, regular
 from runtime.browser import port
 
 MARK = "@"
@@ -79,7 +79,7 @@ class States:
 
     def _is_whole(self, state: State) -> bool:
         try:
-            return hashlib.sha256(self.path(state).read_bytes()).hexdigest() == state.sha256
+            return hashlib.sha256(regular.read(self.path(state))).hexdigest() == state.sha256
         except OSError:
             return False
 

@@ -135,9 +135,9 @@ class BuildScreen(terminal.Screen):
         self.talk.line(harmless(text))
 
     @override
-    def say(self, text: str, colour: int | None = None, *, painted: bool = False) -> None:
+    def say(self, text: str, colour: int | None = None) -> None:
         self.waits.gives_way()
-        super().say(text, colour, painted=painted)
+        super().say(text, colour)
 
     @override
     def broken(self) -> None:
@@ -149,7 +149,7 @@ class BuildScreen(terminal.Screen):
     def answered(self, text: str) -> None:
         self.waits.ends()
         if text.strip():
-            self.say(harmless(text))
+            self.say(text)
 
     def _under_way(self) -> tuple[str, float] | None:
         """What a person waits for; None where they are waited for themselves."""

@@ -85,7 +85,7 @@ class Following:
         self._held.happened(text, run, spent)
         if ended is not None:
             for line in execution.closing(ended).split("\n"):
-                self._held.screen.say(line, painted=True)
+                self._held.screen.say(line)
 
 
 def spent_by(held: conversation.Conversation, run: str) -> log.Ran:

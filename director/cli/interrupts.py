@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from runtime.cli import execution, signals
+from runtime.display.stream import put_at_once
 
 _Result = TypeVar("_Result")
 
@@ -85,7 +86,5 @@ class Interrupts:
         with contextlib.suppress(Exception):
             self._clear()
         execution.end_children()
-        with contextlib.suppress(OSError):
-            # Not through sys.stderr: the signal may have come in the middle of a write to it.
-            os.write(2, f"{self._last_words()}\n".encode())
+        put_at_once(self._last_words())
         os._exit(signals.exit_code(number))

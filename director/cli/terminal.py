@@ -10,7 +10,7 @@ from director.listening import Listener
 from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import window
-from runtime.display import costs
+from runtime.display import costs, escapes
 from runtime.display.stream import Talk, coloured
 from runtime.display.text import cut, harmless, one_line
 
@@ -125,11 +125,10 @@ class Screen(Listener):
         """Why an answer is lost: the disk is full on which stdout stands."""
         return self._answers.full if self.unheard else None
 
-    def say(self, text: str, colour: int | None = None, *, painted: bool = False) -> None:
-        """Tell something that is no answer. No name in it, of a workflow or of a file, moves the cursor; what is ``painted`` was made harmless before."""
+    def say(self, text: str, colour: int | None = None) -> None:
+        """Tell something that is no answer."""
         if not self.quiet:
-            shown = text if painted else harmless(text)
-            self.talk.line(self._painted(shown, colour) if colour is not None else shown)
+            self.talk.line(self._painted(text, colour) if colour is not None else text)
 
     def meter(self, spent: dict[str, Json] | None, report: window.Report | None) -> None:
         """What the last word cost, and how full the window is."""
@@ -145,7 +144,7 @@ class Screen(Listener):
         self._begun = ""
 
     def _painted(self, text: str, code: int) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if coloured(self.talk) else text
+        return escapes.styled(text, code) if coloured(self.talk) else text
 
 
 def filled(report: window.Report) -> str:

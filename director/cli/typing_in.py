@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import sys
 from collections.abc import Callable
 
 from director import person
+from runtime.display.stream import Talk
 
 PROMPT = "answer> "
 """What stands where the cursor waits."""
@@ -26,9 +26,9 @@ def person_at(show: Callable[[str], None]) -> person.Person:
     """Whoever sits at the terminal; ``show`` shows a question."""
 
     async def prompted() -> str | None:
-        with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(PROMPT)
-            sys.stderr.flush()
+        talk = Talk(sys.stderr)
+        talk.write(PROMPT)
+        talk.flush()
         return await line()
 
     return person.Typing(show, prompted)

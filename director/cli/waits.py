@@ -7,14 +7,12 @@ import os
 import time
 from collections.abc import Callable
 
-from runtime.display import stream
+from runtime.display import escapes, stream
 from runtime.display.plain import PATIENCE
 from runtime.display.text import cut, duration, one_line
 
 WIDE = 78
 """Columns of a line that is written over, where nobody knows how wide the terminal is."""
-
-_ERASED = "\r\x1b[K"
 
 
 class Waits:
@@ -52,7 +50,7 @@ class Waits:
         """Something else is written now."""
         if self._stands:
             self._stands = False
-            self._talk.write(_ERASED)
+            self._talk.write(escapes.ERASED)
 
     def tick(self) -> None:
         """A second has passed."""
@@ -63,7 +61,7 @@ class Waits:
         text = f"..  {one_line(found[0])}  {duration(self._clock() - found[1])}"
         if stream.kind_for(self._talk) == "tree":
             self._stands = True
-            self._talk.write(f"{_ERASED}{cut(text, self._wide())}")
+            self._talk.write(f"{escapes.ERASED}{cut(text, self._wide())}")
             self._talk.flush()
         elif self._clock() - max(self._told_at, found[1]) >= PATIENCE:
             self._told_at = self._clock()

@@ -12,7 +12,7 @@ from director.proving import leaving, proofs
 from director.repairing import kept, patches
 from nodes.errors import ModelError, UsageError
 from nodes.values import Json
-from runtime import briefs
+from runtime import briefs, regular
 from runtime.language import workflow
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def equip(shop: Workshop) -> None:
 def text_of(file: Path) -> str:
     """A workflow's file as it is, ends of lines and a byte order mark included. Raises UsageError ``file-not-found``."""
     try:
-        return file.read_bytes().decode()
+        return regular.read(file).decode()
     except (OSError, UnicodeError) as error:
         raise UsageError("file-not-found", f"{file} cannot be read: {error}", mend="name the file") from None
 

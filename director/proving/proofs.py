@@ -9,7 +9,7 @@ from typing import Literal
 from director import effects
 from nodes.base import Leaf
 from nodes.values import Json
-from runtime import briefs, history
+from runtime import attempt, briefs, history
 from runtime.language import workflow
 
 Outcome = Literal["done", "idle", "held", "failed", "passed by", "not reached"]
@@ -80,7 +80,7 @@ class Effect:
         """In how many of the runs what became of it."""
         of = len(self.outcomes)
         runs = f"{of} run" if of == 1 else f"{of} runs"
-        moot = "; its `verify` held before it, too, and tells nothing" if self.moot else ""
+        moot = f"; {attempt.VERIFY_HELD_BEFORE}: its `verify` tells nothing of it" if self.moot else ""
         if self.done == of and of:
             return f"done in {of} of {runs}{moot}"
         kinds: tuple[tuple[Outcome, str], ...] = (

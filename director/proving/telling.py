@@ -11,7 +11,7 @@ from pathlib import Path
 from director import effects, run_pieces
 from director.proving import drafts
 from nodes.values import Json
-from runtime import briefs, evidence, history
+from runtime import attempt, briefs, evidence, history, regular
 from runtime.agents import telling
 from runtime.language import workflow
 
@@ -42,6 +42,7 @@ def _lines(done: drafts.Done, loaded: workflow.Loaded) -> Iterator[str]:
         yield SIGNS_IN
     if done.past is not None:
         yield from steps(done.past, loaded)
+        yield from hints(done.past)
     if ran.error is not None:
         yield failure(ran.error)
         yield from _page_then(done)
@@ -101,6 +102,17 @@ def steps(past: history.History, loaded: workflow.Loaded) -> Iterator[str]:
         yield f"{fate}: {_cut(', '.join(paths), STEPS)}"
 
 
+def hints(past: history.History) -> Iterator[str]:
+    """Which side effects have a ``verify`` that tells nothing, and what to do about it."""
+    flagged = [flag["path"] for flag in past.flags if flag["code"] == attempt.VERIFY_HELD_BEFORE]
+    names = list(dict.fromkeys(effects.static(briefs.ours(path)) for path in flagged))
+    if names:
+        yield (
+            f"hint: {attempt.VERIFY_HELD_BEFORE}: {_cut(', '.join(names), STEPS)}. All rules of `verify` held just before the action, too, so they do not"
+            " show that it did anything: name what only this action brings about, such as its own row, number or message"
+        )
+
+
 def failure(error: dict[str, Json]) -> str:
     """Why a run did not pass: our own words, and what may be a page's in a fence."""
     mend, theirs = run_pieces.mend_of(error)
@@ -142,7 +154,7 @@ def _page_then(done: drafts.Done) -> Iterator[str]:
     seen = [f"{name}: {kept[name]}" for name in names if kept.get(name)]
     named: dict[str, Json] = kept.get("observation") or {}
     with contextlib.suppress(OSError, UnicodeError, KeyError):
-        seen.append(_cut(Path(named["path"]).read_text(encoding="utf-8"), A_GLANCE if address else PAGE))
+        seen.append(_cut(regular.read_text(Path(named["path"])), A_GLANCE if address else PAGE))
     if seen:
         yield "the page, as it was then:"
         yield telling.fenced("\n".join(seen))

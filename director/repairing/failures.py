@@ -18,7 +18,7 @@ from nodes.errors import UsageError
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
-from runtime import evidence, history, journal, store
+from runtime import evidence, history, journal, regular, store
 from runtime.language import workflow
 
 Field = tuple[str | int, ...]
@@ -206,6 +206,6 @@ def _words(seen: Mapping[str, Json] | None) -> str:
     """What was kept of what the page said; empty where that is gone."""
     kept: Mapping[str, Json] = (seen or {}).get("observation") or {}
     try:
-        return Path(str(kept["path"])).read_text()
+        return regular.read_text(Path(str(kept["path"])))
     except (KeyError, OSError, UnicodeDecodeError):
         return ""

@@ -15,7 +15,7 @@ from director import layout
 from nodes.errors import UsageError
 from nodes.targets import Target
 from nodes.values import Json
-from runtime import durable
+from runtime import durable, regular
 from runtime.language import workflow, yaml_text
 
 MARK = "\ufeff"
@@ -36,7 +36,7 @@ class Patch:
     @classmethod
     def of(cls, file: Path, text: str) -> Patch:
         """The file is to have another text; the mark at its beginning stays. Raises OSError."""
-        before = file.read_bytes().decode()
+        before = regular.read(file).decode()
         return cls(file, before, f"{MARK if before.startswith(MARK) else ''}{text}")
 
     def unified(self, name: str | None = None) -> str:
@@ -48,14 +48,14 @@ class Patch:
     @property
     def stands(self) -> bool:
         """Whether the file says it already. Raises OSError."""
-        return self.file.read_bytes() == self.after.encode()
+        return regular.read(self.file) == self.after.encode()
 
     def check(self) -> None:
         """Raise UsageError ``file-changed`` where the file says something else by now. Raises OSError, also where nobody may write it."""
         if not self.file.stat().st_mode & 0o222:
             # Whoever may write anything, or may write into the folder, could all the same: it is there to be minded.
             raise PermissionError(errno.EACCES, "nobody may write it", str(self.file))
-        if self.file.read_bytes().decode() != self.before:
+        if regular.read(self.file).decode() != self.before:
             raise UsageError(
                 "file-changed",
                 f"{self.file} has changed since the mend was made",

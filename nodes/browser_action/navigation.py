@@ -26,6 +26,9 @@ class Goto(BrowserAction):
     """Load an address."""
     url: Text
     """The address; its origin must be one that the workflow allows."""
+    load: Literal["auto", "always"] = "auto"
+    """What becomes of the page where the address differs only behind ``#``: its scripts show another view, and dialogs and state stay.
+    ``always`` loads it anew; ``auto`` does so too for the first ``goto`` of a run, after a resume and after a failed step."""
 
     def summary(self) -> str:
         """The address."""
@@ -35,7 +38,7 @@ class Goto(BrowserAction):
         """Load the address."""
         demand_whole(self.url)
         await ctx.act()
-        await ctx.page.goto(self.url)
+        await ctx.load(self.url, anew=self.load == "always")
         await ctx.verify()
         return ctx.page.url
 

@@ -45,7 +45,7 @@ class OpenTab(OnTabs):
         await ctx.act()
         await ctx.tabs.open(self.tab)
         if self.url is not None:
-            await ctx.page.goto(self.url)
+            await ctx.load(self.url)
         await ctx.verify()
         return ctx.page.url
 

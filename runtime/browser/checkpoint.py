@@ -15,6 +15,7 @@ from typing import Any
 from playwright.async_api import BrowserContext, Error, Frame, Page
 
 from nodes.errors import SetupError, SiteError
+from runtime import regular
 from runtime.browser import failures, landmarks
 from runtime.browser.origins import Allowed, origin
 from runtime.browser.port import Captured, Differs, Shown
@@ -175,7 +176,7 @@ async def _load(context: BrowserContext, page: Page, tab: dict[str, Any]) -> Non
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        state: dict[str, Any] = json.loads(path.read_text())
+        state: dict[str, Any] = json.loads(regular.read_text(path))
         readable = state["format"] == FORMAT
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SetupError(

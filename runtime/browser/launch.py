@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from nodes.errors import SetupError
-from runtime import durable, process
+from runtime import durable, process, regular
 from runtime.browser import find, watcher
 
 START_SECONDS = 30.0
@@ -353,7 +353,7 @@ def _folders(private: Path) -> tuple[Path, str]:
     try:
         preferences = profile / "Default" / "Preferences"
         preferences.parent.mkdir(mode=0o700)
-        preferences.write_text(_PREFERENCES)
+        regular.write(preferences, _PREFERENCES.encode())
         # Chromium's lock is a socket, whose path must be short.
         return profile, tempfile.mkdtemp(prefix=TEMPORARY)
     except BaseException:
@@ -383,7 +383,7 @@ async def _address(profile: Path, held: Chromium) -> str:
     written = profile / "DevToolsActivePort"
     while True:
         try:
-            lines = written.read_text().splitlines()
+            lines = regular.read_text(written).splitlines()
         except FileNotFoundError:
             lines = []
         if len(lines) == 2:
@@ -396,7 +396,7 @@ async def _address(profile: Path, held: Chromium) -> str:
 
 def _tail(log: Path) -> str:
     try:
-        lines = log.read_text(errors="replace").splitlines()
+        lines = regular.read_text(log, errors="replace").splitlines()
     except OSError:
         return ""
     return "\n".join(lines[-10:])

@@ -14,7 +14,7 @@ from typing import Any, cast
 from playwright.async_api import Browser, BrowserContext, Error, Page, Playwright
 
 from nodes.errors import SetupError
-from runtime import durable
+from runtime import durable, regular
 from runtime.browser import cdp, downloads, driver, failures, find, guard, launch, locators
 from runtime.browser.emulation import CurrentTabLost, Emulation
 from runtime.browser.options import BrowserOptions, Permission
@@ -294,7 +294,7 @@ async def target_id(context: BrowserContext, page: Page) -> str:
 def _remembered(private: Path) -> tuple[launch.Alive, Known] | None:
     file = private / STATE
     try:
-        state = json.loads(file.read_text())
+        state = json.loads(regular.read_text(file))
         known = Known(**state.pop("tabs"))
         alive = launch.Alive(**state)
     except FileNotFoundError:

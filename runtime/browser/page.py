@@ -23,6 +23,7 @@ from runtime.browser import (
     dialogs,
     failures,
     internals,
+    isolated,
     locators,
     matching,
     origins,
@@ -33,6 +34,13 @@ from runtime.browser import (
 )
 from runtime.browser.inquiry import EVIDENCE_SECONDS, Inquiry, subject_of
 from runtime.browser.reach import Answer, Circumstances
+
+_PUT_IN_ADDRESS = """url => {
+  const [to, at] = [new URL(url), new URL(location.href)];
+  if (to.href.split('#')[0] !== at.href.split('#')[0]) return false;
+  history[to.href === at.href ? 'replaceState' : 'pushState'](null, '', to.href);
+  return location.href === to.href;
+}"""
 
 PAUSES = (0.01, 0.02, 0.05)
 """Seconds between looks; the last one again and again."""
@@ -107,10 +115,25 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         async with self._run.fresh_page() as fresh:
             yield fresh
 
-    async def goto(self, url: str) -> str:
-        """Load ``url`` until its load event, and return the final address."""
+    async def goto(self, url: str, *, anew: bool = False) -> str:
+        """Load ``url`` until its load event, and return the final address. Where it differs only behind ``#`` the document stays, unless ``anew``."""
         self._run.admit(url)
+        if anew and "#" in url and await self._put_in_address(url):
+            return await self._travel(url, lambda timeout: self.page.reload(timeout=timeout))
         return await self._travel(url, lambda timeout: self.page.goto(url, timeout=timeout))
+
+    async def _put_in_address(self, url: str) -> bool:
+        """Make ``url`` the address of the present document, if it differs from that only behind ``#``: then a reload gives a new document of it.
+
+        The page does not notice, so none of its scripts acts on the address, and ``back`` leads to where it would have led. An answer to a form
+        is none any more, and is loaded like any address.
+        """
+        self.dialogs.refuse()
+        try:
+            async with asyncio.timeout(self._patience.left()):
+                return await isolated.evaluate(self.page, _PUT_IN_ADDRESS, url)
+        except (Error, TimeoutError):
+            return False
 
     async def back(self) -> str:
         """Load the document before, and return its address."""

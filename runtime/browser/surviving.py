@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from runtime import process
+from runtime import process, regular
 from runtime.browser import launch, watcher
 
 LOOK_SECONDS = 3.0
@@ -44,7 +44,7 @@ def find(private: Path) -> launch.Alive | None:
 def remembered(private: Path) -> launch.Alive | None:
     """What the run wrote down of its Chromium, which may have ended since; None where nothing stands there, or nothing that makes sense."""
     try:
-        state = json.loads((private / launch.STATE).read_text())
+        state = json.loads(regular.read_text(private / launch.STATE))
         return launch.Alive(**{field.name: state[field.name] for field in dataclasses.fields(launch.Alive)})
     except (OSError, ValueError, KeyError, TypeError):
         return None

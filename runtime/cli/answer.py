@@ -12,7 +12,7 @@ from nodes.errors import UsageError
 from nodes.values import Json, as_text
 from runtime import answers, runs, settings
 from runtime.cli import console, execution, flags
-from runtime.display.text import harmless
+from runtime.display import escapes
 
 
 def answer(
@@ -76,8 +76,8 @@ def _asked(name: str, question: answers.Question) -> Json:
     choices = question.get("choices")
     listed = f" ({', '.join(as_text(each) for each in choices)})" if choices else ""
     while True:
-        text = typer.prompt(harmless(f"{question['question']}{listed}"), err=True)
+        text = console.ask(f"{question['question']}{listed}")
         try:
             return answers.read(name, question, text)
         except UsageError as error:
-            console.say(f"{harmless(error.message)}\n  {harmless(error.mend or '')}")
+            console.say(f"{escapes.line(error.message)}\n  {escapes.line(error.mend or '')}")

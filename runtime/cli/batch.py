@@ -13,7 +13,7 @@ from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime import answers, collecting, events, junit, keys, outcomes, preparing, pythons, running, secrets, settings
 from runtime.cli import console, execution, given, signals
-from runtime.display import costs
+from runtime.display import costs, escapes
 from runtime.display.base import choose
 from runtime.display.text import count, duration, one_line
 from runtime.language import diagnostics
@@ -82,7 +82,7 @@ class Batch:
         try:
             for position, outcome in enumerate(self.outcomes, start=1):
                 if len(self.outcomes) > 1 and not self._manner.quiet:
-                    console.say(f"-- {position}/{len(self.outcomes)}  {outcome.file}")
+                    console.say(f"-- {position}/{len(self.outcomes)}  {escapes.line(str(outcome.file))}")
                 self._run(outcome)
                 self._note_report()
                 if self._signal is not None or (self._manner.fail_fast and outcome.state != "passed"):
@@ -148,7 +148,9 @@ class Batch:
                 new = [each for each in error.diagnostics if each not in told]
                 told.update(new)
                 if not new:
-                    console.say(f"{outcome.file} uses a file whose mistakes stand above, or is that file\n")
+                    console.say(
+                        f"{escapes.line(str(outcome.file))} uses a file whose mistakes stand above, or is that file\n"
+                    )
                     continue
                 error = diagnostics.WorkflowInvalid(new, str(outcome.file))
             following = console.next_command(error, [*self._manner.arguments]) if alone else None
@@ -194,12 +196,13 @@ def summary(ended: Sequence[outcomes.Outcome]) -> list[str]:
     tally = Counter(each.state for each in ended)
     words = [f"{tally[state]} {WORDS.get(state, state).lower().replace('-', ' ')}" for state in STATES if tally[state]]
     lines = [f"{', '.join(words)}  {duration(sum(each.seconds for each in ended))}"]
-    wide = max(len(str(each.file)) for each in ended)
-    for each in ended:
+    names = [escapes.line(str(each.file)) for each in ended]
+    wide = max(map(len, names))
+    for each, name in zip(ended, names, strict=True):
         word = WORDS.get(each.state, each.state.upper().replace("-", " "))
         ran = f"{each.run}  {duration(each.seconds)}" if each.run is not None else ""
         why = one_line(f"{each.step or ''}  {(each.problem or {}).get('message', '')}")
-        lines.append(f"  {word:<11}  {each.file!s:<{wide}}  {ran}  {why}".rstrip())
+        lines.append(f"  {word:<11}  {name:<{wide}}  {ran}  {why}".rstrip())
     spent = [each.ended.costs for each in ended if each.ended is not None and each.ended.costs is not None]
     if spent:
         lines.append(f"  cost   {costs.told(ledger.together(spent))}")

@@ -6,7 +6,6 @@ A failure says what happened, where, what is known, the mend, and the next comma
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import shlex
@@ -16,8 +15,9 @@ from typing import TextIO
 
 from nodes.errors import LogError, RunHeld, RunOpsError, SetupError, UsageError
 from nodes.values import Json
-from runtime.display.stream import NO_ROOM, Talk, coloured, drain
-from runtime.display.text import harmless, one_line, value_text
+from runtime.display import escapes
+from runtime.display.stream import NO_ROOM, Talk, coloured, drain, put
+from runtime.display.text import one_line, value_text
 
 VERSION = 1
 """Of every JSON object that a command prints."""
@@ -39,14 +39,20 @@ def say(text: str = "") -> None:
     talk().line(text)
 
 
+def ask(text: str) -> str:
+    """Ask on stderr; returns the line that is typed."""
+    import typer  # only a question needs it here
+
+    return str(typer.prompt(escapes.shown(text), err=True))
+
+
 def result(text: str) -> None:
     """Print the command's result, or a part of it.
 
     A reader who has gone away (``| head``) is no failure. Raises SetupError ``output-not-written`` where the disk is full.
     """
     with writing():
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
+        put(sys.stdout, f"{text}\n")
 
 
 @contextlib.contextmanager
@@ -97,13 +103,13 @@ def columns() -> int | None:
 
 def as_json(**fields: Json) -> str:
     """One JSON object, with its version first."""
-    return json.dumps({"version": VERSION, **fields}, ensure_ascii=False, indent=2)
+    return escapes.as_json({"version": VERSION, **fields}, indent=2)
 
 
 def paint(text: str, *codes: int, stream: TextIO | None = None) -> str:
     """``text`` in a colour, where ``stream`` (stderr) is a terminal that knows colours and ``NO_COLOR`` is not set."""
     wanted = coloured(Talk(stream if stream is not None else sys.stderr))
-    return f"\x1b[{';'.join(map(str, codes))}m{text}\x1b[0m" if wanted else text
+    return escapes.styled(text, *codes) if wanted else text
 
 
 BOLD, RED, YELLOW = 1, 31, 33
@@ -116,13 +122,13 @@ def failure(error: RunOpsError, next_command: str | None = None, *, place: str |
         lines = [str(render(colour=coloured(talk()))), ""]
     else:
         where = error.path or place
-        named = f" {one_line(where)}:" if where else ""
-        lines = [f"{paint(f'error[{error.code}]', BOLD, RED)}:{named} {harmless(error.message)}"]
+        named = f" {escapes.line(where)}:" if where else ""
+        lines = [f"{paint(f'error[{error.code}]', BOLD, RED)}:{named} {escapes.line(error.message)}"]
         lines += facts(error.evidence)
     if error.mend:
-        lines.append(f"  = {harmless(error.mend)}")
+        lines.append(f"  = {escapes.line(error.mend)}")
     if next_command:
-        lines.append(f"  next: {harmless(next_command)}")
+        lines.append(f"  next: {escapes.line(next_command)}")
     return "\n".join(lines)
 
 
@@ -154,6 +160,13 @@ def next_command(error: RunOpsError, arguments: list[str]) -> str | None:
     return None
 
 
+def _style(text: str) -> str | None:
+    """How YAML writes a text: in double quotes the escapes of what a terminal would obey are YAML's own."""
+    if not escapes.is_safe(text):
+        return '"'
+    return "|" if "\n" in text else None
+
+
 def result_text(output: Json) -> str:
     """The run's output for people: YAML, which a program can read too; a text of several lines stands there as these lines."""
     import yaml  # only results need it, and a help has none
@@ -162,7 +175,7 @@ def result_text(output: Json) -> str:
         """Keeps the lines of a text."""
 
     def text_of(_dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-        return yaml.ScalarNode("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+        return yaml.ScalarNode("tag:yaml.org,2002:str", text, style=_style(text))
 
     Lines.add_representer(str, text_of)
     text = yaml.dump(output, Dumper=Lines, allow_unicode=True, sort_keys=False, default_flow_style=False, width=2**20)

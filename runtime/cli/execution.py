@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import shlex
@@ -23,8 +22,9 @@ from nodes.values import Json
 from runtime import answers, events, mends, outcomes, running, settings, store
 from runtime.browser import surviving
 from runtime.cli import console, signals
-from runtime.display import costs
+from runtime.display import costs, escapes
 from runtime.display.base import Display, choose
+from runtime.display.stream import put_at_once
 from runtime.display.text import duration, harmless, one_line
 
 MENDABLE = frozenset(
@@ -103,9 +103,7 @@ class Run:
     def leave(self, number: int, _frame: FrameType | None) -> None:
         """While nothing runs, before the run and after it: go, with the next command to type."""
         if self.told is None or self.told.status != "passed":
-            with contextlib.suppress(OSError):
-                # Not through sys.stderr: the signal may have come in the middle of a write to it.
-                os.write(2, f"{self._interrupted()}\n".encode())
+            put_at_once(self._interrupted())
         os._exit(signals.exit_code(number))
 
     def _interrupted(self) -> str:
@@ -145,7 +143,7 @@ def carry_out(begin: Begin, *, home: Path, as_json: bool, quiet: bool, trial: st
             state = "interrupted" if ended is None else ended.status
             console.result(console.as_json(**outcomes.record(ended, run.id, state, code)))
         elif ended is not None and ended.status == "passed" and trial is not None:
-            console.result(json.dumps(ended.output, ensure_ascii=False, indent=2))
+            console.result(escapes.as_json(ended.output, indent=2))
         elif ended is not None and ended.status == "passed" and ended.output is not None:
             console.result(console.result_text(ended.output))
     raise typer.Exit(code)

@@ -12,6 +12,7 @@ from pathlib import Path
 from nodes import registry
 from nodes.errors import UsageError
 from nodes.values import Json, NotJson, normalise
+from runtime import regular
 from runtime.language import workflow, yaml_text
 
 LARGEST = 16 << 20
@@ -126,12 +127,12 @@ def content(file: Path) -> Json:
 
 def _text_of(file: Path) -> str:
     try:
-        with file.open("rb") as stream:
+        with regular.opened(file) as stream:
             data = stream.read(LARGEST + 1)
     except FileNotFoundError:
         raise UsageError("file-not-found", f"there is no file {file}", mend=_similar(file)) from None
     except OSError as error:
-        raise UsageError("file-not-read", f"{file} cannot be read: {error.strerror}") from None
+        raise UsageError("file-not-read", f"{file} cannot be read: {error.strerror}", mend=regular.fix(error)) from None
     if len(data) > LARGEST:
         raise _invalid(str(file), f"it has more than {LARGEST >> 20} MiB")
     try:

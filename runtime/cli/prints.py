@@ -11,6 +11,8 @@ from typing import Any, TextIO, cast
 
 from typing_extensions import override
 
+from runtime.display.stream import Talk
+
 
 @contextlib.contextmanager
 def on_stderr() -> Generator[None]:
@@ -41,5 +43,5 @@ class _Masked(io.TextIOBase):
     def write(self, text: str) -> int:
         from runtime import pythons  # most commands call no function
 
-        sys.stderr.write(pythons.masked(text))
+        Talk(sys.stderr).write(pythons.masked(text))
         return len(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import json
+import os
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -19,6 +19,7 @@ from runtime import settings
 from runtime.cli import console, signals
 from runtime.cli.flags import JsonFlag
 from runtime.cli.runs import table
+from runtime.display import escapes
 from runtime.display.text import count, one_line
 
 MOST_SHOWN = 1000
@@ -36,6 +37,10 @@ def query(
     ] = None,
     as_json: JsonFlag = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", metavar="SECONDS", min=0, help="How long the query may take, printing not counted."),
+    ] = over_runs.SECONDS,
 ) -> None:
     """Ask the logs of all runs and sessions, also while they are written: one SELECT in DuckDB's SQL over runs, steps, calls, costs, plans, descriptions, sessions."""
     if as_json and as_csv:
@@ -44,7 +49,16 @@ def query(
         _list_views(as_json=as_json)
         return
     with signals.handled_by(signals.leave):
-        _print(over_runs.ask(settings.load(), sql), as_json=as_json, as_csv=as_csv)
+        answer = over_runs.ask(settings.load(), sql, timeout, lambda error: _give_up(error, as_json=as_json))
+        _print(answer, as_json=as_json, as_csv=as_csv)
+
+
+def _give_up(error: UsageError, *, as_json: bool) -> None:
+    """End the process, for nothing else ends the statement at work in it."""
+    console.say(console.failure(error))
+    if as_json:
+        console.result(console.as_json(status="error", exit=error.exit, error=error.as_json()))
+    os._exit(error.exit)
 
 
 def _print(answer: over_runs.Answer, *, as_json: bool, as_csv: bool) -> None:
@@ -78,11 +92,9 @@ def _list_views(*, as_json: bool) -> None:
 def _print_json(columns: list[str], batches: Iterator[list[dict[str, Json]]], left_out: list[Json]) -> None:
     """One object, written row by row."""
     opening = {"version": console.VERSION, "columns": columns, "left_out": left_out}
-    comma = f'{json.dumps(opening, ensure_ascii=False)[:-1]}, "rows": ['
+    comma = f'{escapes.as_json(opening)[:-1]}, "rows": ['
     for row in itertools.chain.from_iterable(batches):
-        console.result(
-            f"{comma}\n{json.dumps(row, ensure_ascii=False)}" if comma else f",{json.dumps(row, ensure_ascii=False)}"
-        )
+        console.result(f"{comma}\n{escapes.as_json(row)}" if comma else f",{escapes.as_json(row)}")
         comma = ""
     console.result(f"{comma}]}}")
 

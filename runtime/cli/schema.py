@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from nodes.errors import UsageError
+from runtime import regular
 from runtime.cli import console
+from runtime.display import escapes
 from runtime.language.schema import workflow_schema
 
 
@@ -22,12 +23,14 @@ def schema(
 
     Most editors take it from a first line such as `# yaml-language-server: $schema=./runops.schema.json`.
     """
-    text = json.dumps(workflow_schema(), indent=2, ensure_ascii=False)
+    text = escapes.as_json(workflow_schema(), indent=2)
     if output is None:
         console.result(text)
         return
     try:
-        output.write_text(f"{text}\n", encoding="utf-8")
+        regular.write(output, f"{text}\n".encode())
     except OSError as error:
-        raise UsageError("file-not-written", f"{output} cannot be written: {error.strerror}") from None
-    console.say(f"wrote {output}")
+        raise UsageError(
+            "file-not-written", f"{output} cannot be written: {error.strerror}", mend=regular.fix(error)
+        ) from None
+    console.say(f"wrote {escapes.line(str(output))}")

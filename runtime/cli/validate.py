@@ -12,6 +12,7 @@ from nodes.values import Json
 from runtime import pythons, settings
 from runtime.cli import console
 from runtime.cli.flags import JsonFlag
+from runtime.display import escapes
 from runtime.display.text import count, one_line
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
@@ -42,7 +43,7 @@ def validate(
             asking = [_asks(each) for each in choosing.asking(loaded)]
             told.append({"file": str(file), "valid": True, "problems": [], "models": asking})
             if not as_json:
-                console.result("\n".join([f"ok  {file}", *_lines(asking, loaded)]))
+                console.result("\n".join([f"ok  {escapes.line(str(file))}", *_lines(asking, loaded)]))
     invalid = [each for each in told if not each["valid"]]
     if as_json:
         console.result(console.as_json(valid=not invalid, files=told))
@@ -86,7 +87,7 @@ def _lines(asking: list[dict[str, Json]], loaded: workflow.Loaded) -> list[str]:
                     each["type"],
                     f"model {one_line(each['model'])}" if each["model"] is not None else "",
                     f"budget {each['budget']}{' (default)' if each['default'] else ''}",
-                    "" if each["place"].startswith(f"{loaded.path}:") else each["place"],
+                    "" if each["place"].startswith(f"{loaded.path}:") else escapes.line(each["place"]),
                 ],
             )
         )

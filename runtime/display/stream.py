@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Callable
 from typing import Literal, TextIO
+
+from runtime.display import escapes
 
 Kind = Literal["tree", "plain", "quiet"]
 
@@ -25,7 +28,11 @@ class Talk:
         """What broke it, where there is no room for what was written."""
 
     def write(self, text: str) -> int:
-        """Write ``text``; once the stream is broken, nothing happens."""
+        """Write ``text``, made harmless; once the stream is broken, nothing happens."""
+        return self.draw(escapes.shown(text))
+
+    def draw(self, text: str) -> int:
+        """Write what moves the cursor, as it is: for a drawing whose texts were made harmless before."""
         if not self.broken:
             try:
                 self.stream.write(text)
@@ -67,6 +74,18 @@ class Talk:
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             self.full = error
         drain(self.stream)
+
+
+def put(stream: TextIO, text: str) -> None:
+    """Write ``text``, made harmless, and send it. Raises OSError where it cannot be written."""
+    stream.write(escapes.shown(text))
+    stream.flush()
+
+
+def put_at_once(text: str) -> None:
+    """Write a last line to stderr past Python's buffers: a signal may have come in the middle of a write to them."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"{escapes.shown(text)}\n".encode(errors="backslashreplace"))
 
 
 def drain(stream: TextIO) -> None:

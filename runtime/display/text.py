@@ -7,11 +7,9 @@ import re
 from rich.cells import cell_len, split_graphemes
 
 from nodes.values import Json, as_text
+from runtime.display import escapes
 
 _SPACES = re.compile(r"[\s\u2028\u2029]+")
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, marks that turn the direction of writing, and halves of characters."""
-
 _WIDTHLESS = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 """Terminals do not agree on how wide text with these is, so it goes without them."""
 
@@ -21,13 +19,13 @@ ELLIPSIS = "…"
 def one_line(text: str) -> str:
     """``text`` on one line: white space folded, and nothing left in it that a terminal would obey instead of show."""
     if not text.isprintable():
-        text = _UNSAFE.sub("\ufffd", _WIDTHLESS.sub("", _SPACES.sub(" ", text)))
+        text = escapes.line(_WIDTHLESS.sub("", _SPACES.sub(" ", text)))
     return text.strip()
 
 
 def harmless(text: str) -> str:
     """``text`` with its lines kept, and nothing in it that a terminal would obey instead of show."""
-    return "\n".join(_UNSAFE.sub("\ufffd", line.expandtabs(4)) for line in text.split("\n"))
+    return "\n".join(escapes.line(line.expandtabs(4)) for line in text.split("\n"))
 
 
 def width_of(text: str) -> int:

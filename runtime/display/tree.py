@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from runtime import events
-from runtime.display import picture
+from runtime.display import escapes, picture
 from runtime.display.base import Display
 from runtime.display.progress import Progress
 from runtime.display.stream import Talk, coloured
@@ -40,6 +40,22 @@ class _Console(Console):
         self.quiet = True
 
 
+class _Drawing:
+    """The stream as the console sees it: what the console sends moves the cursor, so it is sent as it is."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self.write = talk.draw
+        self.flush = talk.flush
+        self.isatty = talk.isatty
+        self.fileno = talk.fileno
+
+    @property
+    def encoding(self) -> str:
+        """The stream's encoding."""
+        return self._talk.encoding
+
+
 class Tree(Display):
     """Redraws the tree four times a second, in place; what stays at the end is its outermost level."""
 
@@ -52,7 +68,7 @@ class Tree(Display):
         self.progress = Progress(clock)
         self.colours = coloured(talk)
         self.console = _Console(
-            file=talk,  # type: ignore[arg-type]
+            file=_Drawing(talk),  # type: ignore[arg-type]
             force_terminal=True,
             highlight=False,
             markup=False,
@@ -106,6 +122,6 @@ class Tree(Display):
     def _text(self, lines: list[picture.Line]) -> Text:
         out = Text(no_wrap=True, overflow="crop")
         for number, line in enumerate(lines):
-            out.append(line.text, style=STYLES[line.tone] if self.colours else "")
+            out.append(escapes.line(line.text), style=STYLES[line.tone] if self.colours else "")
             out.append("\n" if number < len(lines) - 1 else "")
         return out

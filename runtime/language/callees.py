@@ -15,6 +15,7 @@ from nodes import registry
 from nodes.group import Group
 from nodes.template import OPENING, kind_of
 from nodes.values import Json
+from runtime import regular
 from runtime.language import inputs, yaml_text
 from runtime.language.anatomy import Anatomy, Unit
 from runtime.language.declarations import names_in
@@ -83,7 +84,7 @@ class Project:
                 "a workflow uses files of its own project: copy it there",
             )
         try:
-            with real.open("rb") as opened:
+            with regular.opened(real) as opened:
                 if real.suffix not in SUFFIXES:
                     # What is wrong in a file is shown with its lines, and those of `.env` are nobody's business.
                     endings = " or ".join(SUFFIXES)
@@ -97,7 +98,7 @@ class Project:
             raise Unusable("use-not-found", f"{name} is a folder", "name the workflow file in it") from None
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "its name is none"
-            raise Unusable("use-not-read", f"{name} cannot be read: {reason}") from None
+            raise Unusable("use-not-read", f"{name} cannot be read: {reason}", regular.fix(error)) from None
 
 
 def _not_found(name: str, known: Iterable[str]) -> Unusable:

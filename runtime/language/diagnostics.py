@@ -18,8 +18,9 @@ from collections.abc import Sequence
 
 from nodes.errors import UsageError
 from nodes.values import Json
+from runtime.display import escapes
 from runtime.display.stream import Talk, coloured
-from runtime.display.text import harmless, width_of
+from runtime.display.text import width_of
 
 WIDEST = 160
 """Columns of a source line that are shown; of a longer one the part around the mistake."""
@@ -69,25 +70,25 @@ class Diagnostic:
         """For people: the sentence, the place, the line with the mistake underlined, and what to do."""
 
         def paint(text: str, *codes: int) -> str:
-            return f"\x1b[{';'.join(map(str, codes))}m{text}\x1b[0m" if colour and text else text
+            return escapes.styled(text, *codes) if colour and text else text
 
-        lines = [f"{paint(f'error[{self.code}]', BOLD, RED)}: {harmless(self.message)}"]
+        lines = [f"{paint(f'error[{self.code}]', BOLD, RED)}: {escapes.line(self.message)}"]
         if self.mark is None:
-            lines.append(f"  --> {harmless(self.file)}")
+            lines.append(f"  --> {escapes.line(self.file)}")
         else:
             number = str(self.mark.line)
             margin = " " * len(number)
             shown, before, width = excerpt(self.source, self.mark)
             carets = paint("^" * width, BOLD, RED)
             lines += [
-                f"{margin}{paint('-->', BLUE)} {harmless(self.file)}:{number}:{self.mark.column}",
+                f"{margin}{paint('-->', BLUE)} {escapes.line(self.file)}:{number}:{self.mark.column}",
                 f"{margin} {paint('|', BLUE)}",
                 f"{paint(number, BLUE)} {paint('|', BLUE)} {shown}".rstrip(),
-                f"{margin} {paint('|', BLUE)} {' ' * before}{carets} {harmless(self.label)}".rstrip(),
+                f"{margin} {paint('|', BLUE)} {' ' * before}{carets} {escapes.line(self.label)}".rstrip(),
             ]
-            lines += [f"{margin} {paint('=', BLUE)} {harmless(each)}" for each in self.help]
+            lines += [f"{margin} {paint('=', BLUE)} {escapes.line(each)}" for each in self.help]
         if self.mark is None:
-            lines += [f"  = {harmless(each)}" for each in self.help]
+            lines += [f"  = {escapes.line(each)}" for each in self.help]
         return "\n".join(lines)
 
 
@@ -104,12 +105,12 @@ def excerpt(source: str, mark: Mark) -> tuple[str, int, int]:
     return before + marked + visible(source[end:]) + tail, width_of(before), max(width_of(marked), 1)
 
 
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]")
+HIDDEN = re.compile("[\u200b-\u200d\u2060\ufeff]")
 
 
 def visible(text: str) -> str:
-    """``text`` with tabs as four blanks, and each character that a terminal would obey or hide as ``\N{REPLACEMENT CHARACTER}``."""
-    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\t", "    "))
+    """``text`` with tabs as four blanks, and each character that a terminal would obey or hide as an escape."""
+    return escapes.line(HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\t", "    ")))
 
 
 class WorkflowInvalid(UsageError):

@@ -20,7 +20,7 @@ from nodes.errors import UsageError
 from nodes.part import Part
 from nodes.template import JsonValue, Text
 from nodes.values import Json
-from runtime import artifacts
+from runtime import artifacts, regular
 from runtime.browser.options import BrowserOptions, Mode
 from runtime.language import callees, inputs, misfits, names, origins, references, tabs, yaml_text
 from runtime.language.anatomy import Anatomy
@@ -196,14 +196,14 @@ def load(path: pathlib.Path | str) -> Loaded:
             "file-not-read", f"the path {str(path)!r} is not in UTF-8", mend="rename the file, or its folder"
         ) from None
     try:
-        with path.open("rb") as file:
+        with regular.opened(path) as file:
             content = file.read(yaml_text.LARGEST_FILE + 1)
     except FileNotFoundError:
         raise UsageError("file-not-found", f"there is no file {path}", mend=_similar(path)) from None
     except IsADirectoryError:
         raise UsageError("not-a-file", f"{path} is a folder", mend="name the workflow file in it") from None
     except OSError as error:
-        raise UsageError("file-not-read", f"{path} cannot be read: {error.strerror}") from None
+        raise UsageError("file-not-read", f"{path} cannot be read: {error.strerror}", mend=regular.fix(error)) from None
     return parse(content, str(path), callees.Project(artifacts.workspace(path.absolute().parent)))
 
 

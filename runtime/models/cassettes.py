@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from nodes.errors import CassetteMiss, UsageError
 from nodes.values import Json, normalise
-from runtime import durable, secrets
+from runtime import durable, regular, secrets
 from runtime.models import differences, normal, texts
 from runtime.models.exchange import Answer, Request, ToolCall, Usage
 
@@ -244,7 +244,7 @@ class Recorder:
             self._refuse_secrets(each)
         path, data = path_of(self._workflow), written(exchanges)
         try:
-            if not path.is_file() or path.read_bytes() != data:
+            if not path.is_file() or regular.read(path) != data:
                 durable.folder(path.parent, 0o777)
                 durable.write(path, data)
                 path.chmod(0o644)  # it goes to the repository, unlike what a run keeps
@@ -269,7 +269,7 @@ class Recorder:
     def _exchange(self, number: int) -> Json:
         path = self._kept(number)
         try:
-            return json.loads(path.read_bytes())
+            return json.loads(regular.read(path))
         except FileNotFoundError:
             raise self._incomplete(number) from None
         except OSError as error:
@@ -359,12 +359,14 @@ class Player:
 
 def _read(path: Path, record: str) -> list[Exchange]:
     try:
-        with path.open("rb") as file:
+        with regular.opened(path) as file:
             data = file.read(LARGEST + 1)
     except FileNotFoundError:
         raise UsageError("cassette-missing", f"there is no cassette {path}", mend=f"record it: {record}") from None
     except OSError as error:
-        raise UsageError("file-not-read", f"the cassette {path} cannot be read: {error.strerror or error}") from None
+        raise UsageError(
+            "file-not-read", f"the cassette {path} cannot be read: {error.strerror or error}", mend=regular.fix(error)
+        ) from None
     if len(data) > LARGEST:
         raise _damaged(str(path), f"it has more than {LARGEST >> 20} MiB", record)
     try:

@@ -117,3 +117,27 @@ def test_a_question_while_logs_are_written_and_one_is_damaged(tmp_path: Path) ->
         assert told["rows"] == [{"workflow": "flow", "n": 1}]
         assert [each["code"] for each in told["left_out"]] == ["log-damaged"]
         assert f"{damaged}:2" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("sql", "forms"),
+    [
+        ("SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE a.range * b.range % 7 = 3", ((), ("--json",))),
+        ("SELECT levenshtein(repeat('ab', 100000), repeat('ba', 100001)) AS n", (("--json",),)),
+    ],
+    ids=["a join", "one call that is never interrupted"],
+)
+def test_a_query_that_takes_too_long_is_ended(sql: str, forms: tuple[tuple[str, ...], ...], tmp_path: Path) -> None:
+    """Exit 2 by name, with what to type instead, soon after its time; no process is left that computes."""
+    project = Project(tmp_path)
+    for form in forms:
+        with project.start("query", sql, "--timeout", "0.5", *form) as process:
+            began = time.monotonic()
+            out, err = process.communicate(timeout=20)
+            took = time.monotonic() - began
+        assert process.returncode == 2
+        assert "error[query-limit]: the query took longer than 0.5 s" in err
+        assert "--timeout 5" in err
+        assert 0.4 < took < 15
+        assert not psutil.pid_exists(process.pid)
+        assert not form or json.loads(out)["error"]["code"] == "query-limit"

@@ -143,7 +143,7 @@ def test_nodes_that_ask_a_model_stand_below_their_file_with_what_they_may_spend(
     default = str(budgets.default())
     assert done.stdout.splitlines() == [
         "ok  asking.yaml",
-        f"    open  cognition  model our-\N{REPLACEMENT CHARACTER}[31mmodel  budget {default} (default)",
+        f"    open  cognition  model our-\\x1b[31mmodel  budget {default} (default)",
         "    bound  cognition  budget money=0.50usd,calls=3",
         f"    inner  cognition  budget {default} (default)  lib/used.yaml:3:5",
         f"ok  {EXAMPLE}",

@@ -36,6 +36,7 @@ async def resume(folder: Path, count: int, warm: int, entries: int = ENTRIES) ->
 
     async def read() -> None:
         kept = store.FileStore(chosen.home)
+        kept.make()
         past, reading = runs.load_history(chosen, rig.id, kept)
         assert len(reading.entries) >= len(lines)
         pen = runs.claim(kept, rig.id, secrets.Masker({}), known=(past, reading))

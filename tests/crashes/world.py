@@ -147,9 +147,9 @@ class WatchedPage(FakePage):
         return site
 
     @override
-    async def goto(self, url: str) -> str:
+    async def goto(self, url: str, *, anew: bool = False) -> str:
         self.world.reaper.tick(f"goto {url}")
-        return await super().goto(url)
+        return await super().goto(url, anew=anew)
 
     @override
     async def ready(self, target: Target, deed: Deed) -> None:

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from nodes.rules import Rule
 from nodes.targets import Target
 from runtime.browser import launching
 from runtime.browser.options import Mode
+from runtime.browser.page import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 
@@ -468,3 +470,50 @@ async def test_names_survive_the_engine(shown: site.Site, tmp_path: Path) -> Non
         finally:
             await again.close()
     assert json.loads(file.read_bytes())["current"] == 2
+
+
+VIEWS = """<!doctype html><title>App</title><form method=post action=/views#sent><input name=q><button>Send</button></form>
+<dialog>Saved</dialog><textarea>blank</textarea>
+<script>
+const told = [];
+for (const name of ['hashchange', 'popstate']) addEventListener(name, () => told.push(name));
+for (const name of ['pushState', 'replaceState']) history[name] = () => { throw new Error('not yours'); };
+</script>"""
+
+
+async def state_of(page: Tab) -> Any:
+    """What is left of what was done on the page of views."""
+    return await page.page.evaluate("[document.querySelector('dialog').open, document.querySelector('textarea').value]")
+
+
+async def test_an_address_behind_a_fragment(driven: Session, shown: site.Site) -> None:
+    """Another view leaves a dialog and what was typed as they are; loaded anew, the page begins again, whatever its scripts put in the place of the history's."""
+    app, page = shown.page("/views", VIEWS), driven.page
+    await page.goto(f"{shown.origin}/")
+    await page.goto(f"{app}#one")
+    open_it = "() => { document.querySelector('dialog').show(); document.querySelector('textarea').value = 'typed'; }"
+    await page.page.evaluate(open_it)
+    assert await page.goto(f"{app}#two") == f"{app}#two"
+    assert await state_of(page) == [True, "typed"]
+    for view in ("three", "three", "fo ur"):
+        await page.page.evaluate(open_it)
+        documents = page.documents
+        assert await page.goto(f"{app}#{view}", anew=True) == f"{app}#{view}".replace(" ", "%20")
+        assert (page.documents, await state_of(page)) == (documents + 1, [False, "blank"])
+    # The history is that of the addresses, and going back within a document is no load.
+    assert [await page.back() for _ in range(3)] == [f"{app}#three", f"{app}#two", f"{app}#one"]
+    assert await page.back() == f"{shown.origin}/"
+
+
+async def test_an_answer_to_a_form_is_not_sent_again_behind_a_fragment(driven: Session, shown: site.Site) -> None:
+    """The page that answers a form is loaded anew like any address, at the same one and at another: with no second form."""
+    app, page = shown.page("/views", VIEWS), driven.page
+    for view in ("sent", "other"):
+        await page.goto(app)
+        await page.click(Target(role="button", name="Send"))
+        await page.page.wait_for_url("**/views#sent")
+        assert page.posted
+        sent = len([each for each in shown.arrived("/views") if each.method == "POST"])
+        await page.goto(f"{app}#{view}", anew=True)
+        assert not page.posted
+        assert len([each for each in shown.arrived("/views") if each.method == "POST"]) == sent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 from pathlib import Path
 
@@ -127,6 +128,15 @@ async def test_what_a_workflow_may_read(keeper: Keeper, tmp_path: Path) -> None:
             one.find(path)
         assert refused.value.code == "file-outside", path
         assert refused.value.mend
+
+
+async def test_a_pipe_is_never_sent(keeper: Keeper, tmp_path: Path) -> None:
+    """Playwright would wait for its other end: an upload of it is refused by what it is."""
+    os.mkfifo(tmp_path / "flows" / "photo.png")
+    with pytest.raises(AuthorError, match=r"photo\.png cannot be read: it is a named pipe") as refused:
+        keeper.step("a").find("photo.png")
+    assert refused.value.code == "file-not-read"
+    assert refused.value.mend is not None
 
 
 async def test_a_hidden_file_is_never_sent(keeper: Keeper, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_a_tool_is_one_line_with_what_it_was_asked() -> None:
     screen.done("2_delegate/1_get_current_plan", "no \x1b[2Jplan", failed=True)
     assert screen.err.getvalue().splitlines() == [
         'ok  get_workflow_nodes {"which":"all"}',
-        "error    get_current_plan  no \ufffd[2Jplan",
+        r"error    get_current_plan  no \x1b[2Jplan",
     ]
 
 

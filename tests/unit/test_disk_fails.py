@@ -117,6 +117,7 @@ def test_at_each_write_of_a_key_nobody_gets_another_run(tmp_path: Path) -> None:
         disk = faults.Disk(tmp_path / str(number), number)
         disk.root.mkdir()
         kept = store.FileStore(disk.root / "home")
+        kept.make()
         known: str | None = None
         with pytest.MonkeyPatch.context() as patched:
             disk.install(patched)

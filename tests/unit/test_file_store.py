@@ -30,6 +30,7 @@ NO_SECTOR = b"\0" * damage.SECTOR + FIRST[damage.SECTOR :]
 def test_a_run_whose_maker_died_before_its_first_line_is_made_anew(tmp_path: Path, left: bytes) -> None:
     """What a process left that died before its first entry was whole is emptied, and the run begins at line 1."""
     kept, run = store.FileStore(tmp_path), store.new_id()
+    kept.make()
     kept.conversation_file(run).write_bytes(left)
     assert kept.read(run).entries == []
     conversation = kept.create(run)
@@ -68,6 +69,7 @@ def test_a_file_that_was_taken_away_while_its_lock_was_waited_for_is_not_written
 ) -> None:
     """Who gets the lock of a file that has no name any more makes the run anew under its name."""
     kept, run = store.FileStore(tmp_path), store.new_id()
+    kept.make()
     file = kept.conversation_file(run)
     file.touch()
     really, removed = store.locks.fcntl.flock, list[bool]()
@@ -122,6 +124,7 @@ def test_a_damaged_key_is_named(tmp_path: Path) -> None:
 def test_a_damaged_first_line_is_no_new_run(tmp_path: Path) -> None:
     """A first line that is there, and is another one now, is refused: the run may have begun."""
     kept, run = store.FileStore(tmp_path), store.new_id()
+    kept.make()
     kept.conversation_file(run).write_bytes(FIRST.replace(b"x", b"y", 1))
     with pytest.raises(LogError, match=":1: this line of the log is damaged"):
         kept.create(run)
@@ -130,6 +133,7 @@ def test_a_damaged_first_line_is_no_new_run(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     """What cannot be read is told as that, with its file."""
     kept, run = store.FileStore(tmp_path), store.new_id()
+    kept.make()
     kept.conversation_file(run).mkdir()
     with pytest.raises(LogError, match="the log could not be read: Is a directory") as caught:
         kept.read(run)

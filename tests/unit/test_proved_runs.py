@@ -216,11 +216,14 @@ async def test_what_comes_from_an_error_page_is_no_proof(tmp_path: Path, browser
 
 
 async def test_a_check_that_held_before_the_deed_tells_nothing(tmp_path: Path, browsers: Browsers) -> None:
-    """Where the ``verify`` of a deed holds before it in every run, it would hold without it, too: that is said with the deed."""
+    """Where the ``verify`` of a deed holds before it in every run, it would hold without it, too: a hint of `run_draft`, and said with the deed when it ends."""
     text = TEXT.replace("description: Pays it.", "verify: [{text: paid, target: {test_id: status}}]")
     browsers.site.texts['=test_id="status"'] = "paid"
-    outcome = await finish(opened(tmp_path, text))
-    assert "pay: done in 2 of 2 runs; its `verify` held before it, too, and tells nothing" in outcome.told
+    shop = opened(tmp_path, text)
+    ran = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    assert "hint: verify-held-before: pay. All rules of `verify` held just before the action" in ran.told
+    outcome = await finish(opened(tmp_path / "a", text))
+    assert "pay: done in 2 of 2 runs; verify-held-before: its `verify` tells nothing of it" in outcome.told
     told = await finish(opened(tmp_path / "b", TEXT))
     assert "pay: done in 2 of 2 runs\n" in f"{told.told}\n"
 

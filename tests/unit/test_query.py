@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,7 @@ async def test_a_query_that_cannot_be_used_is_wrong_usage(
 def big_log(home: Path, calls: int) -> int:
     """A log of so many calls with long arguments and errors; returns its size."""
     kept = store.FileStore(home)
+    kept.make()
     run = store.new_id()
     blob = log.Blob(sha256="0" * 64, bytes=1, preview="", path="x")
     header = log.RunHeader(
@@ -262,3 +264,23 @@ def test_memory_does_not_grow_with_the_logs(tmp_path: Path, monkeypatch: pytest.
     rows, grown = json.loads(done.stdout)
     assert rows == [{"n": 10_000, "paths": 10_000}]
     assert grown < size / 2
+
+
+def test_only_the_time_of_the_query_itself_counts(chosen: settings.Settings) -> None:
+    """Who takes longer than the query may take to read its rows gets them all; one that computes longer ends by name between two batches."""
+    rows = query.ask(chosen, "SELECT range AS n FROM range(5000)", seconds=1.5).result.batches
+    first = next(rows)
+    threading.Event().wait(1.6)
+    assert len(first) + sum(map(len, rows)) == 5000
+    slow = "SELECT max(a.range * b.range % 7) AS n FROM range(1000000) a, range(1000000) b"
+    with pytest.raises(UsageError, match=r"took longer than 0\.2 s") as raised:
+        list(query.ask(chosen, slow, seconds=0.2).result.batches)
+    assert raised.value.code == "query-limit"
+
+
+def test_reading_the_logs_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs that take longer to read than the query may take end it before it begins."""
+    monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
+    big_log(tmp_path, 2000)
+    with pytest.raises(UsageError, match="took longer than 0 s"):
+        query.ask(settings.load(), "SELECT count(*) AS n FROM runs", seconds=0)

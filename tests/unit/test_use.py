@@ -243,10 +243,10 @@ async def test_a_deed_is_judged_where_its_file_may_look(tmp_path: Path) -> None:
     seen: list[list[str] | None] = []
 
     class Watched(FakePage):
-        async def goto(self, url: str) -> str:
+        async def goto(self, url: str, *, anew: bool = False) -> str:
             assert isinstance(self.browser, FakeBrowser)
             seen.append(self.browser.confined)
-            return await super().goto(url)
+            return await super().goto(url, anew=anew)
 
     look = "{id: look, type: browser_action, action: goto, url: '{{ inputs.at }}'}"
     confirm = f"confirm: {{settle: 0, nodes: [{look}], done: true}}"

@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.display import escapes
 from runtime.language import yaml_text
 from runtime.language.diagnostics import Diagnostic, Source, excerpt
 from runtime.language.yaml_text import Document
@@ -246,7 +247,7 @@ class TestDiagnostics:
         """Without its escape codes the coloured form is the plain one."""
         source = Source("f", "a: b\n")
         given = source.diagnostic("c", "m", source.mark(3, 4), help=["h"])
-        coloured = given.render(colour=True)
+        coloured = escapes.shown(given.render(colour=True))
         assert "\x1b[" in coloured
         assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == given.render()
 

@@ -1,0 +1,74 @@
+r"""Text that cannot move a cursor, colour, hide or turn what stands beside it: what a terminal would obey is shown as an escape.
+
+One form: ``\x1b`` for control characters, ``\u202e`` for what turns the direction of writing. ``shown`` is the border: everything that is
+written for people goes through it, in ``runtime.display.stream``. Colours of ours pass it by a mark that no other text can hold.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+
+from nodes.values import Json
+
+CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
+TURNING = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+HALVES = "\ud800-\udfff"
+
+_UNSAFE = re.compile(f"[{CONTROLS}{TURNING}{HALVES}]")
+_UNSAFE_IN_LINE = re.compile(f"[\t\n{CONTROLS}{TURNING}{HALVES}]")
+
+_MARK = f"\x1b<{secrets.token_hex(8)}>"
+"""Begins what is ours; drawn anew by each process, so that no page and no name can hold it."""
+
+_OURS = re.compile(rf"(?:{_MARK}([0-9;]*m|K)|\r(?=\n))")
+
+ERASED = f"{_MARK}K"
+"""Clears the line that the cursor is on."""
+
+
+def shown(text: str) -> str:
+    """``text`` as it may be written to a terminal: its line breaks, tabs and our own colours stay, and nothing else moves or colours anything."""
+    if text.isprintable():
+        return text
+    kept, end = [], 0
+    for ours in _OURS.finditer(text):
+        kept += [_UNSAFE.sub(_escape, text[end : ours.start()]), _sequence(ours)]
+        end = ours.end()
+    return "".join([*kept, _UNSAFE.sub(_escape, text[end:])])
+
+
+def line(text: str) -> str:
+    """``text`` on one line, as a name is shown: line breaks and tabs are escapes too."""
+    return text if text.isprintable() else _UNSAFE_IN_LINE.sub(_escape, text)
+
+
+def is_safe(text: str) -> bool:
+    """Whether a terminal would show all of ``text`` and obey none of it."""
+    return text.isprintable() or _UNSAFE.search(text) is None
+
+
+def as_json(value: Json, *, indent: int | None = None) -> str:
+    """``value`` as JSON; these characters stand in it as JSON's own escapes, so that it means the same."""
+    return _UNSAFE.sub(_escape_json, json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def styled(text: str, *codes: int) -> str:
+    """``text`` in a colour or weight of ours, which ``shown`` lets pass."""
+    return f"{_MARK}{';'.join(map(str, codes))}m{text}{_MARK}0m"
+
+
+def _sequence(ours: re.Match[str]) -> str:
+    if ours[1] is None:
+        return ours[0]
+    return "\r\x1b[K" if ours[1] == "K" else f"\x1b[{ours[1]}"
+
+
+def _escape(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
+def _escape_json(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"

@@ -1,0 +1,84 @@
+"""Commands that only look leave a folder as they found it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from runtime.cli import table
+from tests.command import Project
+
+FLOW = "version: 1\nname: One\nnodes:\n  - {id: one, type: transform, expr: '{{ 1 }}'}\n"
+
+NONE = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+"""The id of no run."""
+
+LOOKS: dict[str, list[list[str]]] = {
+    "resume": [[NONE], ["last"]],
+    "decide": [[NONE, "one", "done"]],
+    "answer": [[NONE, "x=1"]],
+    "runs": [[], ["--sessions"], ["--json"]],
+    "show": [[NONE], ["last"], [NONE, "--window"]],
+    "query": [[], ["SELECT * FROM runs"], ["SELECT * FROM nothing"]],
+    "ps": [[], ["--json"]],
+    "prune": [[], ["--dry-run"], ["--older-than", "1d"], ["--json"]],
+    "validate": [["flow.yaml"], ["missing.yaml"]],
+    "schema": [[]],
+    "nodes": [[], ["show", "goto"]],
+    "doctor": [[], ["--json"]],
+    "diff": [[NONE, NONE]],
+    "repair": [["--run", NONE], ["--run", "last"]],
+    "chat": [["--resume", NONE], ["--resume", "last"]],
+    "build": [["--resume", NONE]],
+    "run": [["missing.yaml"], ["flow.yaml", "-i", "nothing=1"]],
+    "try": [["flow.yaml", "missing"], ["missing.yaml", "one"]],
+}
+"""Of each command what makes nothing, whatever it answers."""
+
+WRITES = {"install", "demo-site"}
+"""The commands that have no such form: one installs a browser, one serves a site of its own."""
+
+
+def tree(folder: Path) -> list[str]:
+    """All that stands in the folder."""
+    return sorted(str(each.relative_to(folder)) for each in folder.rglob("*"))
+
+
+def test_every_command_is_known_here() -> None:
+    """A new command says here how it is asked without making anything."""
+    assert {each.name for each in table.every()} - LOOKS.keys() <= WRITES
+
+
+@pytest.mark.parametrize("home", ["beside the project", "elsewhere"])
+def test_who_only_looks_makes_nothing(home: str, tmp_path: Path) -> None:
+    """No command that begins no run makes a folder for runs, and none ends in a bug, where there is none."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    project = Project(folder)
+    if home == "elsewhere":
+        project.environment["RUNOPS_HOME"] = str(tmp_path / "no" / "home")
+    project.write("pyproject.toml", "")
+    project.write("flow.yaml", FLOW)
+    before = tree(tmp_path)
+    made: dict[tuple[str, ...], list[str]] = {}
+    for name, forms in LOOKS.items():
+        for form in forms:
+            done = project.runops(name, *form)
+            assert done.returncode not in (70, -9), (name, form, done.stderr)
+            if (after := tree(tmp_path)) != before:
+                made[(name, *form)] = [each for each in after if each not in before]
+                before = after
+    assert made == {}
+
+
+def test_looking_at_runs_makes_nothing_beside_them(tmp_path: Path) -> None:
+    """Runs that were copied from elsewhere without their private files are listed, shown and asked, and nothing comes beside them."""
+    project = Project(tmp_path)
+    project.write("flow.yaml", FLOW)
+    assert project.runops("run", "flow.yaml").returncode == 0
+    shutil.rmtree(tmp_path / ".runops" / "private")
+    (tmp_path / ".runops" / ".gitignore").unlink()
+    copied = tree(tmp_path)
+    for arguments in (["runs"], ["show", "last"], ["query", "SELECT * FROM runs"], ["ps"]):
+        assert project.runops(*arguments).returncode == 0
+    assert tree(tmp_path) == copied

@@ -1,0 +1,164 @@
+"""What may be written to a terminal, and that nothing else is."""
+
+import ast
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.cli import console
+from runtime.display import escapes, stream
+
+ROOT = Path(__file__).parent.parent.parent
+
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What no text may hold that is written for people: a terminal would obey it."""
+
+HOSTILE = st.text(
+    alphabet=st.one_of(st.characters(), st.sampled_from("\x1b[2J\x07\x9b\r\n\t\u202e\u2066\u200f\u2028\ud800\\")),
+    max_size=40,
+)
+
+
+@given(HOSTILE)
+def test_what_is_written_for_people_moves_and_colours_nothing(text: str) -> None:
+    """Through the one border a text keeps its line breaks and tabs, and whatever else a terminal would obey is an escape."""
+    out = io.StringIO()
+    stream.Talk(out).write(text)
+    stream.put(out, text)
+    assert OBEYED.search(out.getvalue().replace("\r\n", "\n")) is None
+    assert not set(escapes.line(text)) & set("\n\r\t")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[2J", r"\x1b[2J"),
+        ("\x9b31m", r"\x9b31m"),
+        ("a\x00b\x7f", r"a\x00b\x7f"),
+        ("over\rwritten", r"over\x0dwritten"),
+        ("invoice\u202efdp.exe", r"invoice\u202efdp.exe"),
+        ("\u2066\u2069\u200f", r"\u2066\u2069\u200f"),
+        ("half \ud83d", r"half \ud83d"),
+        ("one\n\ttwo", "one\n\ttwo"),
+        ("支払い 👩‍👧", "支払い 👩‍👧"),
+    ],
+)
+def test_an_escape_says_which_character_stands_there(text: str, shown: str) -> None:
+    r"""One form: two digits after `\x` for control characters, four after `\u` for what turns the direction of writing."""
+    assert escapes.shown(text) == shown
+    assert escapes.shown(shown) == shown
+
+
+def test_only_our_own_colours_pass() -> None:
+    """A colour of ours reaches the terminal; the same sequence in a text from outside does not, inside a colour of ours neither."""
+    assert escapes.shown(escapes.styled("a\x1b[8mb", 1, 31)) == "\x1b[1;31ma\\x1b[8mb\x1b[0m"
+    assert escapes.shown(f"{escapes.ERASED}x") == "\r\x1b[Kx"
+
+
+@given(HOSTILE, HOSTILE)
+def test_json_means_the_same_and_holds_nothing_that_a_terminal_obeys(name: str, text: str) -> None:
+    """What a program reads of `--json` is what it was, also where nothing of it stands there raw."""
+    for printed in (console.as_json(v={name: [text]}), escapes.as_json({"v": {name: [text]}})):
+        assert OBEYED.search(printed) is None
+        assert json.loads(printed)["v"] == {name: [text]}
+
+
+@given(
+    st.text(alphabet=st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("\x1b\n\u202e")), max_size=40)
+)
+def test_a_result_for_people_is_read_back_as_it_was(text: str) -> None:
+    """The YAML of a result holds escapes of YAML in the place of what a terminal would obey."""
+    printed = escapes.shown(console.result_text({"text": text}))
+    assert OBEYED.search(printed) is None
+    assert yaml.safe_load(printed) == {"text": text}
+
+
+BORDER = {
+    "runtime/display/stream.py": "the border itself",
+    "runtime/display/tree.py": "draws on a terminal what was made harmless before",
+    "runtime/sql/worker.py": "its stdout is a pipe to the process that started it",
+    "runtime/browser/watcher.py": "the same",
+    "director/cli/reading.py": "a prompt that never varies, drawn by the line editor",
+    "runtime/cli/console.py": "asks by typer's prompt, what it asks made harmless",
+}
+"""The files that may write to a standard stream past the border, and why."""
+
+
+def test_nothing_is_written_past_the_border() -> None:
+    """No module prints, or writes to a standard stream, but through `Talk`, `put` and `put_at_once`."""
+    found = {
+        f"{file.relative_to(ROOT)}:{line}: {what}"
+        for package in ("nodes", "runtime", "director")
+        for file in (ROOT / package).rglob("*.py")
+        if str(file.relative_to(ROOT)) not in BORDER
+        for line, what in raw_writes(ast.parse(file.read_text()))
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print(name)",
+        "sys.stdout.write(name)",
+        "sys.stderr.buffer.write(name)",
+        "sys.stdout.writelines(names)",
+        "out = sys.stdout.write",
+        "os.write(2, name)",
+        "typer.echo(name)",
+        "click.secho(name)",
+        "typer.prompt(name)",
+        "input(name)",
+        "rich.console.Console()",
+        "Console(file=talk)",
+        "talk.draw(name)",
+        "warnings.warn(name)",
+        "traceback.print_exc()",
+        "sys.__stdout__",
+    ],
+)
+def test_every_way_past_the_border_is_known(line: str) -> None:
+    """Each of these would be found in a module."""
+    assert list(raw_writes(ast.parse(line)))
+
+
+def raw_writes(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The places of a module where something is written for people, but not through the border."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="print" | "input" | "Console" | "pprint" as name)):
+                yield node.lineno, name
+            case ast.Attribute(value=ast.Attribute(value=ast.Name(id="sys"), attr="stdout" | "stderr"), attr=name) if (
+                name in ("write", "writelines", "buffer")
+            ):
+                yield node.lineno, f"sys.….{name}"
+            case ast.Attribute(value=ast.Name(id="sys"), attr="__stdout__" | "__stderr__" as name):
+                yield node.lineno, name
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="os"), attr="write" | "writev"),
+                args=[ast.Constant(value=1 | 2), written],
+            ) if not isinstance(written, ast.Constant):
+                yield node.lineno, "os.write"
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="typer" | "click"), attr=name)) if name in (
+                "echo",
+                "secho",
+                "prompt",
+                "confirm",
+                "echo_via_pager",
+            ):
+                yield node.lineno, name
+            case ast.Call(func=ast.Attribute(attr="Console" | "draw" as name)):
+                yield node.lineno, name
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="warnings"), attr="warn")):
+                yield node.lineno, "warnings.warn"
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="traceback"), attr=name)) if name.startswith("print"):
+                yield node.lineno, name
+            case _:
+                pass

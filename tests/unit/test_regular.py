@@ -1,0 +1,142 @@
+"""Files are opened where they are regular files, and nothing else is waited for."""
+
+import ast
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime import regular
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_a_regular_file_is_read_and_written(tmp_path: Path) -> None:
+    """Bytes, a beginning of them, and text with the ends of its lines as one character; also through a link."""
+    file, link = tmp_path / "file", tmp_path / "link"
+    regular.write(file, b"one\r\ntwo\n")
+    link.symlink_to(file)
+    assert regular.read(link) == b"one\r\ntwo\n"
+    assert regular.read(file, 3) == b"one"
+    assert regular.read_text(file) == "one\ntwo\n"
+    regular.write(file, b"new")
+    assert regular.read(file) == b"new"
+
+
+@pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR, os.O_WRONLY | os.O_CREAT])
+@pytest.mark.parametrize("kind", ["named pipe", "socket", "device"])
+def test_nothing_else_is_waited_for(kind: str, flags: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe without a writer, one without a reader, a socket and a device are refused by what they are, and no handle stays open."""
+    monkeypatch.chdir(tmp_path)
+    odd = Path("odd")
+    if kind == "named pipe":
+        os.mkfifo(odd)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(odd))
+    else:
+        odd.symlink_to("/dev/zero")
+    before = len([*Path("/proc/self/fd").iterdir()])
+    with pytest.raises(regular.NotRegular, match=f"it is a {kind}, not a regular file") as raised:
+        regular.descriptor(odd, flags)
+    assert regular.fix(raised.value) is not None
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
+def test_a_folder_and_a_missing_file_are_told_as_ever(tmp_path: Path) -> None:
+    """They raise what opening them raises."""
+    with pytest.raises(IsADirectoryError):
+        regular.read(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        regular.read(tmp_path / "missing")
+
+
+OTHERS = {
+    "runtime/regular.py": "the one place",
+    "runtime/process.py": "reads what the kernel says under /proc",
+    "runtime/locks.py": "the same",
+    "runtime/sql/worker.py": "the same",
+    "runtime/models/tokens.py": "reads a file of this package",
+    "runtime/language/manual.py": "writes the pages of this repository",
+    "director/around.py": "reads a file of this package",
+    "runtime/display/stream.py": "opens the device that swallows all",
+    "runtime/browser/watcher.py": "the same, and a log that it makes itself",
+    "runtime/browser/downloads.py": "opens a count of downloads, and no file",
+    "runtime/cli/main.py": "opens the device that swallows all",
+    "runtime/cli/app.py": "makes a file of its own",
+    "runtime/durable.py": "makes files of its own, and syncs folders",
+    "runtime/junit.py": "makes a file of its own, and puts it in the place of another",
+    "runtime/testing/conformance.py": "reads what a test has written",
+}
+"""The files that may open a path by themselves, and why."""
+
+
+def test_every_file_is_opened_in_one_place() -> None:
+    """No module opens a path by itself: who names it may have put a pipe there."""
+    found = {
+        f"{file.relative_to(ROOT)}:{line}: {what}"
+        for package in ("nodes", "runtime", "director")
+        for file in (ROOT / package).rglob("*.py")
+        if str(file.relative_to(ROOT)) not in OTHERS
+        for line, what in opens(ast.parse(file.read_text()))
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "open(path)",
+        "io.open(path)",
+        "os.open(path, os.O_RDONLY)",
+        "path.open('rb')",
+        "path.open(mode='w')",
+        "path.open()",
+        "path.read_text()",
+        "to_thread(path.read_bytes)",
+        "path.write_text(text)",
+        "path.write_bytes(data)",
+        "fileinput.input(path)",
+        "dotenv.dotenv_values(path)",
+        "np.loadtxt and shutil.copyfile(path, other)",
+    ],
+)
+def test_every_way_to_open_a_path_is_known(line: str) -> None:
+    """Each of these would be found in a module."""
+    assert list(opens(ast.parse(line)))
+
+
+def opens(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The places of a module where a path is opened."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="open")):
+                yield node.lineno, "open"
+            case ast.Attribute(attr="read_text" | "read_bytes" | "write_text" | "write_bytes" as name) if not (
+                isinstance(node.value, ast.Name) and node.value.id == "regular"
+            ):
+                yield node.lineno, name
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="os" | "io"), attr="open")):
+                yield node.lineno, "open"
+            case ast.Call(func=ast.Attribute(attr="open"), args=[], keywords=keywords) if not keywords or any(
+                each.arg == "mode" for each in keywords
+            ):
+                yield node.lineno, "open"
+            case ast.Call(func=ast.Attribute(attr="open"), args=[ast.Constant(value=str(mode)), *_]) if set(
+                mode
+            ) <= set("rwaxbt+"):
+                yield node.lineno, "open"
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="fileinput" | "shutil"), attr=name)) if name in (
+                "input",
+                "copyfile",
+                "copy",
+                "copy2",
+                "move",
+            ):
+                yield node.lineno, name
+            case ast.Call(func=ast.Attribute(attr="dotenv_values"), args=[_, *_]):
+                yield node.lineno, "dotenv_values"
+            case _:
+                pass

@@ -1,0 +1,70 @@
+"""A `verify` that held already before a side effect: it proves nothing, and the run says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runtime import events
+from runtime.cli import show, threads
+from tests.fakes import FakePage
+from tests.rig import Rig
+from tests.unit.test_handle import deed, handle
+from tests.unit.test_resume import CONFIRM, OPEN, VERIFY, die_and_resume, flow, pay, pay_it
+
+FILL = "{id: fill, type: browser_action, action: fill, target: {label: Name}, value: A, verify: [{text: paid, target: {css: p}}]}"
+
+
+async def test_a_verify_that_held_before_the_action_is_flagged(tmp_path: Path) -> None:
+    """The run passes, and says at once, in its result, in the log and in `show` which step's rules tell nothing."""
+    rig = Rig(tmp_path, flow(OPEN, pay(VERIFY)))
+    rig.site.texts["=css=p"] = "paid"
+    ended = await rig.start()
+    assert ended.status == "passed"
+    (flag,) = ended.flags
+    assert (flag["path"], flag["code"]) == ("pay", "verify-held-before")
+    assert flag["evidence"] == {"rules": ['text "paid" in css=p']}
+    said = "pay: `verify` held already before the click, so it does not show that the click did anything"
+    assert [each.text for each in rig.told if isinstance(each, events.Said)] == [said]
+    turns = threads.Threads(rig.store.read(rig.id).entries, rig.history, rig.store)
+    view = show.View(rig.id, rig.history, rig.store, "passed", turns)
+    assert "flag  verify-held-before: `verify` held already before the click" in "\n".join(view.text(None))
+
+
+@pytest.mark.parametrize("node", [FILL, pay(VERIFY + ", effect: idempotent"), pay(VERIFY + ", effect: read"), pay()])
+async def test_what_may_be_done_twice_is_not_flagged(tmp_path: Path, node: str) -> None:
+    """A field that holds its text already, a click that only leafs: their rules say how the page is, not what was done."""
+    rig = Rig(tmp_path, flow(OPEN, node))
+    rig.site.texts["=css=p"] = "paid"
+    assert (await rig.start()).flags == []
+
+
+async def test_a_verify_that_came_to_hold_is_not_flagged(tmp_path: Path) -> None:
+    """It did not hold before, so it shows that the action worked."""
+    rig = Rig(tmp_path, flow(OPEN, pay(VERIFY)))
+    rig.site.on_click = pay_it
+    ended = await rig.start()
+    assert (ended.status, ended.flags) == ("passed", [])
+
+
+async def test_a_step_that_was_found_done_is_not_flagged(tmp_path: Path) -> None:
+    """After a crash `confirm` shows that it happened: more than its rules could."""
+    rig = Rig(tmp_path, flow(OPEN, pay(VERIFY + CONFIRM)))
+    rig.site.texts["=css=p"] = "paid"
+    ended = await die_and_resume(rig)
+    assert (ended.status, ended.flags, rig.site.deeds) == ("passed", [], ['role=button name="Pay"'])
+
+
+async def test_a_step_that_is_passed_over_in_another_try_is_not_flagged_again(tmp_path: Path) -> None:
+    """Of an action that is not done again nothing is said."""
+    rules = ", verify: [{text: there, target: {css: q}}]"
+    failing = "{id: fails, type: browser_query, query: text, target: {css: gone}}"
+    rig = Rig(tmp_path, flow(OPEN, handle([deed("send", more=rules), failing], ", attempts: 2")), missing={"css=gone"})
+
+    async def there(_target: str, page: FakePage) -> None:
+        page.browser.site.texts |= {"css=send_done": "yes", "=css=q": "there"}
+
+    rig.site.on_click = there
+    ended = await rig.start()
+    assert (rig.calls("clean/try[2]/send"), ended.flags) == (["recovered"], [])
