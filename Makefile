@@ -9,7 +9,7 @@ ARGS ?=
 # As many tests at once; 0 runs them in one process, for a debugger.
 JOBS ?= 3
 
-CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-docs
+CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-switches check-docs
 
 .PHONY: help setup browser demo demo-resume test test-all bench crash drift mutations check $(CHECKS) cassettes lock clean
 
@@ -68,6 +68,9 @@ check-lock: setup
 
 check-tree: setup
 	@$(BIN)/python scripts/check_tree.py
+
+check-switches: setup
+	@$(BIN)/python scripts/check_switches.py
 
 check-docs: setup
 	@$(BIN)/python scripts/command_docs.py --check

@@ -31,6 +31,7 @@ from runtime import (
     recorders,
     resolve,
     steps,
+    version,
 )
 from runtime import clock as clocks
 from runtime.browser import port
@@ -333,6 +334,8 @@ class ExecutionEngine:
         if self.browser is None:
             if path is not None:
                 self.tell(events.StepWaiting(path, "the browser to start"))
+            if (word := version.warning()) is not None:
+                self.tell(events.Said(word))
             self.browser = await self._open_browser()
             self.checkpoints.opened(self.browser)
         return self.browser

@@ -15,7 +15,7 @@ from typing import Literal
 import psutil
 
 from nodes.errors import RunOpsError
-from runtime import locks, settings
+from runtime import locks, settings, version
 from runtime.browser import find, launch
 from runtime.display.text import duration, size
 from runtime.models import choosing
@@ -62,6 +62,14 @@ async def browser(chosen: settings.Settings) -> Check:
         said = str(error.evidence.get("log", "")).strip().splitlines()
         return dataclasses.replace(Check.failed("browser", error), text=" – ".join([error.message, *said[-1:]]))
     return Check("browser", "ok", f"{path} starts in {duration(took)}")
+
+
+def playwright() -> Check:
+    """Whether RunOps is tested with the Playwright that is installed."""
+    found = version.untested()
+    if found is not None:
+        return Check("playwright", "note", *found)
+    return Check("playwright", "ok", f"{version.playwright()} is one that RunOps is tested with")
 
 
 def home(folder: Path) -> Check:

@@ -488,7 +488,7 @@ def blob_of(data: bytes, path: str) -> Blob:
 
 def encode(entry: AnyEntry) -> bytes:
     """The entry's line, with its checksum and the newline. Fields that are null are left out."""
-    return seal(entry.__pydantic_serializer__.to_json(entry, exclude_none=True)[:-1])
+    return seal(entry.model_dump_json(exclude_none=True)[:-1].encode())
 
 
 def seal(unsealed: bytes) -> bytes:

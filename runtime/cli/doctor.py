@@ -66,12 +66,13 @@ def doctor(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Say whether this machine is fit for runs: the browser, the folder that keeps them, room, the settings, the models.
+    """Say whether this machine is fit for runs: the browser and its driver, the folder that keeps them, room, the settings, the models.
 
     The network is used only with `--model`. Exit code 3 where something is missing, or where the server lacks what its profile says it can.
     """
     checks, chosen = _settings()
-    checks = [asyncio.run(fitness.browser(chosen)), fitness.home(chosen.home), fitness.room(chosen.home), *checks]
+    browser = asyncio.run(fitness.browser(chosen))
+    checks = [browser, fitness.playwright(), fitness.home(chosen.home), fitness.room(chosen.home), *checks]
     checks += fitness.models(chosen)
     told = Server()
     server = None

@@ -139,11 +139,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
             raise bounds.Unusable(f"`{operator}` does not work on {bounds.shown(arg)}")
         return -arg if operator == "-" else arg
 
-    def _tokenize(
-        self, source: str, name: str | None, filename: str | None = None, state: str | None = None
-    ) -> TokenStream:
-        """Jinja's tokens, with the offset in place of the line."""
-        return TokenStream(self.lexer.wrap(self._placed(source), name, filename), name, filename)
+    def tokens(self, source: str) -> TokenStream:
+        """Jinja's tokens of an expression, with the offset in place of the line."""
+        return TokenStream(self.lexer.wrap(self._placed(source)), None, None)
 
     def _placed(self, source: str) -> Iterator[tuple[int, str, str]]:
         offset = 0
@@ -165,7 +163,8 @@ def parse(source: str) -> nodes.Expr:
             "expression-too-long", f"an expression has at most {LONGEST} characters, this one {len(source)}", 0
         )
     try:
-        parser = Parser(SANDBOX, source, state="variable")
+        parser = Parser(SANDBOX, "")
+        parser.stream = SANDBOX.tokens(source)
         if parser.stream.eos:
             raise ExpressionInvalid("expression-syntax", "there is no expression between `{{` and `}}`", 0, len(source))
         tree = parser.parse_expression()

@@ -1,0 +1,33 @@
+"""The switches of Chromium beside those of the installed Playwright (`scripts/check_switches.py`)."""
+
+from __future__ import annotations
+
+import pytest
+
+from scripts import check_switches
+
+DRIVER = check_switches.DRIVER.read_text(encoding="utf-8")
+
+
+def test_they_are_those_of_the_installed_playwright() -> None:
+    """But for the differences that are written down with their reasons."""
+    assert check_switches.differences(DRIVER) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ('"--disable-hang-monitor",', '"--disable-hang-monitor", "--new",', "--new: Playwright has it, RunOps has not"),
+        ('"--disable-hang-monitor",', "", "--disable-hang-monitor: RunOps has it, Playwright has not"),
+        ('"PaintHolding",', '"PaintHolding", "Fresh",', "--disable-features=Fresh: Playwright has it, RunOps has not"),
+        ('"--force-color-profile=srgb"', '"--force-color-profile=p3"', "--force-color-profile=p3: Playwright has it"),
+        ('"--hide-scrollbars",', "", "--hide-scrollbars: RunOps has it, Playwright has not"),
+        ('"--disable-edgeupdater",', "", "--disable-edgeupdater: stands in THEIRS, and Playwright has it no more"),
+        ('"--disable-extensions",', '"--disable-quic",', "--disable-quic: stands in OURS, and Playwright has it too"),
+        ("disabledFeatures = [", "disabledFeatures = list([", "does not list its switches any more"),
+    ],
+)
+def test_an_update_that_changes_one_is_refused(before: str, after: str, told: str) -> None:
+    """A switch or a feature that is new or gone, a value that is another one, a list that stands elsewhere."""
+    assert before in DRIVER
+    assert any(told in each for each in check_switches.differences(DRIVER.replace(before, after)))
