@@ -115,7 +115,7 @@ def leaves_of(loaded: workflow.Loaded, within: str = "") -> Iterator[tuple[Leaf,
 
 
 def confirms(loaded: workflow.Loaded, node: Leaf) -> bool:
-    """Whether the node belongs to a ``confirm``: reads and ``goto``, done by nobody who builds."""
+    """Whether the node belongs to a ``confirm``: it changes nothing, and nobody who builds does it."""
     around = loaded.index[node.id][1]
     return bool(around) and isinstance(around[-1], Leaf)
 

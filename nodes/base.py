@@ -58,7 +58,8 @@ class Confirm(Part):
     """How to learn from the site itself whether a deed happened, after a crash or a lost answer."""
 
     nodes: Block
-    """Reads and ``goto``, run in a fresh tab of the run's browser. Their ids are seen only in here."""
+    """Reads, ``goto``, clicks with ``effect: read``, and ``iterate`` and ``route`` around them, run in a fresh tab of the run's browser. Any error of
+    theirs leaves open whether the deed happened. Their ids are seen only in here."""
     done: Condition
     """True when the deed happened. False is believed when it is false again ``settle`` seconds later."""
     settle: float = Field(default=5.0, ge=0, le=600)

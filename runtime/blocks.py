@@ -96,13 +96,7 @@ class Blocks:
         give_up: bool = False,
     ) -> Turn:
         """Run a block for one item; a finished turn is told as it was."""
-        engine, path = self._engine, f"{self._path}{item.segment}"
-        if engine.journal.masker.touches(item.segment.encode()):
-            raise AuthorError(
-                "secret-in-key",
-                "the `key` of an item holds a secret",
-                mend="choose another key: it stands in every step path of the item",
-            )
+        engine, path = self._engine, self._path_of(item)
         engine.tell(events.LoopTurn(self._path, item.index, item.length, item.key))
         state = engine.history.scopes.get(path)
         over = state is not None and (state.committed is not None or state.failed is not None)
@@ -127,6 +121,16 @@ class Blocks:
         engine.recorder.scope(path, "committed", "item", **_kept(value))
         await engine.recorder.commit_point()
         return Turn(value, go_on=go_on)
+
+    def _path_of(self, item: Item) -> str:
+        """The path of an item. Raises AuthorError ``secret-in-key``."""
+        if self._engine.journal.masker.touches(item.segment.encode()):
+            raise AuthorError(
+                "secret-in-key",
+                "the `key` of an item holds a secret",
+                mend="choose another key: it stands in every step path of the item",
+            )
+        return f"{self._path}{item.segment}"
 
     def _finished(self, state: history.ScopeState, item: Item) -> Turn:
         """A turn that needs not be gone through again, but for the variables that it set."""

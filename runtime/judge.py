@@ -343,23 +343,14 @@ async def ask_the_site(
 
 async def _look(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, call: log.Call) -> bool:
     """Run the whole block once, in a fresh tab and a thread of its own."""
+    from runtime import confirming  # containers go by what is found out here
+
     assert node.confirm is not None
     inner = frames.Frame(frame)
+    engine.forget(node.confirm.nodes, inner)
     browser = await engine.need_browser()
     async with browser.fresh_page() as page:
-        for each in node.confirm.nodes:
-            if each.when is not None and not engine.render(each, "when", inner, path):
-                continue
-            assert isinstance(each, Leaf)
-            place = f"{path}/confirm/{each.id}"
-            step = attempt.Step(
-                engine, each, inner, place, engine.history.next_number(place), f"{log.CONFIRM}{call.call}"
-            )
-            try:
-                inner.bind(each.id, await step.attempt(page))
-            except RunOpsError as error:
-                step.failed(error)
-                raise
+        await confirming.Look(engine, path, call, page).block(node.confirm.nodes, inner, f"{path}/confirm")
         return engine.render(node.confirm, "done", inner, path)
 
 

@@ -44,7 +44,7 @@ Best first: {role: button, name: Save} · {label: Email} · {test_id: status} ·
 DEED = """\
 verify: rules that must hold after it, waited for: [{text: paid}, {visible: {role: row, has_text: "{{ no }}"}}, {url: "**/orders"}]. Name what is there when it succeeded: what is only gone, or an address, may be so on an error page too.
 effect: EFFECT
-confirm: {nodes: [goto and reads, in a fresh tab], done: "{{ … }}"}, such as {nodes: [{id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}, {id: status, type: browser_query, query: text, target: {test_id: status}}], done: "{{ status == 'paid' }}"}."""
+confirm: {nodes: [goto and reads, in a fresh tab; for a list with pages an `iterate` that leafs through all of them by a click of `effect: read`], done: "{{ … }}"}, such as {nodes: [{id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}, {id: status, type: browser_query, query: text, target: {test_id: status}}], done: "{{ status == 'paid' }}"}."""
 
 QUERIES = """\
 For an HTML table use `table`: a list of maps by what stands above the columns, as text; `columns` names and types them. `extract` is for rows of anything else. Both wait until `min` rows are there (1 by default); `text` and `value` wait for their element. `exists` yields true or false and `count` a number, at once: wait for the page before (a `verify` of the deed that leads there)."""

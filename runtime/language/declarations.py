@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nodes.base import Leaf
-from nodes.browser_action import BrowserAction, Goto
+from nodes.browser_action import BrowserAction, Click, Goto
 from nodes.context import Context
 from nodes.iterate import Iterate
 from nodes.route import OTHERWISE, Route
@@ -64,8 +64,7 @@ class Declared:
                 self._item(unit)
             elif unit.model is Route:
                 self._branches(unit)
-            for each in unit.confirm:
-                self._in_confirm(each)
+            self._in_confirm(unit.confirm)
             if unit.data.get("after_crash") == "confirm" and "confirm" not in unit.data:
                 self._report("missing-field", "`after_crash: confirm` needs a `confirm`", (*unit.path, "after_crash"))
 
@@ -147,22 +146,33 @@ class Declared:
             elif isinstance(name, str):
                 seen.add(name)
 
-    def _in_confirm(self, unit: Unit) -> None:
-        model = unit.model
-        if model is None or model is BrowserAction or model is Goto:
-            return
-        if issubclass(model, Leaf) and model.effect_default == "read" and model is not Context:
-            return
-        self._report(
-            "not-in-confirm",
-            f"`{unit.data.get('action') or unit.type}` does not belong in a `confirm`",
-            (*unit.path, "action" if "action" in unit.data else "type"),
-            "it only finds out what happened: it takes nodes that read, and `goto`",
-        )
+    def _in_confirm(self, units: list[Unit]) -> None:
+        for unit in units:
+            if unit.model is Iterate or unit.model is Route:
+                for _path, block in unit.blocks:
+                    self._in_confirm(block)
+            elif not _only_finds_out(unit):
+                self._report(
+                    "not-in-confirm",
+                    f"`{unit.data.get('action') or unit.type}` does not belong in a `confirm`",
+                    (*unit.path, "action" if "action" in unit.data else "type"),
+                    "it only finds out what happened: it takes nodes that read, `goto`, `click` with `effect: read`, and `iterate` and `route` around them",
+                )
 
     def _report(self, code: str, message: str, path: Path, mend: str | None = None) -> None:
         mark = self._document.mark(self._anatomy.written(path))
         self.problems.append(self._document.source.diagnostic(code, message, mark, help=[mend]))
+
+
+def _only_finds_out(unit: Unit) -> bool:
+    """Whether a step may stand in a ``confirm``: it changes nothing on the site, and nothing in the run."""
+    model, effect = unit.model, unit.data.get("effect")
+    if model is None or model is BrowserAction:
+        return True  # what it is to be is a mistake of its own
+    if model is Click:
+        return effect == "read"
+    reads = issubclass(model, Leaf) and model.effect_default == "read" and model is not Context
+    return (reads or model is Goto) and effect != "effect"
 
 
 def names_in(value: Json) -> list[str] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nodes import registry
 from nodes.tabs import MAIN
 from runtime.language.anatomy import Anatomy, Unit
@@ -27,7 +29,7 @@ def check(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
                 help=[f"did you mean `{near}`?" if near else f"the tabs here are {', '.join(names)}"],
             )
         )
-    looking = [each for unit in units for each in unit.confirm]
+    looking = [each for unit in units for each in _within(unit.confirm)]
     problems += [
         document.source.diagnostic(
             "not-in-confirm",
@@ -40,6 +42,14 @@ def check(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
         if field in unit.data
     ]
     return problems
+
+
+def _within(units: list[Unit]) -> Iterator[Unit]:
+    """These nodes, and all in their blocks."""
+    for unit in units:
+        yield unit
+        for _path, block in unit.blocks:
+            yield from _within(block)
 
 
 def _gives_by_tab(unit: Unit) -> bool:

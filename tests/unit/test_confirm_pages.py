@@ -1,0 +1,199 @@
+"""`confirm` over several pages: what it may hold, and that it asks anew each time, in a tab of its own, and changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nodes.browser_action import Goto
+from nodes.errors import SiteError
+from nodes.targets import Target
+from runtime import log
+from runtime.language import workflow
+from runtime.language.diagnostics import WorkflowInvalid
+from tests.fakes import FakePage
+from tests.rig import Killed, Rig
+from tests.unit.test_resume import OPEN, flow, kill, pay
+
+PAID = 3
+"""The page of the list on which the payment stands."""
+
+
+class Leafed(FakePage):
+    """A list of three pages, leafed by a button."""
+
+    number = 1
+
+    async def goto(self, url: str, *, anew: bool = False) -> str:
+        self.number = 1
+        return await super().goto(url, anew=anew)
+
+    async def text(self, target: Target) -> str:
+        there = self.number == PAID and self.browser.site.texts.get("paid")
+        return "paid" if there else f"bill {self.number}"
+
+    async def count(self, target: Target) -> int:
+        if self.browser.site.texts.get("broken") == str(self.number):
+            raise SiteError("target-ambiguous", "two elements match")
+        return int(self.number < PAID)
+
+    async def click(self, target: Target) -> None:
+        if str(target) == "css=next":
+            self.number += 1
+            return
+        await super().click(target)
+
+
+LEAF = "{id: leaf, type: browser_action, action: click, target: {css: next}, when: '{{ more }}', effect: read}"
+LIST = (
+    "{id: look, type: browser_action, action: goto, url: 'http://shop.test/list'}, "
+    "{id: found, type: iterate, until: '{{ more is undefined or not more }}', max: MAX, each_error: continue, collect: '{{ bill }}', nodes: ["
+    "{id: bill, type: browser_query, query: text, target: {css: bill}}, "
+    f"{{id: more, type: browser_query, query: exists, target: {{css: next}}}}, {LEAF}]}}, "
+    "{id: which, type: route, branches: [{name: many, when: '{{ found | length > 1 }}', nodes: [{id: last, type: transform, expr: '{{ found[-1] }}'}]}]}"
+)
+
+
+def asking(most: int = 9) -> str:
+    """A payment whose `confirm` goes through the list."""
+    done = "{{ which == 'paid' and run.taken.which == 'many' }}"
+    return pay(f', confirm: {{settle: 0, nodes: [{LIST.replace("MAX", str(most))}], done: "{done}"}}')
+
+
+def leafed(home: Path, **more: int) -> Rig:
+    """A run on the list."""
+    rig = Rig(home, flow(OPEN, asking(**more), "{id: end, type: transform, expr: '{{ 1 }}'}"))
+    rig.site.page = Leafed
+    return rig
+
+
+async def died(rig: Rig, *, paid: bool) -> None:
+    """The run, killed in the middle of the payment, with its browser."""
+
+    async def pay_and_die(_target: str, page: FakePage) -> None:
+        page.browser.site.texts |= {"paid": "yes"}
+        raise Killed
+
+    rig.site.before_click, rig.site.on_click = (None, pay_and_die) if paid else (kill, None)
+    with pytest.raises(Killed):
+        await rig.start()
+    rig.site.before_click = rig.site.on_click = None
+    rig.die()
+
+
+async def test_a_payment_on_the_third_page_is_found(tmp_path: Path) -> None:
+    """All pages are looked at, each step under a path and in a thread of the `confirm`, and the payment is not made again."""
+    rig = leafed(tmp_path)
+    await died(rig, paid=True)
+    assert (await rig.resume()).status == "passed"
+    assert rig.site.deeds == ['role=button name="Pay"']
+    in_confirm = [each.call for each in rig.history.all_attempts() if each.call.thread.startswith(log.CONFIRM)]
+    assert [each.path for each in in_confirm][:4] == [
+        "pay/confirm/look",
+        "pay/confirm/found[1]/bill",
+        "pay/confirm/found[1]/more",
+        "pay/confirm/found[1]/leaf",
+    ]
+    assert in_confirm[-1].path == "pay/confirm/which/last"
+    assert {each.effect for each in in_confirm} <= {"read", "idempotent"}
+    assert not [path for path in rig.history.scopes if "confirm" in path]
+
+
+async def test_a_second_look_asks_the_whole_list_again(tmp_path: Path) -> None:
+    """Not done is said by two looks, and the second takes nothing from the first: a payment that came to be between them is found."""
+    rig = leafed(tmp_path)
+    await died(rig, paid=False)
+    looks: list[int] = []
+
+    class Late(Leafed):
+        async def goto(self, url: str, *, anew: bool = False) -> str:
+            if url.endswith("/list"):
+                looks.append(1)
+                self.browser.site.texts |= {"paid": "yes"} if len(looks) == LATE else {}
+            return await super().goto(url, anew=anew)
+
+    rig.site.page = Late
+    assert (await rig.resume()).status == "passed"
+    assert (len(looks), rig.site.deeds) == (LATE, [])
+
+
+LATE = 3
+"""The look that finds the payment: one on the restored state, then two at the action."""
+
+
+@pytest.mark.parametrize(("most", "broken"), [(2, ""), (9, "2")])
+async def test_a_list_that_is_not_seen_to_its_end_says_nothing(tmp_path: Path, most: int, broken: str) -> None:
+    """More pages than `max`, or a page that cannot be read, whatever `each_error` says: a person is asked, and nothing is done again."""
+    rig = leafed(tmp_path, most=most)
+    rig.site.texts["broken"] = broken
+    await died(rig, paid=True)
+    ended = await rig.resume()
+    assert (ended.status, rig.site.deeds) == ("paused", ['role=button name="Pay"'])
+
+
+async def test_what_is_filled_in_may_not_act(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that turns out to be an action once its references are filled in is not done while the site is asked: a person is."""
+
+    def turns_out(node: Goto) -> str:
+        return "effect" if node.url.endswith("/act") else "idempotent"
+
+    monkeypatch.setattr(Goto, "effect_class", property(turns_out))
+    visited: list[str] = []
+
+    class Watched(FakePage):
+        async def goto(self, url: str, *, anew: bool = False) -> str:
+            visited.append(url)
+            return await super().goto(url, anew=anew)
+
+    look = "{id: look, type: browser_action, action: goto, url: \"{{ 'http://shop.test/' ~ 'act' }}\"}"
+    rig = Rig(tmp_path, flow(OPEN, pay(f", confirm: {{settle: 0, nodes: [{look}], done: false}}")))
+    rig.site.page = Watched
+    await died(rig, paid=True)
+    ended = await rig.resume()
+    assert (ended.status, len(rig.site.deeds)) == ("paused", 1)
+    assert ended.question is not None
+    assert "a `confirm` only finds out" in ended.question["message"]
+    assert set(visited) == {"http://shop.test/"}
+
+
+def refused(node: str) -> list[str]:
+    """The mistakes of a file whose `confirm` holds ``node``."""
+    try:
+        workflow.parse(flow(OPEN, pay(f", confirm: {{nodes: [{node}], done: true}}")), "test.yaml")
+    except WorkflowInvalid as error:
+        return [each.code for each in error.diagnostics]
+    return []
+
+
+LOOP = "{id: looped, type: iterate, over: [1], as: n, nodes: [{}]}"
+CLICK = "{id: a, type: browser_action, action: click, target: {css: a}}"
+READ = "{id: b, type: browser_query, query: title}"
+
+
+@pytest.mark.parametrize("within", ["{}", LOOP], ids=["alone", "in a loop"])
+@pytest.mark.parametrize(
+    ("node", "codes"),
+    [
+        (CLICK.replace("}}", "}, effect: read}"), []),
+        (CLICK, ["not-in-confirm"]),
+        (CLICK.replace("}}", "}, effect: idempotent}"), ["not-in-confirm"]),
+        (CLICK.replace("}}", "}, effect: read, opens: other}"), ["not-in-confirm"]),
+        ("{id: a, type: browser_action, action: press, key: Enter, effect: read}", ["not-in-confirm"]),
+        ("{id: a, type: browser_action, action: goto, url: 'http://shop.test/', effect: effect}", ["not-in-confirm"]),
+        ("{id: a, type: context, set: {x: 1}}", ["not-in-confirm"]),
+        (f"{{id: a, type: group, nodes: [{READ}]}}", ["not-in-confirm"]),
+        (f"{{id: a, type: handle, try: [{READ}], attempts: 2}}", ["not-in-confirm"]),
+        (f"{{id: a, type: route, branches: [{{name: one, when: true, nodes: [{READ}]}}]}}", []),
+    ],
+)
+def test_what_a_confirm_may_hold(within: str, node: str, codes: list[str]) -> None:
+    """Reads, `goto`, clicks that only lead on, loops and routes around them: nothing else, however deep."""
+    assert refused(within.replace("{}", node)) == codes
+
+
+def test_both_ways_of_a_route_are_looked_at() -> None:
+    """A click in `otherwise` is refused as one in a branch."""
+    for one, other in ((CLICK, READ), (READ, CLICK)):
+        node = f"{{id: way, type: route, branches: [{{name: one, when: true, nodes: [{one}]}}], otherwise: [{other}]}}"
+        assert refused(node) == ["not-in-confirm"]
