@@ -97,7 +97,7 @@ class Blocks:
     ) -> Turn:
         """Run a block for one item; a finished turn is told as it was."""
         engine, path = self._engine, f"{self._path}{item.segment}"
-        if engine.journal.masker.touches(item.segment.encode()):
+        if engine.journal.masker.holds(item.segment):
             raise AuthorError(
                 "secret-in-key",
                 "the `key` of an item holds a secret",
