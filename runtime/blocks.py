@@ -124,7 +124,7 @@ class Blocks:
 
     def _path_of(self, item: Item) -> str:
         """The path of an item. Raises AuthorError ``secret-in-key``."""
-        if self._engine.journal.masker.touches(item.segment.encode()):
+        if self._engine.journal.masker.holds(item.segment):
             raise AuthorError(
                 "secret-in-key",
                 "the `key` of an item holds a secret",

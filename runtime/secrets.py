@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import base64
 import functools
-import html
-import html.entities
 import json
 import mmap
 import re
 import unicodedata
-import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import regular
+from runtime import regular, writings
 
 MASK = "[hidden]"
 SHORTEST = 6
@@ -28,101 +25,30 @@ CUT = "…"
 SHORTEST_BEGINNING = 4
 """Characters of a secret that are masked where the text was cut in the middle of it."""
 
-
-KEPT = "!~*'()"
-"""What browsers do not escape in a part of an address, beside letters and digits."""
-
-DEEP = 7
-"""Backslashes before one character: those of JSON in JSON in JSON."""
-
-_ESCAPES = re.compile(r"[\\%&]")
-"""What an escaped character begins with."""
-
-_NAMED = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f"}
+LONGEST_WORD = 15
+"""Letters that a single word may have; what has more is none."""
 
 
-def forms(secret: str) -> set[str]:
-    """The secret as it may stand in what a run writes: plain, as pages and file names change it, URL-encoded, base64 at each alignment, escaped and quoted."""
-    found = {secret, html.escape(secret), html.escape(secret, quote=False)}
+def is_word(secret: str) -> bool:
+    """Whether a secret may be a word like any other: a page that has it in other capitals does not show the secret."""
+    return (
+        secret.isalpha()
+        and len(secret) <= LONGEST_WORD
+        and secret in {secret.lower(), secret.upper(), secret.capitalize()}
+    )
+
+
+def found_in(secret: str, *, cased: bool) -> set[writings.Writing]:
+    """The texts in which the secret is found: as it is, as pages and file names change it, and base64 at each alignment."""
     changed = {
         " ".join(secret.split()),  # as a page shows it
         re.sub(r'[/\\:*?"<>|]', "_", secret),  # as the name of a file
         *(unicodedata.normalize(form, secret) for form in ("NFC", "NFD")),
     }
-    if not secret.isalpha():
-        # A style may show any text so. Of a single word nobody could tell the secret from the word.
-        changed |= {secret.upper(), secret.lower(), secret.title(), f"{secret[:1].upper()}{secret[1:]}"}
-    found |= {each for each in changed if len(each) >= SHORTEST and each not in MASK}
-    # As CSV and SQL double their quotes, and as Python's messages quote a text, whichever quotes the whole of it takes.
-    quoted_by_python = repr(f"'\"{secret}")[4:-1]
-    found |= {secret.replace('"', '""'), secret.replace("'", "''")}
-    found |= {quoted_by_python, quoted_by_python.replace("\\'", "'")}
-    for ascii_only in (True, False):
-        once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
-        found |= {once, json.dumps(once)[1:-1]}
-    quote = urllib.parse.quote
-    addresses = (quote(secret, safe=""), quote(secret), urllib.parse.quote_plus(secret), quote(secret, safe=KEPT))
-    for quoted in addresses:
-        found |= {quoted, re.sub(r"%[0-9A-F]{2}", lambda match: match.group().lower(), quoted)}
-    found |= set(_base64_forms(secret.encode()))
-    return {form for form in found if form}
-
-
-def _written(secret: str) -> Iterator[str]:
-    """Patterns of the secret where each of its characters may be escaped by itself, as addresses, HTML, JSON and Markdown have it, each after rules of its own.
-
-    Each begins with a letter, so that `re` need only look where one of these stands.
-    """
-    first, *others = map(_ways, secret)
-    rest = "".join(each[0] if len(each) == 1 else f"(?:{'|'.join(each)})" for each in others)
-    return (f"{each}{rest}" for each in first)
-
-
-A_WAY = 40
-"""Characters of an escaped one, at most, but for escapes of escapes."""
-
-
-def _longest(secret: str) -> int:
-    """How long its patterns may find it to be."""
-    return sum(1 if _is_plain(each) else A_WAY for each in secret)
-
-
-def _is_plain(character: str) -> bool:
-    """Whether nobody escapes it."""
-    return character.isascii() and character.isalnum()
-
-
-@functools.cache
-def _entities() -> Mapping[str, Sequence[str]]:
-    """The names that characters have in HTML."""
-    names: dict[str, list[str]] = {}
-    for name, character in html.entities.html5.items():
-        if name.endswith(";"):
-            names.setdefault(character, []).append(name[:-1])
-    return names
-
-
-@functools.cache
-def _ways(character: str) -> tuple[str, ...]:
-    """Patterns of one character, as it stands and escaped."""
-    if _is_plain(character):
-        return (character,)
-    code, more = ord(character), rf"\\\\{{0,{DEEP - 1}}}"
-    plain = re.escape(character)
-    # The longer one first: no half of an escape stays behind at the end.
-    ways = [rf"{more}\\" if character == "\\" else f"{more}{plain}", plain]
-    if character in "\"'":
-        # CSV and SQL double them.
-        ways = [rf"{each}(?:\\{{0,{DEEP}}}{plain})?" for each in ways]
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    ways.append("".join(rf"{more}u(?i:{units[at : at + 4]})" for at in range(0, len(units), 4)))
-    ways.append("".join(f"%(?:25)*(?i:{byte:02x})" for byte in character.encode(errors="surrogatepass")))
-    numbers = (f"#0*{code}", f"#[xX]0*(?i:{code:x})")
-    ways.append(f"&(?:amp;)*(?:{'|'.join([*numbers, *_entities().get(character, ())])});")
-    ways += [f"{more}{_NAMED[character]}"] if character in _NAMED else []
-    ways += [rf"{more}x(?i:{code:02x})"] if code < 256 else []
-    ways += [r"\+"] if character == " " else []
-    return tuple(ways)
+    texts = {secret, *(each for each in changed if len(each) >= SHORTEST and each not in MASK)}
+    cased = cased or is_word(secret) or secret.casefold() in MASK
+    found = {writings.Writing(each, cased) for each in texts}
+    return found | {writings.Writing(each, encoded=True) for each in _base64_forms(secret.encode()) if each}
 
 
 def _base64_forms(secret: bytes) -> Iterator[str]:
@@ -136,67 +62,101 @@ def _base64_forms(secret: bytes) -> Iterator[str]:
 
 
 class Masker:
-    """Puts MASK in the place of every form of every secret."""
+    """Puts MASK in the place of every secret, however it is written."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         """``secrets`` maps names to values; an empty value masks nothing."""
-        values = {value for value in secrets.values() if value}
-        every = {form for value in values for form in forms(value)}
-        # Of two secrets of which one begins with the other, the longer one is meant, in whichever form.
-        patterns = [(len(form), re.escape(form)) for form in every]
-        patterns += [(_longest(value), each) for value in values for each in _written(value)]
-        self._pattern = "|".join(each for _length, each in sorted(patterns, reverse=True))
-        self._text = re.compile(self._pattern) if every else None
-        self._beginnings = {form[:end] for form in every for end in range(SHORTEST_BEGINNING, len(form))}
-        self._longest = max((length for length, _pattern in patterns), default=0)
-        self._unescaped = max([*map(len, every), *(2 * len(value) for value in values)], default=0)
-        """How long a secret may be in whose text no escape stands: a quote that is doubled has two characters."""
+        self._values = sorted({value for value in secrets.values() if value})
+        longest = max(map(len, self._values), default=0)
+        self._tail = 2 * writings.WIDE * longest + 400
+        """Characters at the end of a text in which the beginning of a secret stands that is not there to its end."""
+
+    def _writings(self, *, cased: bool) -> set[writings.Writing]:
+        return {writing for value in self._values for writing in found_in(value, cased=cased)}
 
     @functools.cached_property
-    def _bytes(self) -> re.Pattern[bytes]:
-        return re.compile(self._pattern.encode())
+    def _text(self) -> Sequence[re.Pattern[str]]:
+        return [re.compile(each) for each in writings.found_by(self._writings(cased=False))]
+
+    @functools.cached_property
+    def _begun(self) -> re.Pattern[str]:
+        return re.compile(writings.begun_by(self._writings(cased=False), 1))
+
+    @functools.cached_property
+    def _cut(self) -> re.Pattern[str]:
+        return re.compile(writings.begun_by(self._writings(cased=False), SHORTEST_BEGINNING))
+
+    @functools.cached_property
+    def _bytes(self) -> Sequence[re.Pattern[bytes]]:
+        return [
+            re.compile(each.encode("latin-1")) for each in writings.found_by(self._writings(cased=True), binary=True)
+        ]
 
     @property
     def idle(self) -> bool:
         """Whether there is nothing to mask."""
-        return self._text is None
+        return not self._values
 
     def touches(self, data: bytes | mmap.mmap) -> bool:
-        """Whether any form of a secret stands in ``data``."""
-        return bool(self._pattern) and self._bytes.search(data) is not None
+        """Whether a secret stands in ``data``, in its own capitals, however it is escaped.
+
+        In others it does not count: a site that shows a name in capitals gives nothing away by it.
+        """
+        return not self.idle and any(each.search(data) for each in self._bytes)
+
+    def holds(self, text: str) -> bool:
+        """Whether anything of ``text`` would be masked."""
+        return self.text(text) != text
 
     def text(self, text: str) -> str:
-        """``text`` with every secret masked, also one that the text was cut in the middle of."""
-        if self._text is None:
+        """``text`` with every secret masked, also one that the text was cut in the middle of. Masked again it stays as it is."""
+        if self.idle:
             return text
-        masked = self._text.sub(MASK, text)
+        masked = self._whole(text)
         if CUT not in masked:
             return masked
         *parts, last = masked.split(CUT)
         return CUT.join([*map(self._without_beginning, parts), last])
 
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where secrets stand in ``text``: begin and end of each, in order."""
+        if self.idle:
+            return []
+        escaped, plain = self._text
+        found = [each.span() for each in escaped.finditer(text)]
+        between = zip([0, *(end for _start, end in found)], [*(start for start, _end in found), len(text)], strict=True)
+        return sorted([*found, *(each.span() for start, end in between for each in plain.finditer(text, start, end))])
+
+    def _whole(self, text: str) -> str:
+        for pattern in self._text:
+            # What is masked already is no part of a secret.
+            text = (
+                pattern.sub(MASK, text)
+                if MASK not in text
+                else MASK.join(pattern.sub(MASK, part) for part in text.split(MASK))
+            )
+        return text
+
     def _without_beginning(self, text: str) -> str:
         """``text``, which was cut short, without the beginning of a secret at its end."""
-        for length in range(min(self._longest, len(text)), SHORTEST_BEGINNING - 1, -1):
-            if text[-length:] in self._beginnings:
-                return f"{text[:-length]}{MASK}"
-        return text
+        cut = self._cut.search(text, max(0, len(text) - self._tail))
+        return text if cut is None else f"{text[: cut.start()]}{MASK}"
 
     def split(self, text: str) -> tuple[str, str]:
         """``text`` as far as no secret can begin in it that goes on behind it, masked; and the rest, as it stands."""
-        if self._text is None:
+        if self.idle:
             return text, ""
-        far, end = (max(0, len(text) - length + 1) for length in (self._longest, self._unescaped))
-        if (escape := _ESCAPES.search(text, far)) is not None:
-            end = min(end, max(far, escape.start() - self._unescaped))
-        for found in self._text.finditer(text):
-            if found.start() < end < found.end():
-                end = found.end()
-        return self._text.sub(MASK, text[:end]), text[end:]
+        begun = self._begun.search(text, max(0, len(text) - self._tail))
+        end = len(text) if begun is None else begun.start()
+        for pattern in self._text:
+            for found in pattern.finditer(text):
+                if found.start() < end < found.end():
+                    end = found.end()
+        return self._whole(text[:end]), text[end:]
 
     def json(self, value: Json) -> Json:
         """``value`` with every secret masked in texts and keys; the same object where nothing was."""
-        if self._text is None:
+        if self.idle:
             return value
         if isinstance(value, str):
             return self.text(value)
@@ -207,11 +167,11 @@ class Masker:
             masked_map = {self.text(key): self.json(item) for key, item in value.items()}
             return masked_map if masked_map != value else value
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return MASK if self.touches(json.dumps(value).encode()) else value
+            return MASK if self.holds(json.dumps(value)) else value
         return value
 
     def files_with_secrets(self, files: list[Path]) -> list[Path]:
-        """Those of ``files`` in which any form of a secret stands."""
+        """Those of ``files`` in which a secret stands, in its own capitals."""
         return [file for file in files if self._stands_in(file)]
 
     def _stands_in(self, file: Path) -> bool:

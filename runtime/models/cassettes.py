@@ -284,7 +284,7 @@ class Recorder:
         ]
         for name, value in (*self._secrets.items(), *self._masked.items()):
             masker = secrets.Masker({name: value})
-            if any(masker.touches(each.encode()) for each in said):
+            if any(masker.holds(each) for each in said):
                 raise UsageError(
                     "cassette-secret",
                     f"the secret {name} stands in what step {kept['step']} and its model said, so no cassette was written",

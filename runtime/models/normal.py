@@ -143,27 +143,27 @@ class _Placeholders:
         self._closed = closed
         self._counts = Counter[str]()
         self._meaningless = _with_origins([text for text, each in known.items() if each.startswith(f"<{ORIGIN}")])
-        self._names: dict[str, str] = {}
-        for name in sorted(secrets):
-            for form in secret_texts.forms(secrets[name]) if secrets[name] else ():
-                self._names.setdefault(form, name)
-        longest_first = sorted(self._names, key=lambda form: (-len(form), form))
-        self._secrets = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        self._masker = secret_texts.Masker(secrets)
+        # Of two secrets of which one begins with the other, the longer one is meant.
+        longest_first = sorted((-len(value), name) for name, value in secrets.items() if value)
+        self._maskers = {name: secret_texts.Masker({name: secrets[name]}) for _length, name in longest_first}
 
     def text(self, text: str) -> str:
         """A text in normal form."""
-        if self._secrets is None:
-            return self._meaningless.sub(self._placeholder, text)
         parts: list[str] = []
         end = 0
         # A secret ends whatever stands before it: no half of it may be left behind.
-        for found in self._secrets.finditer(text):
+        for start, after in self._masker.spans(text):
             parts += (
-                self._meaningless.sub(self._placeholder, text[end : found.start()]),
-                f"<secret {self._names[found[0]]}>",
+                self._meaningless.sub(self._placeholder, text[end:start]),
+                f"<secret {self._named(text[start:after])}>",
             )
-            end = found.end()
+            end = after
         return "".join(parts) + self._meaningless.sub(self._placeholder, text[end:])
+
+    def _named(self, written: str) -> str:
+        """The name of the secret that is written so."""
+        return next(name for name, masker in self._maskers.items() if masker.text(written) == secret_texts.MASK)
 
     def _placeholder(self, found: re.Match[str]) -> str:
         if found["ours"]:
