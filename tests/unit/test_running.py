@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,18 @@ async def test_a_file_may_hold_no_secret(tmp_path: Path, chosen: settings.Settin
         await running.start(file(tmp_path, FLOW % "s3cret-token"), {}, chosen)
     assert caught.value.code == "secret-in-file"
     assert store.FileStore(chosen.home).ids() == runs_so_far
+
+
+async def test_a_run_leaves_signals_to_the_program(
+    tmp_path: Path, chosen: settings.Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs a workflow from a program keeps their own handlers and timers: a run sets none, and takes none away."""
+    touched: list[str] = []
+    for name in ("signal", "setitimer", "alarm", "siginterrupt", "set_wakeup_fd", "pthread_sigmask"):
+        monkeypatch.setattr(signal, name, lambda *_args, name=name: touched.append(name))
+    text = FLOW % "{{ inputs.who | regex('[a-z]+') | regex_replace('m', 'w') }}"
+    assert (await running.start(file(tmp_path, text), {}, chosen)).output == "weme"
+    assert touched == []
 
 
 async def test_a_run_that_passed_is_told_again_and_not_written_to(
