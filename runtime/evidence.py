@@ -69,6 +69,7 @@ async def keep(engine: ExecutionEngine, error: RunOpsError, *, tolerated: bool =
         data["signs"] = await found.part(page.signs)
         shot = await found.part(lambda: page.screenshot(None, full_page=False, hide=lambda text: _hidden(engine, text)))
         data["screenshot"] = await found.file("png", error.path, shot) if shot is not None else None
+        data["no_screenshot"] = found.refused
     engine.journal.note("evidence", **{name: value for name, value in data.items() if value is not None})
 
 
@@ -95,12 +96,18 @@ class Gathering:
         """The time begins."""
         self._journal = pen
         self._until = time.monotonic() + SECONDS
+        self.refused: str | None = None
+        """The code of the error with which the last part failed; None where it did not, or with none of ours."""
 
     async def part(self, gather: Callable[[], Awaitable[Answer]]) -> Answer | None:
         """What ``gather`` finds; None where it fails, or takes too long."""
+        self.refused = None
         try:
             async with asyncio.timeout(max(0.0, self._until - time.monotonic())):
                 return await gather()
+        except RunOpsError as error:
+            self.refused = error.code
+            return None
         except Exception:  # noqa: BLE001 - evidence must never hide the failure that it is for
             return None
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from playwright.async_api import Error, Frame, Locator
 
+from nodes.errors import AuthorError
 from nodes.targets import Target
+from runtime.browser import drawn
 from runtime.browser.reach import Reach
 
 MASK_COLOUR = "#000000"
@@ -99,11 +101,12 @@ class Pictures(Reach):
         found = None
         if target is not None:
             target, found = await self._found(target)
-        masked: list[Frame] = []
+        masked: Sequence[Frame] = ()
         try:
             async with self._answering():
-                masked = await self._mark(hide)
-                mask = [frame.locator("[data-runops-hidden]") for frame in masked]
+                masked = self.page.frames
+                await self._mark(hide)
+                mask = [frame.locator(f"[{drawn.MARK}]") for frame in masked]
                 return await self._picture(found, full_page=full_page, mask=mask)
         except Error as error:
             raise await self._inquiry.failed(error, target, "before") from None
@@ -121,14 +124,18 @@ class Pictures(Reach):
             timeout=milliseconds, animations="disabled", mask=mask, mask_color=MASK_COLOUR, full_page=full_page
         )
 
-    async def _mark(self, hide: Callable[[str], bool]) -> list[Frame]:
-        """Mark each element that shows a secret; the frames in which there are any."""
-        marked: list[Frame] = []
+    async def _mark(self, hide: Callable[[str], bool]) -> None:
+        """Mark each element that shows a secret."""
         for frame in self.page.frames:
-            shows = await _showing(frame, _SHOWN, hide, _MARK)
-            if await _showing(frame, _TOGETHER, hide, _MARK_INNERMOST) or shows:
-                marked.append(frame)
-        return marked
+            await _showing(frame, _SHOWN, hide, _MARK)
+            await _showing(frame, _TOGETHER, hide, _MARK_INNERMOST)
+        if not await drawn.mark(self.page, hide, canvases=self._secret_typed):
+            raise AuthorError(
+                "secret-on-page",
+                "the page shows a secret of the workflow where no element of it can be painted over",
+                mend="take the picture before the secret is filled in or shown",
+                evidence={"page": self.page.url},
+            )
 
     async def shows(self, hide: Callable[[str], bool]) -> bool:
         """Whether the page, a frame or a field of it shows a text for which ``hide`` is true."""
@@ -138,7 +145,7 @@ class Pictures(Reach):
                 for shown in (_SHOWN, _TOGETHER):
                     if await _showing(frame, shown, hide):
                         return True
-            return False
+            return await drawn.shown(self.page, hide, canvases=self._secret_typed)
 
         return await self._read(None, look)
 

@@ -87,6 +87,13 @@ class Reach(ABC):
     _run: Circumstances
     documents: int
     """Documents loaded into the tab."""
+    _secret_documents: frozenset[int] = frozenset({0})
+    """Which of them a secret was typed into; of the one that was there before we were nobody knows."""
+
+    @property
+    def _secret_typed(self) -> bool:
+        """Whether a secret may have been typed into the present document."""
+        return self.documents in self._secret_documents
 
     @abstractmethod
     async def _found(self, target: Target) -> tuple[Target, Locator]:

@@ -48,6 +48,7 @@ class Typed(Reach):
     async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:
         """Put ``text`` in the place of what the field holds."""
         target, _found = await self._found(target)
+        self._secret_begins(secret=secret)
         await self._do(target, lambda found, timeout: found.fill(text, timeout=timeout))
         self._remember(target, text, secret=secret)
 
@@ -55,6 +56,7 @@ class Typed(Reach):
         """Empty the field, then type ``text`` key by key."""
         target, _found = await self._found(target)
         await self._do(target, lambda found, timeout: found.fill("", timeout=timeout))
+        self._secret_begins(secret=secret)
         # The field is there, it was just emptied: from here on keys are sent.
         await self._do(
             target,
@@ -62,6 +64,10 @@ class Typed(Reach):
             sends=True,
         )
         self._remember(target, text, secret=secret)
+
+    def _secret_begins(self, *, secret: bool) -> None:
+        if secret:
+            self._secret_documents = self._secret_documents | {self.documents}
 
     def _remember(self, target: Target, text: str, *, secret: bool) -> None:
         others = (each for each in self._texts if each.target != target)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
+from nodes.errors import AuthorError
 from nodes.targets import Target
 from nodes.values import Json
 from runtime import evidence
@@ -78,6 +79,25 @@ async def test_a_page_that_does_not_answer_changes_nothing(tmp_path: Path, monke
     assert ended.error is not None
     assert (ended.status, ended.error["code"]) == ("failed", "target-not-found")
     assert evidence.of(rig.history) == {"path": "press", "url": "http://shop.test/"}
+
+
+class Unpaintable(FakePage):
+    """A page of which no picture without its secrets can be taken."""
+
+    @override
+    async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:
+        raise AuthorError("secret-on-page", "a secret stands where no element can be painted over")
+
+
+async def test_a_picture_that_would_show_a_secret_is_not_taken_and_the_log_says_so(tmp_path: Path) -> None:
+    """The log has the code of what refused the picture in its place, and all else that was to be had."""
+    rig = failing(tmp_path, page=Unpaintable)
+    await rig.start()
+    found = evidence.of(rig.history, "press")
+    assert found is not None
+    assert found["no_screenshot"] == "secret-on-page"
+    assert "screenshot" not in found
+    assert Path(found["observation"]["path"]).exists()
 
 
 async def test_a_dialog_is_kept_by_its_words(tmp_path: Path) -> None:

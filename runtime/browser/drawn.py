@@ -1,0 +1,223 @@
+"""What a page draws that its scripts cannot read: texts before and behind elements, in closed shadow roots, in addresses of pictures, and canvases.
+
+The browser itself is asked, by a snapshot of all that is laid out. What is found is marked at the nearest element that a locator reaches and that
+covers it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from typing import Any, NamedTuple
+
+from playwright.async_api import CDPSession, Error, Frame, Page
+
+MARK = "data-runops-hidden"
+
+TOGETHER = 1_000
+"""Characters of the texts within one element in which a secret is looked for that stands in several of them."""
+
+TIMES = 3
+"""How often it is tried to mark a page that changes meanwhile."""
+
+ROUNDED = 1.0
+"""Pixels by which the box of a text may stand out of the one that covers it."""
+
+_STYLES = ["background-image", "content", "list-style-image"]
+
+
+class _Box(NamedTuple):
+    left: float
+    top: float
+    width: float
+    height: float
+
+    def covers(self, other: _Box) -> bool:
+        return (
+            self.left - ROUNDED <= other.left
+            and self.top - ROUNDED <= other.top
+            and other.left + other.width <= self.left + self.width + ROUNDED
+            and other.top + other.height <= self.top + self.height + ROUNDED
+        )
+
+    @property
+    def seen(self) -> bool:
+        """Whether any of it can be in a picture."""
+        return self.width > 0 and self.height > 0 and self.left + self.width > 0 and self.top + self.height > 0
+
+
+class Found(NamedTuple):
+    """What is to be painted over."""
+
+    elements: list[int]
+    """The backend ids of the elements that cover it."""
+
+    bare: bool
+    """Whether something stands where no element covers it."""
+
+
+async def shown(page: Page, hide: Callable[[str], bool], *, canvases: bool) -> bool:
+    """Whether anything is drawn for which ``hide`` is true; ``canvases``: or any canvas."""
+    async with contextlib.aclosing(_sought(page, hide, canvases=canvases)) as sought:
+        async for _session, found in sought:
+            if found.elements or found.bare:
+                return True
+    return False
+
+
+async def mark(page: Page, hide: Callable[[str], bool], *, canvases: bool) -> bool:
+    """Mark what covers all that is drawn for which ``hide`` is true, and with ``canvases`` every canvas. Whether all of it is covered."""
+    for _time in range(TIMES - 1):
+        # A page may replace an element between the snapshot and the mark.
+        with contextlib.suppress(Error):
+            return await _marked(page, hide, canvases=canvases)
+    return await _marked(page, hide, canvases=canvases)
+
+
+async def _marked(page: Page, hide: Callable[[str], bool], *, canvases: bool) -> bool:
+    covered = True
+    async with contextlib.aclosing(_sought(page, hide, canvases=canvases)) as sought:
+        async for session, found in sought:
+            covered = covered and not found.bare
+            if not found.elements:
+                continue
+            await _sent(session, "DOM.getDocument", depth=0)
+            pushed = await _sent(session, "DOM.pushNodesByBackendIdsToFrontend", backendNodeIds=found.elements)
+            for node in pushed["nodeIds"]:
+                await _sent(session, "DOM.setAttributeValue", nodeId=node, name=MARK, value="")
+    return covered
+
+
+async def _sought(
+    page: Page, hide: Callable[[str], bool], *, canvases: bool
+) -> AsyncGenerator[tuple[CDPSession, Found]]:
+    for frame in page.frames:
+        with _unless_gone(frame):
+            if (session := await _session(page, frame)) is None:
+                continue
+            try:
+                taken = await _sent(session, "DOMSnapshot.captureSnapshot", computedStyles=_STYLES)
+                for document in taken["documents"]:
+                    yield session, _Document(document, taken["strings"], hide).found(canvases=canvases)
+            finally:
+                with contextlib.suppress(Error):
+                    await session.detach()
+
+
+@contextlib.contextmanager
+def _unless_gone(frame: Frame) -> Generator[None]:
+    """What a frame cannot be asked because it went away is not in a picture."""
+    try:
+        yield
+    except Error:
+        if not frame.is_detached():
+            raise
+
+
+async def _session(page: Page, frame: Frame) -> CDPSession | None:
+    """A session for the frame; None where its document is in the snapshot of another one."""
+    try:
+        return await page.context.new_cdp_session(page if frame is page.main_frame else frame)
+    except Error as error:
+        if _SAME_PROCESS in error.message:
+            return None
+        raise
+
+
+_SAME_PROCESS = "does not have a separate CDP session"
+
+
+async def _sent(session: CDPSession, method: str, **arguments: Any) -> dict[str, Any]:
+    return await session.send(method, arguments)  # pyright: ignore[reportUnknownMemberType]
+
+
+class _Document:
+    """One document of a snapshot."""
+
+    def __init__(self, document: dict[str, Any], strings: list[str], hide: Callable[[str], bool]) -> None:
+        self._strings, self._hide = strings, hide
+        self._known: dict[str, bool] = {}
+        nodes, layout = document["nodes"], document["layout"]
+        self._nodes = nodes
+        self._names: list[int] = nodes["nodeName"]
+        self._parents: list[int] = nodes["parentIndex"]
+        rooted = dict(zip(nodes["shadowRootType"]["index"], nodes["shadowRootType"]["value"], strict=True))
+        self._closed = {number for number, kind in rooted.items() if strings[kind] != "open"}
+        self._pseudo = set(nodes["pseudoType"]["index"])
+        self._boxes: dict[int, _Box] = {}
+        self._texts: list[tuple[int, str, _Box]] = []
+        self._styles: list[tuple[int, str, _Box]] = []
+        for node, text, bounds, styles in zip(
+            layout["nodeIndex"], layout["text"], layout["bounds"], layout["styles"], strict=True
+        ):
+            box = _Box(*bounds)
+            # The first box of an element is its own.
+            self._boxes.setdefault(node, box)
+            if text >= 0:
+                self._texts.append((node, strings[text], box))
+            values = (strings[style] for style in styles if style >= 0)
+            self._styles += [(node, value, box) for value in values if "data:" in value]
+
+    def found(self, *, canvases: bool) -> Found:
+        """What is to be painted over in the document."""
+        covers = [(node, self._cover(node, box)) for node, box in self._secret(canvases=canvases) if box.seen]
+        ids: list[int] = self._nodes["backendNodeId"]
+        elements = sorted({ids[cover] for _node, cover in covers if cover is not None})
+        return Found(elements, bare=any(cover is None for _node, cover in covers))
+
+    def _secret(self, *, canvases: bool) -> Iterator[tuple[int, _Box]]:
+        unread: set[int] = set()
+        for node, text, box in self._texts:
+            if any(each in self._closed or each in self._pseudo for each in (node, *self._above(node))):
+                unread.add(node)
+                if self._is_secret(text):
+                    yield node, box
+        # A secret may stand in several texts, of which a script reads some.
+        for texts in self._together(unread):
+            if len(texts) > 1 and self._is_secret("".join(text for _node, text, _box in texts)):
+                yield from ((node, box) for node, _text, box in texts)
+        for node, value, box in self._styles:
+            if self._is_secret(value):
+                yield node, box
+        for node, box in self._boxes.items():
+            name = self._strings[self._names[node]].lower()
+            if canvases and name == "canvas":
+                yield node, box
+            if name in ("img", "object", "embed", "image", "video") and any(map(self._is_secret, self._values(node))):
+                yield node, box
+
+    def _values(self, node: int) -> list[str]:
+        """The values of an element's attributes."""
+        return [self._strings[each] for each in self._nodes["attributes"][node][1::2]]
+
+    def _is_secret(self, text: str) -> bool:
+        if text not in self._known:
+            self._known[text] = self._hide(text)
+        return self._known[text]
+
+    def _above(self, node: int) -> Iterator[int]:
+        while (node := self._parents[node]) >= 0:
+            yield node
+
+    def _together(self, unread: set[int]) -> Iterator[list[tuple[int, str, _Box]]]:
+        """The texts within each element that has unread ones, where they are no longer than ``TOGETHER``."""
+        groups: dict[int, list[tuple[int, str, _Box]]] = {
+            each: [] for node in unread for each in (node, *self._above(node))
+        }
+        lengths = dict.fromkeys(groups, 0)
+        for node, text, box in self._texts:
+            for above in (node, *self._above(node)):
+                if above in groups and lengths[above] <= TOGETHER:
+                    lengths[above] += len(text)
+                    groups[above].append((node, text, box))
+        return (texts for above, texts in groups.items() if lengths[above] <= TOGETHER)
+
+    def _cover(self, node: int, box: _Box) -> int | None:
+        """The nearest element that a locator reaches and that covers the box."""
+        path = [node, *self._above(node)]
+        inside = max((number for number, each in enumerate(path) if each in self._closed), default=-1)
+        for each in path[inside + 1 :]:
+            reached = each not in self._pseudo and self._nodes["nodeType"][each] == 1
+            if reached and each in self._boxes and self._boxes[each].covers(box):
+                return each
+        return None
