@@ -19,6 +19,7 @@ from nodes.targets import Target
 from nodes.template import OPENING
 from nodes.values import Json
 from runtime.browser.origins import origin
+from runtime.language import hints as of_file
 from runtime.language import workflow
 
 SHORTEST = 3
@@ -67,8 +68,15 @@ class Hint:
 
 
 def hints(draft: Draft, wish: Wish, secrets: Mapping[str, str] | None = None) -> list[Hint]:
-    """All of them: ``literals``, ``effects``, ``defaults``, ``addresses``, ``positions``, ``descriptions``."""
-    found = [effects(draft), defaults(draft, wish), addresses(draft), positions(draft), descriptions(draft)]
+    """All of them: ``literals``, ``effects``, ``after_crashes``, ``defaults``, ``addresses``, ``positions``, ``descriptions``."""
+    found = [
+        effects(draft),
+        after_crashes(draft),
+        defaults(draft, wish),
+        addresses(draft),
+        positions(draft),
+        descriptions(draft),
+    ]
     return [*literals(draft, wish, secrets), *itertools.chain.from_iterable(found)]
 
 
@@ -200,6 +208,11 @@ def effects(draft: Draft) -> list[Hint]:
                 )
             )
     return found
+
+
+def after_crashes(draft: Draft) -> list[Hint]:
+    """What `runops validate` says of a valid file."""
+    return [Hint("hint", each.code, each.node, each.text, each.fix) for each in of_file.of(draft.loaded)]
 
 
 def defaults(draft: Draft, wish: Wish) -> list[Hint]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +14,9 @@ from runtime import pythons, settings
 from runtime.cli import console
 from runtime.cli.flags import JsonFlag
 from runtime.display import escapes
+from runtime.display.stream import Talk, coloured
 from runtime.display.text import count, one_line
-from runtime.language import workflow
+from runtime.language import hints, workflow
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.models import choosing
 
@@ -25,8 +27,8 @@ def validate(
 ) -> None:
     """Check workflow files, without a browser or the network.
 
-    Prints a line for each valid file on stdout, below it the nodes that ask a model with what each may spend, and every mistake, with its
-    place, on stderr. Exit code 2 if there is one.
+    Prints a line for each valid file on stdout, below it the nodes that ask a model with what each may spend. On stderr it prints every
+    mistake with its place, and hints: what a valid file could say better. Exit code 2 if there is a mistake.
     """
     told: list[dict[str, Json]] = []
     allowed = settings.load().python_modules
@@ -35,15 +37,20 @@ def validate(
             loaded = workflow.load(file)
             pythons.check(loaded, allowed)
         except UsageError as error:
-            told.append({"file": str(file), "valid": False, "problems": problems_of(error, file), "models": []})
+            problems = problems_of(error, file)
+            told.append({"file": str(file), "valid": False, "problems": problems, "hints": [], "models": []})
             if not as_json:
                 said = error.render() if isinstance(error, WorkflowInvalid) else console.failure(error)
                 console.say(f"{said}\n")
         else:
             asking = [_asks(each) for each in choosing.asking(loaded)]
-            told.append({"file": str(file), "valid": True, "problems": [], "models": asking})
+            better = [each.diagnostic for each in hints.of(loaded)]
+            shown: list[Json] = [each.as_json() for each in better]
+            told.append({"file": str(file), "valid": True, "problems": [], "hints": shown, "models": asking})
             if not as_json:
                 console.result("\n".join([f"ok  {escapes.line(str(file))}", *_lines(asking, loaded)]))
+                for each in better:
+                    console.say(f"{each.render(colour=coloured(Talk(sys.stderr)))}\n")
     invalid = [each for each in told if not each["valid"]]
     if as_json:
         console.result(console.as_json(valid=not invalid, files=told))

@@ -15,6 +15,7 @@ import dataclasses
 import re
 import sys
 from collections.abc import Sequence
+from typing import Literal
 
 from nodes.errors import UsageError
 from nodes.values import Json
@@ -57,6 +58,8 @@ class Diagnostic:
     """What to say right at the place."""
     help: tuple[str, ...] = ()
     """What to do about it: a near miss, the choices, the other place."""
+    level: Literal["error", "hint"] = "error"
+    """A hint is no mistake: the file is valid."""
 
     def as_json(self) -> dict[str, Json]:
         """For programs: code, message, file, and, where known, line, column, end (column after the last), label, help."""
@@ -72,14 +75,15 @@ class Diagnostic:
         def paint(text: str, *codes: int) -> str:
             return escapes.styled(text, *codes) if colour and text else text
 
-        lines = [f"{paint(f'error[{self.code}]', BOLD, RED)}: {escapes.line(self.message)}"]
+        own = RED if self.level == "error" else BLUE
+        lines = [f"{paint(f'{self.level}[{self.code}]', BOLD, own)}: {escapes.line(self.message)}"]
         if self.mark is None:
             lines.append(f"  --> {escapes.line(self.file)}")
         else:
             number = str(self.mark.line)
             margin = " " * len(number)
             shown, before, width = excerpt(self.source, self.mark)
-            carets = paint("^" * width, BOLD, RED)
+            carets = paint("^" * width, BOLD, own)
             lines += [
                 f"{margin}{paint('-->', BLUE)} {escapes.line(self.file)}:{number}:{self.mark.column}",
                 f"{margin} {paint('|', BLUE)}",

@@ -202,3 +202,22 @@ def test_a_kind_of_node_is_explained_without_what_all_nodes_have(project: Projec
     assert not own & {each["name"] for each in step["fields"]}
     actions = project.runops("nodes", "show", "browser_action").stdout
     assert actions.count("retry") == 0
+
+
+def test_a_hint_is_no_mistake(project: Project) -> None:
+    """It is shown with its line on stderr, and to programs beside the mistakes; the file is valid, and the exit code 0."""
+    project.write(
+        "flow.yaml",
+        "version: 1\nnodes:\n"
+        "  - {id: open, type: browser_action, action: goto, url: 'http://shop.test/'}\n"
+        "  - {id: pay, type: browser_action, action: click, target: {css: b}, confirm: {nodes: [{id: at, type: browser_query, query: url}], done: true}}\n"
+        "  - {id: total, type: browser_query, query: title}\n",
+    )
+    done = project.runops("validate", "flow.yaml")
+    assert (done.returncode, done.stdout) == (0, "ok  flow.yaml\n")
+    assert done.stderr.startswith("hint[effect-without-goto]: `total` reads the page to which `pay` leads")
+    assert "--> flow.yaml:5:10" in done.stderr
+    told = json.loads(project.runops("validate", "flow.yaml", "--json").stdout)
+    (file,) = told["files"]
+    assert (told["valid"], file["problems"]) == (True, [])
+    assert [(each["code"], each["line"]) for each in file["hints"]] == [("effect-without-goto", 5)]
