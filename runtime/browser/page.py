@@ -42,6 +42,9 @@ _PUT_IN_ADDRESS = """url => {
   return location.href === to.href;
 }"""
 
+ANSWER_SECONDS = 3.0
+"""How long a page that is about to be left may take to answer. One that computes without end does not."""
+
 PAUSES = (0.01, 0.02, 0.05)
 """Seconds between looks; the last one again and again."""
 
@@ -129,8 +132,10 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         is none any more, and is loaded like any address.
         """
         self.dialogs.refuse()
+        if origins.origin(url) != origins.origin(self.page.url):
+            return False
         try:
-            async with asyncio.timeout(self._patience.left()):
+            async with asyncio.timeout(min(self._patience.left(), ANSWER_SECONDS)):
                 return await isolated.evaluate(self.page, _PUT_IN_ADDRESS, url)
         except (Error, TimeoutError):
             return False
