@@ -35,7 +35,12 @@ class Page(Protocol):
         ...
 
     async def goto(self, url: str) -> str:
-        """Load ``url``, wait until its document is loaded, and return the final address."""
+        """Load ``url``, wait until its document is loaded, and return the final address. A tab that does not answer is replaced by a new one."""
+        ...
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the last ``goto`` replaced the tab."""
         ...
 
     @property

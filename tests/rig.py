@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Mapping
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import events, history, journal, run, runs, secrets, settings, store, taking, trial
+from runtime import checkpoints, events, history, journal, run, runs, secrets, settings, store, taking, trial
 from runtime.browser import port
 from runtime.language import callees, workflow
 from runtime.models import supplies, supply
@@ -136,11 +136,17 @@ class Rig:
         except RuntimeError:
             loop = None
         for task in asyncio.all_tasks(loop) if loop is not None else ():
-            if "Checkpoints" in getattr(task.get_coro(), "__qualname__", ""):
+            if self._is_checkpoint_of_this(task.get_coro()):
                 task.cancel()
         if self.open_pen is not None:
             self.open_pen.conversation.close()
         self.survivor = self.browser if browser_survives else None
+
+    def _is_checkpoint_of_this(self, work: object) -> bool:
+        """Whether ``work`` keeps a checkpoint of this run; other runs of the loop are no part of the process."""
+        frame = getattr(work, "cr_frame", None)
+        keeper = frame.f_locals.get("self") if frame is not None else None
+        return isinstance(keeper, checkpoints.Checkpoints) and keeper._journal is self.open_pen
 
     @property
     def history(self) -> history.History:

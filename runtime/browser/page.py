@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from typing import Any, Literal
 
@@ -18,9 +19,28 @@ from nodes.pages import Deed
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
-from runtime.browser import deeds, dialogs, failures, locators, matching, origins, readings, refs, rules, signs
+from runtime.browser import (
+    deeds,
+    dialogs,
+    failures,
+    isolated,
+    locators,
+    matching,
+    origins,
+    readings,
+    refs,
+    rules,
+    signs,
+)
 from runtime.browser.inquiry import EVIDENCE_SECONDS, Inquiry, subject_of
 from runtime.browser.reach import Answer, Circumstances
+
+_TITLE = isolated.Script[str]("() => Document.prototype.__lookupGetter__('title').call(document)", str)
+
+_HERE = isolated.Script[bool]("() => true", bool)
+
+BUSY_SECONDS = 2.0
+"""How long a document that is to be left may stay once the site has answered for the next one."""
 
 PAUSES = (0.01, 0.02, 0.05)
 """Seconds between looks; the last one again and again."""
@@ -30,10 +50,12 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
     """One tab. Implements ``nodes.pages.Page``."""
 
     def __init__(self, page: Page, run: Circumstances) -> None:
-        self.page = page
         self._run = run
         self._patience = run.patience
-        self._inquiry = Inquiry(page, run, self._settled_now)
+        self.replaced = False
+        """Whether the last ``goto`` took a new tab in the place of one that did not answer."""
+        self.silent = -1
+        """With how many documents loaded the tab did not answer; -1 where it always did."""
         self.documents = 0
         """Documents loaded into the tab, its first blank one aside."""
         self.pending_input = False
@@ -43,10 +65,16 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         self.status: int | None = None
         """The error with which the site answered for the present document, where it did and that is known."""
         self.dialogs = dialogs.Dialogs(run.dialogs)
+        self._take(page)
+
+    def _take(self, page: Page) -> None:
+        """Be the tab of ``page`` from now on."""
+        self.page = page
+        self._inquiry = Inquiry(page, self._run, self._settled_now)
         # The public event `framenavigated` does not tell a new document from a change of the fragment.
         self._emitter = page.main_frame._impl_obj._event_emitter  # pyright: ignore[reportPrivateUsage]
         self._emitter.on("navigated", self._navigated)
-        page.on("crash", run.crashed)
+        page.on("crash", self._run.crashed)
 
     def overlook(self) -> None:
         """What loads here from now on is none of the run's documents."""
@@ -87,7 +115,7 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
     async def title(self) -> str:
         """Title of the tab's document."""
         # Playwright's own `title` is empty for a page that crashed.
-        return await self._read(None, lambda: self.page.evaluate("document.title"))
+        return await self._read(None, lambda: _TITLE.on(self.page))
 
     async def signs(self) -> dict[str, Json]:
         """What the page gives away at one glance: ``runtime.browser.signs``."""
@@ -101,9 +129,54 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
             yield fresh
 
     async def goto(self, url: str) -> str:
-        """Load ``url`` until its load event, and return the final address."""
+        """Load ``url`` until its load event, and return the final address. A tab that does not answer is replaced by a new one."""
         self._run.admit(url)
-        return await self._travel(url, lambda timeout: self.page.goto(url, timeout=timeout))
+        self.replaced = False
+        return await self._travel(url, lambda timeout: self._leave_for(url, timeout))
+
+    async def _leave_for(self, url: str, timeout: float) -> None:  # noqa: ASYNC109 - it is Playwright's
+        loading = asyncio.ensure_future(self.page.goto(url, timeout=timeout))
+        try:
+            if await self._stays(loading):
+                loading.cancel()
+                await self._replace()
+                await self.page.goto(url, timeout=self._patience.milliseconds())
+            else:
+                await loading
+        finally:
+            loading.cancel()
+
+    async def _stays(self, loading: asyncio.Future[Any]) -> bool:
+        """Whether the document that is to be left stays, though the site has been asked and owes no answer, and no dialog is open."""
+        span, before = min(BUSY_SECONDS, self._patience.left() / 3), self.documents
+        since = time.monotonic()
+        while time.monotonic() - since < span:
+            await asyncio.wait([loading], timeout=PAUSES[-1])
+            if loading.done() or self.documents != before:
+                return False
+            if self._run.awaits(self.page) or self.dialogs.message is not None or self.dialogs.elsewhere is not None:
+                since = time.monotonic()
+        return True
+
+    async def is_busy(self, seconds: float) -> bool:
+        """Whether the document answers nothing for so long, though no dialog keeps it from that."""
+        try:
+            async with asyncio.timeout(seconds):
+                await _HERE.on(self.page)
+        except TimeoutError:
+            return self.dialogs.message is None and self.dialogs.elsewhere is None
+        except (Error, SiteError):
+            pass
+        return False
+
+    async def _replace(self) -> None:
+        """Go on in a new tab of the same browser; the old one is closed."""
+        if self._run.tabs.of(self.page) is not self:
+            return
+        self.overlook()
+        self._take(await self._run.tabs.replace(self))
+        self.replaced = True
+        self._run.begin(self.page, driver_waits=True)
 
     async def back(self) -> str:
         """Load the document before, and return its address."""
