@@ -18,7 +18,7 @@ from director.scouting import browser as scouting
 from nodes.errors import ModelError, RunOpsError, SiteError
 from runtime import secrets
 from runtime.agents import telling
-from runtime.browser import origins, refs
+from runtime.browser import isolated, origins, refs
 from runtime.browser.page import Tab
 from runtime.observation import Observation
 from runtime.observing import frame
@@ -46,7 +46,7 @@ SCOUT = "scout"
 
 _FOLDED = re.compile(r"^(… .*): (?:look\(|inspect_tab\b|find\().*$")
 
-_STATUS = "() => performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0"
+_STATUS = isolated.Script[int]("() => performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0", int)
 
 
 @dataclasses.dataclass(slots=True)
@@ -318,7 +318,7 @@ class Eyes(workshop.Eyes):
             return None
         with contextlib.suppress(Error, TimeoutError, RunOpsError):
             async with asyncio.timeout(STATUS_SECONDS):
-                return int(await page.page.evaluate(_STATUS)) or None
+                return await _STATUS.on(page.page) or None
         return None
 
     @override

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal, Self
 
-from nodes.values import Json
+from nodes.values import Json, sound, sound_json
 
 Phase = Literal["before", "after"]
 """Whether an error came before or after the deed that may have changed the site."""
@@ -47,12 +47,14 @@ class RunOpsError(Exception):
         phase: Phase = "before",
         evidence: dict[str, Json] | None = None,
     ) -> None:
+        # What a page says stands in many of them.
+        message = sound(message)
         super().__init__(message)
         self.code = code
         self.message = message
         self.mend = mend
         self.phase: Phase = phase
-        self.evidence: dict[str, Json] = evidence or {}
+        self.evidence: dict[str, Json] = sound_json(evidence or {})
         self.path: str | None = None
         """Path of the step that failed, once known."""
 

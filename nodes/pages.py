@@ -40,10 +40,15 @@ class Page(Protocol):
         ...
 
     async def goto(self, url: str, *, anew: bool = False) -> str:
-        """Load ``url``, wait until its document is loaded, and return the final address.
+        """Load ``url``, wait until its document is loaded, and return the final address. A tab that does not answer is replaced by a new one.
 
         Where it differs from the present address only behind ``#`` the document stays, unless it is to be loaded ``anew``.
         """
+        ...
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the last ``goto`` replaced the tab."""
         ...
 
     @property

@@ -40,7 +40,7 @@ def normalise(value: object) -> Json:
 def _normalise(value: object, depth: int) -> Json:
     kind = type(value)
     if kind is str:
-        return _sound(value)  # type: ignore[arg-type]
+        return sound(value)  # type: ignore[arg-type]
     if kind is bool or value is None:
         return value
     if kind is int:
@@ -60,7 +60,7 @@ def _other(value: object, depth: int) -> Json:
     if isinstance(value, enum.Enum):
         return _normalise(value.value, depth)
     if isinstance(value, str):
-        return _sound(str.__str__(value))
+        return sound(str.__str__(value))
     if isinstance(value, int):
         return _normalise(int(value), depth)
     if isinstance(value, float):
@@ -92,7 +92,8 @@ def decimal_to_json(value: decimal.Decimal) -> Json:
     return as_float if decimal.Decimal(repr(as_float)) == value else str(value)
 
 
-def _sound(text: str) -> str:
+def sound(text: str) -> str:
+    """``text`` with U+FFFD in the place of each lone surrogate, which no file can hold."""
     if text.isascii():
         return text
     try:
@@ -100,6 +101,19 @@ def _sound(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def sound_json(value: Json) -> Json:
+    """A JSON value whose texts and keys are sound; the same object where they were."""
+    if isinstance(value, str):
+        return sound(value)
+    if isinstance(value, list):
+        made = [sound_json(item) for item in value]
+        return made if made != value else value
+    if isinstance(value, dict):
+        made_map = {sound(key): sound_json(item) for key, item in value.items()}
+        return made_map if made_map != value else value
+    return value
 
 
 def _finite(value: float) -> float:
@@ -110,7 +124,7 @@ def _finite(value: float) -> float:
 
 def _key(key: object) -> str:
     if isinstance(key, str):
-        return _sound(str.__str__(key))
+        return sound(str.__str__(key))
     raise NotJson(f"a map key must be text, not {type(key).__name__}")
 
 

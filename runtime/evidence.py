@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 from nodes import pages
 from nodes.base import Leaf
 from nodes.errors import AuthorError, ModelError, RunOpsError, SiteError
-from nodes.values import Json
+from nodes.values import Json, sound
 from runtime import durable, history, journal
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ async def keep(engine: ExecutionEngine, error: RunOpsError, *, tolerated: bool =
             data["title"] = getattr(view, "title", "")
             mask = engine.journal.masker.text
             # Texts that stand side by side are shown as one, and may be a secret only then.
-            told = mask(view.masked(mask).render(OBSERVATION))
+            told = sound(mask(view.masked(mask).render(OBSERVATION)))
             data["observation"] = await found.file("txt", error.path, told.encode())
         data["signs"] = await found.part(page.signs)
         shot = await found.part(lambda: page.screenshot(None, full_page=False, hide=lambda text: _hidden(engine, text)))

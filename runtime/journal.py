@@ -12,7 +12,7 @@ import pydantic_core
 from typing_extensions import TypeVar, override
 
 from nodes.errors import RunOpsError
-from nodes.values import Json
+from nodes.values import Json, sound, sound_json
 from runtime import history as history_module
 from runtime import log, secrets, store
 from runtime.crashes import CrashPoint, crash_point
@@ -103,7 +103,7 @@ class Journal(Texts, Generic[Folded_co]):
     def call(self, call: log.Call, *, barrier: bool) -> log.Call:
         """Write a call; with ``barrier`` it is on the disk when this returns."""
         fields = self._value(call.args, call.path)
-        update = {"args": fields.get("value"), "blob": fields.get("blob"), "matched": self.masker.json(call.matched)}
+        update = {"args": fields.get("value"), "blob": fields.get("blob"), "matched": self._masked(call.matched)}
         call = call.model_copy(update=update)
         if not barrier:
             return self._append(call)
@@ -117,7 +117,7 @@ class Journal(Texts, Generic[Folded_co]):
     def result(self, call: log.Call, status: log.Status, *, value: Json = None, **fields: Any) -> log.Result:
         """Write the outcome of ``call``. ``value`` is normalised already."""
         if fields.get("error") is not None:
-            fields["error"] = self.masker.json(fields["error"])
+            fields["error"] = self._masked(fields["error"])
         result = log.Result(
             thread=call.thread, call=call.call, status=status, **fields, **self._value(value, call.path)
         )
@@ -140,7 +140,7 @@ class Journal(Texts, Generic[Folded_co]):
         self, file: str, urls: list[str], after: int, sha256: str, verified: dict[str, Json] | None = None
     ) -> log.Checkpoint:
         """Write that a checkpoint was taken; ``after`` is the last line whose consequences it holds, ``sha256`` of its file's bytes."""
-        shown = [self.masker.text(url) for url in urls]
+        shown = self._masked(urls)
         if self.masker.json(verified) != verified:
             # A rule with a mask in it holds nowhere.
             verified = None
@@ -154,7 +154,7 @@ class Journal(Texts, Generic[Folded_co]):
 
     def noted(self, name: log.NoteName, data: dict[str, Json], thread: str) -> log.Note:
         """Write a note of a thread."""
-        written = self._append(log.Note(thread=thread, name=name, data=self.masker.json(data)))
+        written = self._append(log.Note(thread=thread, name=name, data=self._masked(data)))
         crash_point(CrashPoint(name))
         return written
 
@@ -166,6 +166,7 @@ class Journal(Texts, Generic[Folded_co]):
         calls: Sequence[ToolCall] = (),
     ) -> None:
         """Write what was said to a model, or by it: ``entry`` with ``text`` and the ``calls`` that it asks for, masked, in blobs where they are large."""
+        text = sound(text)
         fields: dict[str, Any] = {"text": self.masker.text(text)}
         if isinstance(entry, log.Said):
             value = self._value(text, path)
@@ -185,7 +186,7 @@ class Journal(Texts, Generic[Folded_co]):
         crash_point(CrashPoint(written.kind.replace("_", "-")))
 
     def _asked(self, call: ToolCall, path: str) -> log.Asked:
-        arguments = secrets.masked_json(self.masker, call.arguments)
+        arguments = secrets.masked_json(self.masker, sound(call.arguments))
         value = self._value(arguments, path)
         masked = True if arguments != call.arguments else None
         return log.Asked(
@@ -214,7 +215,7 @@ class Journal(Texts, Generic[Folded_co]):
 
     def error(self, error: RunOpsError) -> dict[str, Json]:
         """The error as the log holds it, secrets masked."""
-        return self.masker.json(error.as_json())
+        return self._masked(error.as_json())
 
     def files(self) -> list[Path]:
         """The files that this journal and the run's steps wrote."""
@@ -231,16 +232,21 @@ class Journal(Texts, Generic[Folded_co]):
 
     def put_text(self, text: str, path: str) -> log.Blob:
         """Keep a text as a blob."""
-        return self._blob(self.masker.text(text).encode(), path)
+        return self._blob(self.masker.text(sound(text)).encode(), path)
 
     def _append(self, entry: Any) -> Any:
         written = self.conversation.append(entry)
         self.history.add(written)
         return written
 
+    def _masked(self, value: Json) -> Json:
+        """``value`` as a file can hold it: secrets masked, and no half of a surrogate pair in it."""
+        return self.masker.json(sound_json(value))
+
     def _value(self, value: Json, path: str) -> dict[str, Any]:
         if value is None or value is True or value is False:
             return {"value": value}
+        value = sound_json(value)
         masked = self.masker.json(value)
         fields: dict[str, Any] = {} if masked is value or masked == value else {"masked": True}
         if isinstance(masked, str | list | dict) and len(masked) > 0:

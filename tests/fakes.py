@@ -68,6 +68,7 @@ class FakePage:
         self.filled: dict[str, str] = {}
         self.closed = False
         self.dialog: str | None = None
+        self.replaced = False
         self.visited: list[str] = []
         self.ahead: list[str] = []
         self.documents = 0

@@ -11,14 +11,15 @@ from nodes.errors import RunOpsError
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.agents import targets
-from runtime.browser import locators
+from runtime.browser import isolated, locators
 from runtime.browser.page import Tab
 from runtime.observation import Observation
 
 MOST, MOST_CANDIDATES = 12, 6
 """Elements of which the document is asked, and as many of them that may be candidates."""
 
-_KNOWN = r"""() => {
+_KNOWN = isolated.Script[list[str]](
+    r"""() => {
   const found = new Set();
   for (const element of document.querySelectorAll('[id], [class], [data-testid]')) {
     if (/^[A-Za-z][\w-]*$/.test(element.id)) found.add('#' + element.id);
@@ -28,7 +29,9 @@ _KNOWN = r"""() => {
     if (found.size > 3000) break;
   }
   return Array.from(found);
-}"""
+}""",
+    list[str],
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -166,7 +169,7 @@ class Elements:
         resolved, raw = self.resolved, self.raw
         if resolved.css is None and resolved.test_id is None:
             return []
-        known: list[str] = await page.page.evaluate(_KNOWN)
+        known = await _KNOWN.on(page.page)
         tries: list[dict[str, Json]] = []
         if resolved.test_id is not None:
             tries = [{"test_id": each} for each in candidates.near_marks(resolved.test_id, known)]

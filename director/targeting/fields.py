@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from nodes.values import Json
-from runtime.browser import markup, matching
+from runtime.browser import isolated, markup, matching
 from runtime.language import writing
 from runtime.observing.lines import quoted
 
@@ -18,7 +19,42 @@ MOST = 900
 SAID = 30
 """Characters of what a field says now."""
 
-FIELDS = (
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Field:
+    """One field."""
+
+    name: str
+    css: str
+    attribute: str | None
+    said: str
+    """What it says in that row."""
+    found: int
+    """In how many rows it is there exactly once."""
+    several: bool
+    """Whether a row has more than one."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of rows that are alike."""
+
+    rows: int
+    """How many such rows there are."""
+    every: str
+    """CSS that finds all of them, and nothing else; empty where none was found."""
+    fields: Sequence[Field]
+
+
+class Told(TypedDict):
+    """What ``FIELDS`` tells."""
+
+    rows: int
+    every: str
+    fields: list[Field]
+
+
+FIELDS = isolated.Script[Told | None](
     "(element) => {"
     + matching.SEEN
     + markup.NAMING
@@ -113,47 +149,20 @@ FIELDS = (
   const tags = [...marks(row), row.localName === 'tr' && parent.localName === 'tbody' ? 'tbody tr' : row.localName];
   const every = [...tags, ...above.flatMap((each) => tags.map((tag) => `${each} ${tag}`)), `${parent.localName} > ${row.localName}`];
   return {rows: alike.length, every: every.find(same) || '', fields};
-}"""
+}""",
+    Told | None,
 )
 """JavaScript: the fields of the row that an element is, has or stands in; and what finds all such rows."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Field:
-    """One field."""
-
-    name: str
-    css: str
-    attribute: str | None
-    said: str
-    """What it says in that row."""
-    found: int
-    """In how many rows it is there exactly once."""
-    several: bool
-    """Whether a row has more than one."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Fields:
-    """The fields of rows that are alike."""
-
-    rows: int
-    """How many such rows there are."""
-    every: str
-    """CSS that finds all of them, and nothing else; empty where none was found."""
-    fields: Sequence[Field]
-
-
-def read(told: dict[str, Any] | None, usable: Callable[[str], bool]) -> Fields | None:
+def read(told: Told | None, usable: Callable[[str], bool]) -> Fields | None:
     """What ``FIELDS`` told; None where there is no row. No text that is not ``usable`` stands in it."""
     if told is None:
         return None
-    every: list[dict[str, Any]] = told["fields"]
-    found = [Field(**each) for each in every]
-    found = [dataclasses.replace(each, name=_named(each.name)) for each in found]
+    found = [dataclasses.replace(each, name=_named(each.name)) for each in told["fields"]]
     fields = [each for each in found if usable(each.css) and usable(each.name)]
-    way = str(told["every"])
-    return Fields(int(told["rows"]), way if usable(way) else "", _apart(fields)) if fields else None
+    way = told["every"]
+    return Fields(told["rows"], way if usable(way) else "", _apart(fields)) if fields else None
 
 
 def told(found: Fields, most: int = MOST) -> list[str]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from runtime.browser import markup
+from runtime.browser import isolated, markup
 
-FOUND = (
+FOUND = isolated.Script[tuple[int, str, bool | None, bool]](
     "(all, meant) => {"
     + markup.IDENTITY
     + """
   return [all.length, all.length === 1 ? identity(all[0]) : '', meant === null ? null : all[0] === meant, all.some((each) => each.checkVisibility({visibilityProperty: true}))];
-}"""
+}""",
+    tuple[int, str, bool | None, bool],
 )
 """How many match, who the only one is, whether it is the one that is meant, and whether any is to be seen."""
 
-GROW = r"""(element) => {
+GROW = isolated.Script[int](
+    r"""(element) => {
   const up = (node) => node.parentElement || (node.getRootNode() instanceof ShadowRoot ? node.getRootNode().host : null);
   const shape = (node) => Array.from(node.children, (child) => child.localName).join(' ');
   const like = (node) => {
@@ -72,13 +74,19 @@ GROW = r"""(element) => {
     }
   }
   return added;
-}"""
+}""",
+    int,
+)
 """Puts two more of each row, item or card that holds the element above the first of them, with other texts and numbers; how many in all.
 
 What its like say too is left as it is, and so is what a button is called: in the next row it is called the same.
 """
 
-COPY = r"""() => {
+STANDS = isolated.Script[bool]("(element) => element.isConnected", bool)
+"""Whether the element stands in a document still."""
+
+COPY = isolated.Script[str](
+    r"""() => {
   const root = document.documentElement.cloneNode(true);
   for (const each of root.querySelectorAll('script, noscript, link, base, meta, iframe, frame, object, embed')) each.remove();
   for (const each of root.querySelectorAll('*'))
@@ -92,8 +100,10 @@ COPY = r"""() => {
   for (const each of root.querySelectorAll('style')) each.remove();
   root.querySelector('head')?.append(style);
   return root.innerHTML.replaceAll(/url\([^)]*\)/g, 'none');
-}"""
+}""",
+    str,
+)
 """The page as it is now, as HTML that runs nothing and loads nothing."""
 
-PASTE = "(html) => { document.documentElement.innerHTML = html; }"
+PASTE = isolated.Script[None]("(html) => { document.documentElement.innerHTML = html; }", None)
 """Puts such a page into a blank one."""

@@ -19,7 +19,7 @@ from director.targeting.candidates import Candidate, Mark, Proof, ranked
 from nodes.errors import SiteError
 from nodes.targets import Target
 from runtime.agents import targets
-from runtime.browser import locators, origins
+from runtime.browser import isolated, locators, origins
 from runtime.browser.page import Tab
 from runtime.browser.refs import Pointed
 
@@ -145,7 +145,7 @@ async def _copied(tab: Tab, proof: Proof, who: str) -> Proof:
     unknown = dataclasses.replace(proof, ungrown="the page could not be copied")
     try:
         async with asyncio.timeout(RELOAD_SECONDS), tab.beside(RELOAD_SECONDS) as fresh:
-            await fresh.page.evaluate(growth.PASTE, await tab.page.evaluate(growth.COPY))
+            await growth.PASTE.on(fresh.page, await growth.COPY.on(tab.page))
             marks: list[Mark] = [await _mark(fresh, each.target, who) for each in proof.found]
             return await _grown(fresh, proof, who, marks) if "one" in marks else unknown
     except (TimeoutError, SiteError, Error):
@@ -184,11 +184,11 @@ async def _reloaded(fresh: Tab, found: Sequence[Candidate], who: str) -> Proof:
     return Proof([dataclasses.replace(each, reloaded=mark) for each, mark in zip(found, marks, strict=True)])
 
 
-async def _mark(fresh: Tab, target: Target, who: str, meant: ElementHandle | None = None) -> Mark:
+async def _mark(fresh: Tab, target: Target, who: str, meant: str | None = None) -> Mark:
     """What a target finds: the element that is ``who``, and there ``meant``."""
     try:
-        count, said, same, seen = await locators.locator(fresh.page, target).evaluate_all(growth.FOUND, meant)
-    except Error:
+        count, said, same, seen = await growth.FOUND.of_all(locators.locator(fresh.page, target), held=meant)
+    except (Error, SiteError):
         return "none"
     if count != 1:
         return "several" if count else "none"
@@ -204,13 +204,14 @@ async def _grown(fresh: Tab, proof: Proof, who: str, before: Sequence[Mark]) -> 
     if first is None:
         return proof
     async with _handle(fresh, first.target) as meant:
-        rows = int(await meant.evaluate(growth.GROW))
+        rows = await growth.GROW.at(meant)
         if not rows:
             return dataclasses.replace(proof, ungrown="it stands in no row, item or card")
-        if not await meant.evaluate("(element) => element.isConnected"):
+        if not await growth.STANDS.at(meant):
             return dataclasses.replace(proof, ungrown="the page draws itself anew")
+        held = await isolated.hold(meant)
         marks: list[Mark] = [
-            await _mark(fresh, each.target, who, meant) if mark == "one" else "untried"
+            await _mark(fresh, each.target, who, held) if mark == "one" else "untried"
             for each, mark in zip(proof.found, before, strict=True)
         ]
     grown = [dataclasses.replace(each, grown=mark) for each, mark in zip(proof.found, marks, strict=True)]

@@ -38,7 +38,16 @@ class Goto(BrowserAction):
         """Load the address."""
         demand_whole(self.url)
         await ctx.act()
-        await ctx.load(self.url, anew=self.load == "always")
+        left = ctx.page.url
+        try:
+            await ctx.load(self.url, anew=self.load == "always")
+        finally:
+            if ctx.page.replaced:
+                ctx.flag(
+                    "tab-replaced",
+                    "the page kept its tab busy, so the address was loaded in a new tab in its place",
+                    {"left": left},
+                )
         await ctx.verify()
         return ctx.page.url
 

@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable
 
 from playwright.async_api import BrowserContext, Error, Page, Request, Response
 
-from runtime.browser import origins
+from nodes.errors import SiteError
+from runtime.browser import isolated, origins
 from runtime.browser.patience import Patience
 from runtime.browser.port import MissingAnswer
 
@@ -32,8 +33,12 @@ _ABORTED = "net::ERR_ABORTED"
 
 _BUSY = (408, 429)
 
-_TASKS_DONE = "() => new Promise((done) => setTimeout(done))"
-"""What the page has set itself to do at once, a form to be sent among it, is done."""
+_WAIT = isolated.Script[None](
+    "() => { globalThis._runopsWaited = false; setTimeout(() => { globalThis._runopsWaited = true; }); }", None
+)
+
+_WAITED = isolated.Script[bool]("() => globalThis._runopsWaited !== false", bool)
+"""Whether what the page had set itself to do at once, a form to be sent among it, is done; in another document it is."""
 
 
 class Answers:
@@ -101,6 +106,10 @@ class Answers:
     def _open(self) -> list[Request]:
         return [each for each, is_open in self._asked.items() if is_open]
 
+    def awaits(self, page: Page) -> bool:
+        """Whether a navigation of ``page`` since the action began is without an answer."""
+        return any(_of_main_frame(each) and _page_of(each) is page for each in self._open)
+
     def crashed(self, page: Page) -> None:
         """A page has crashed: what it had asked for is lost."""
         for request in self._open:
@@ -140,11 +149,13 @@ class Answers:
         """Have the page's own tasks done and what they ask for told of."""
         if self._page is None:
             return
-        with contextlib.suppress(Error, TimeoutError):
+        with contextlib.suppress(Error, TimeoutError, SiteError):
             async with self._patience.limit():
-                await self._page.evaluate(_TASKS_DONE)
+                await _WAIT.on(self._page)
+                while not await _WAITED.on(self._page):
+                    pass
                 # What Chromium hears of the page meanwhile it tells before this is answered.
-                await self._page.evaluate("0")
+                await _WAITED.on(self._page)
 
     async def _network_died(self) -> bool:
         """Whether Chromium has another network process than before; in doubt it has."""

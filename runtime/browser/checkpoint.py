@@ -16,7 +16,7 @@ from playwright.async_api import BrowserContext, Error, Frame, Page
 
 from nodes.errors import SetupError, SiteError
 from runtime import regular
-from runtime.browser import failures, landmarks
+from runtime.browser import failures, isolated, landmarks
 from runtime.browser.origins import Allowed, origin
 from runtime.browser.port import Captured, Differs, Shown
 
@@ -25,13 +25,18 @@ FORMAT = 1
 LOAD_SECONDS = 30.0
 """How long a tab may take to load its address again."""
 
-_SESSION_STORAGE = """() => {
+_SESSION_STORAGE = isolated.Script[tuple[str, list[tuple[str, str]]]](
+    """() => {
   try {
     return [location.origin, Object.entries(sessionStorage)];
   } catch {
     return [location.origin, []];
   }
-}"""
+}""",
+    tuple[str, list[tuple[str, str]]],
+)
+
+_HAS_OPENER = isolated.Script[bool]("() => window.opener !== null", bool)
 
 _FILL_SESSION_STORAGE = """(() => {
   try {
@@ -85,7 +90,7 @@ def failed(why: str) -> SiteError:
 
 async def _some_has_opener(tabs: Iterable[Page]) -> bool:
     """Whether a tab can speak to the one that opened it: two pages that are loaded anew would not know each other."""
-    return any([await tab.evaluate("window.opener !== null") for tab in tabs])
+    return any([await _HAS_OPENER.on(tab) for tab in tabs])
 
 
 async def visit(page: Page, origins: Iterable[str]) -> None:
@@ -101,8 +106,8 @@ async def visit(page: Page, origins: Iterable[str]) -> None:
         raise failed(failures.short(error.message, 200)) from None
 
 
-async def _session_storage(tab: Page) -> dict[str, list[list[str]]]:
-    kept: dict[str, list[list[str]]] = {}
+async def _session_storage(tab: Page) -> dict[str, list[tuple[str, str]]]:
+    kept: dict[str, list[tuple[str, str]]] = {}
     for frame in tab.frames:
         where, entries = await _entries(frame)
         if entries:
@@ -110,13 +115,12 @@ async def _session_storage(tab: Page) -> dict[str, list[list[str]]]:
     return kept
 
 
-async def _entries(frame: Frame) -> tuple[str, list[list[str]]]:
+async def _entries(frame: Frame) -> tuple[str, list[tuple[str, str]]]:
     try:
-        where, entries = await frame.evaluate(_SESSION_STORAGE)
+        return await _SESSION_STORAGE.on(frame)
     except Error:
         # The frame went away, or is on its way to another document.
         return "", []
-    return where, entries
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from playwright.async_api import BrowserContext, ConsoleMessage, Error, Page, Response
 
+from nodes.values import sound
 from runtime.browser import failures, origins
 
 MOST = 20
@@ -35,7 +36,7 @@ class Complaints:
         """What the browser says of whatever was answered with an error, by its address."""
         self._listeners: dict[Any, Callable[[Any], None]] = {
             "console": self._said,
-            "weberror": lambda error: self._note(f"script error: {error.error}"),
+            "weberror": lambda error: self._note(f"script error: {sound(str(error.error))}"),
             "response": self._answered,
         }
         for event, listener in self._listeners.items():
@@ -72,7 +73,7 @@ class Complaints:
     def _said(self, message: ConsoleMessage) -> None:
         # Every browser asks for it unasked.
         if message.type == "error" and not message.location.get("url", "").endswith("/favicon.ico"):
-            said = f"console: {message.text}"
+            said = f"console: {sound(message.text)}"
             url = _whole(str(message.location.get("url", "")))
             if not message.text.startswith(_RESOURCE):
                 self._note(said)

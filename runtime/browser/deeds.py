@@ -12,14 +12,15 @@ from playwright.async_api import TimeoutError as Late
 from nodes.errors import SiteError
 from nodes.targets import Target
 from nodes.values import Json
-from runtime.browser import failures
+from runtime.browser import failures, isolated
 from runtime.browser.downloads import Downloads
 from runtime.browser.signed_in import SignedIn
 
 DRAG_STEPS = 8
 """How many movements a drag makes: pages that follow the mouse see none of a jump."""
 
-_SCROLL = """async (element, {to, by}) => {
+_SCROLL = isolated.Script[dict[str, Json]](
+    """async (element, {to, by}) => {
   const root = document.scrollingElement ?? document.documentElement;
   const page = element === document.documentElement || element === document.body;
   const box = page ? root : element;
@@ -33,12 +34,17 @@ _SCROLL = """async (element, {to, by}) => {
     y: Math.round(moved.scrollTop),
     at_end: moved.scrollTop + moved.clientHeight >= moved.scrollHeight - 1,
   };
-}"""
+}""",
+    dict[str, Json],
+)
 
-_FILE_FIELD = """(element) => {
+_FILE_FIELD = isolated.Script[str](
+    """(element) => {
   const field = element instanceof HTMLLabelElement ? element.control : element;
   return field instanceof HTMLInputElement && field.type === 'file' ? (field.multiple ? 'several' : 'one') : 'none';
-}"""
+}""",
+    Literal["several", "one", "none"],
+)
 
 _PAGE = Target(css="html")
 
@@ -78,7 +84,7 @@ class Deeds(Downloads, SignedIn):
                 if to is None and by is None:
                     await found.scroll_into_view_if_needed(timeout=self._patience.milliseconds())
                 wanted: dict[str, Any] = {"to": to, "by": by}
-                return await found.evaluate(_SCROLL, wanted, timeout=self._patience.milliseconds())
+                return await _SCROLL.of(found, wanted, milliseconds=self._patience.milliseconds())
         except Error as error:
             raise await self._inquiry.failed(error, target, "after") from None
 
@@ -97,7 +103,7 @@ class Deeds(Downloads, SignedIn):
         target, found = await self._found(target)
         try:
             async with self._answering():
-                kind: str = await found.evaluate(_FILE_FIELD, timeout=self._patience.milliseconds())
+                kind = await _FILE_FIELD.of(found, milliseconds=self._patience.milliseconds())
         except Error as error:
             raise await self._inquiry.failed(error, target, "before") from None
         if kind == "one" and len(files) > 1:

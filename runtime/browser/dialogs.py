@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from playwright.async_api import Dialog, Error
 
 from nodes.errors import Phase, RunOpsError, SiteError
+from nodes.values import sound
 from runtime.browser import failures
 
 Answer = TypeVar("Answer")
@@ -47,7 +48,7 @@ class Dialogs:
     @property
     def message(self) -> str | None:
         """What the open dialog says; None where none is open."""
-        return None if self._open is None else self._open.message
+        return None if self._open is None else sound(self._open.message)
 
     def appeared(self, dialog: Dialog) -> None:
         """The page has opened a dialog."""
@@ -147,7 +148,7 @@ class Dialogs:
         while self._open is None:
             async with self._next() as appeared:
                 await appeared
-        return self._open.message
+        return sound(self._open.message)
 
     async def answer(self, *, accept: bool, text: str | None) -> None:
         """Answer the open dialog, and wait until what it held up has gone on, or the next dialog opens.

@@ -19,7 +19,7 @@ from playwright.async_api import Error, Response
 from nodes.errors import RunOpsError, SiteError
 from nodes.pages import Delivery
 from nodes.targets import Target
-from nodes.values import Json
+from nodes.values import Json, sound
 from runtime import durable
 from runtime.browser import cdp, failures, guard, origins
 from runtime.browser.typed import Typed
@@ -149,7 +149,7 @@ class Counter:
 
     def begins(self, params: cdp.Params, _session: str) -> None:
         """A download begins."""
-        arrival = Arrival(params["guid"], params["url"], params["suggestedFilename"])
+        arrival = Arrival(params["guid"], params["url"], sound(params["suggestedFilename"]))
         self._begun.append((params["frameId"], arrival))
 
     def proceeds(self, params: cdp.Params, _session: str) -> None:

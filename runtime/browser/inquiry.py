@@ -14,7 +14,7 @@ from nodes.pages import FieldSource
 from nodes.rules import Rule, with_query
 from nodes.targets import Target
 from nodes.values import Json
-from runtime.browser import failures, frames, locators, nearest, origins, rules
+from runtime.browser import failures, frames, isolated, locators, nearest, origins, rules
 from runtime.browser.patience import Patience
 
 Answer = TypeVar("Answer")
@@ -28,7 +28,8 @@ EVIDENCE_SECONDS = 1.0
 """How long evidence may be gathered once a deed has failed."""
 
 
-_SAYS = r"""() => {
+_SAYS = isolated.Script[dict[str, Json]](
+    r"""() => {
   const loaded = performance.getEntriesByType('navigation')[0];
   const alerts = Array.from(document.querySelectorAll('[role=alert], [aria-live=assertive]'), (each) => each.innerText ?? '');
   const text = alerts.map((each) => each.replace(/\s+/g, ' ').trim()).filter(Boolean).join(' | ');
@@ -36,7 +37,12 @@ _SAYS = r"""() => {
     status: loaded && loaded.responseStatus >= 400 ? loaded.responseStatus : null,
     alert: text.length > 200 ? text.slice(0, 199) + '…' : text,
   };
-}"""
+}""",
+    dict[str, Json],
+)
+
+
+_KNOWN = isolated.Script[list[str]](frames.KNOWN, list[str])
 
 
 class Told(Protocol):
@@ -133,6 +139,8 @@ class Inquiry:
         if kind in ("gone", "crashed"):
             return await self._gone(error, phase)
         said = failures.said(error)
+        if target is None and kind == "other":
+            return isolated.unreadable(said, self.page.url)
         if target is None or kind == "navigated":
             return self.silent(phase, said)
         if kind == "bad target":
@@ -236,7 +244,7 @@ class Inquiry:
 
     async def says(self) -> dict[str, Json]:
         """What a person would see at once: that the server answered with an error, and what the page calls out."""
-        said: dict[str, Json] = await self._evidence(lambda: self.page.evaluate(_SAYS), {})
+        said: dict[str, Json] = await self._evidence(lambda: _SAYS.on(self.page), {})
         return {name: value for name, value in said.items() if value}
 
     async def demand_answer(self, what: object) -> None:
@@ -264,7 +272,7 @@ class Inquiry:
             count = await self._evidence(found.count, 1)
             if count == 1:
                 continue
-            known: list[Json] = await self._evidence(functools.partial(around.evaluate, frames.KNOWN), [])
+            known: list[str] = await self._evidence(functools.partial(_KNOWN.of, around), [])
             where = f" in frame {way[depth - 1]}" if depth else ""
             waited = self._patience.waited()
             return SiteError(

@@ -9,6 +9,8 @@ import time
 
 from playwright.async_api import Error, Page
 
+from nodes.errors import SiteError
+from runtime.browser import isolated
 from runtime.browser.port import Differs, Shown
 
 SECONDS = 5.0
@@ -16,7 +18,8 @@ SECONDS = 5.0
 
 PAUSE = 0.05
 
-_FRAME = r"""() => {
+_FRAME = isolated.Script[tuple[str, list[str]]](
+    r"""() => {
   const PARTS = 'main, nav, header, footer, aside, form, dialog, h1, table, th, input:not([type=hidden]), select, textarea, canvas, iframe,'
     + '[role=main], [role=navigation], [role=banner], [role=contentinfo], [role=complementary], [role=form], [role=search],'
     + '[role=dialog], [role=alertdialog], [role=grid], [role=treegrid], [role=tablist], [contenteditable=true]';
@@ -29,17 +32,19 @@ _FRAME = r"""() => {
     if (!lines.includes(line)) lines.push(line);
     if (lines.length === 300) break;
   }
-  return [document.title, lines];
-}"""
+  return [Document.prototype.__lookupGetter__('title').call(document), lines];
+}""",
+    tuple[str, list[str]],
+)
 
 _NUMBER = re.compile(r"\d+")
 
 
 async def shown(page: Page) -> Shown:
-    """What ``page`` shows now. Raises Playwright's Error where it cannot be looked at."""
-    title, lines = await page.evaluate(_FRAME)
-    folded = _NUMBER.sub("#", "\n".join(map(str, lines)))
-    return Shown(page.url, str(title), hashlib.sha256(folded.encode()).hexdigest()[:16])
+    """What ``page`` shows now. Raises Playwright's Error, or SiteError ``page-unreadable``, where it cannot be looked at."""
+    title, lines = await _FRAME.on(page)
+    folded = _NUMBER.sub("#", "\n".join(lines))
+    return Shown(page.url, title, hashlib.sha256(folded.encode()).hexdigest()[:16])
 
 
 async def differs(page: Page, name: str | None, expected: Shown) -> Differs | None:
@@ -48,7 +53,7 @@ async def differs(page: Page, name: str | None, expected: Shown) -> Differs | No
     while True:
         try:
             seen = await shown(page)
-        except Error:
+        except (Error, SiteError):
             # It is on its way to another document.
             seen = Shown(page.url, "", "")
         if _alike(expected) == _alike(seen):

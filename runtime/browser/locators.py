@@ -9,7 +9,7 @@ import urllib.parse
 from playwright.async_api import FrameLocator, Locator, Page, Playwright
 
 from nodes.targets import Target
-from runtime.browser import frames, matching, unseen
+from runtime.browser import frames, isolated, matching, unseen
 
 
 def locator(page: Page, target: Target) -> Locator:
@@ -25,6 +25,8 @@ async def register(playwright: Playwright) -> None:
     await playwright.selectors.register(matching.ENGINE_NAME, matching.ENGINE, content_script=True)
     await playwright.selectors.register(frames.NAME, frames.ENGINE, content_script=True)
     await playwright.selectors.register(unseen.NAME, unseen.ENGINE, content_script=True)
+    await playwright.selectors.register(isolated.NAME, isolated.ENGINE, content_script=True)
+    await playwright.selectors.register(isolated.KEEP, isolated.KEEPER, content_script=True)
 
 
 def document(page: Page, wanted: list[str]) -> Page | FrameLocator:

@@ -7,13 +7,14 @@ import json
 import re
 import types
 from collections.abc import Mapping
-from typing import Any
 
+import pydantic
 from playwright.async_api import Error, Frame, Locator
 
 from nodes.errors import SiteError
 from nodes.targets import Target
-from runtime.browser import failures, unseen
+from nodes.values import sound, sound_json
+from runtime.browser import failures, isolated, unseen
 from runtime.browser.reach import Reach
 from runtime.observation import Observation
 from runtime.observing.marks import Mark
@@ -26,7 +27,14 @@ DEEPEST = 50
 """Levels of a frame that are looked at: of a few more Playwright cannot hand over any. What one can act on below them is told without its place."""
 
 _OWN = re.compile(r"(?:f(\d+))?(x\d+)")
+_ToldFact = tuple[str | None, int] | tuple[str | None, int, str | None, str | None, str, bool, str, bool]
+
 _REF = re.compile(r"(?:f\d+)?[ex]\d+")
+
+
+_Told = tuple[str, int, list[_ToldFact], list[tuple[str, str]], list[tuple[list[str | None], str, str]], bool]
+
+_TOLD: pydantic.TypeAdapter[_Told | None] = pydantic.TypeAdapter(_Told | None)
 
 
 class Looking(Reach):
@@ -87,7 +95,7 @@ class Looking(Reach):
     async def _seen(self, found: Locator | None, *, marks: bool, last: bool) -> Observation | None:
         """The page as it is now; None where a frame went away meanwhile, or, but at the ``last`` try, the page became another one."""
         milliseconds = self._patience.milliseconds()
-        snapshot = await self.page.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds)
+        snapshot = sound(await self.page.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds))
         frames = self.page.frames if "- iframe " in snapshot else [self.page.main_frame]
         # The main frame comes first.
         frames = sorted(frames, key=lambda frame: frame.parent_frame is not None)
@@ -120,10 +128,10 @@ class Looking(Reach):
         if ref is not None and observation.has(ref):
             return observation.part(ref)
         # What is not to be seen has no ref; a look at it alone gives none to what is around it.
-        alone = await found.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds)
+        alone = sound(await found.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds))
         return Observation.read(alone, self.page.url, title, facts, seen_marks)
 
-    async def _told(self, frame: Frame, number: int, *, marks: bool) -> list[Any] | None:
+    async def _told(self, frame: Frame, number: int, *, marks: bool) -> _Told | None:
         """What the snapshot does not tell of a frame: title and number of its document, facts, ghosts, ``marks``; None where it went away.
 
         ``number`` is the document's where it has none yet.
@@ -134,15 +142,19 @@ class Looking(Reach):
         except Error as error:
             if frame.is_detached() or (frame.parent_frame is not None and failures.kind_of(error) == "navigated"):
                 return None
+            if failures.kind_of(error) == "other":
+                raise isolated.unreadable(error.message, self.page.url) from None
             raise
-        return json.loads(told or "null")
+        try:
+            return _TOLD.validate_python(sound_json(json.loads(told or "null")))
+        except ValueError:
+            raise isolated.unreadable(isolated.ANOTHER_SHAPE, self.page.url) from None
 
 
-def _fact(told: list[Any], prefix: str, *, framed: bool) -> Fact:
+def _fact(told: _ToldFact, prefix: str, *, framed: bool) -> Fact:
     """A fact as the engine tells it: ref, own number, and for what the snapshot does not say: within, role, name, password, error, shown."""
-    ref, number, *rest = told
-    own = f"{prefix}x{number}"
-    if not rest:
-        return Fact(ref, own)
-    within, role, name, password, error, shown = rest
+    own = f"{prefix}x{told[1]}"
+    if len(told) == 2:
+        return Fact(told[0], own)
+    ref, _number, within, role, name, password, error, shown = told
     return Fact(ref, own, within, role, name, password, error, shown=shown, framed=framed)

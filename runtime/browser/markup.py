@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from runtime.browser import matching
 
@@ -138,7 +139,7 @@ FACTS = (
     tag: element.localName,
     type: field ? element.type : '',
     test_id: attribute('data-testid'),
-    id: element.id || '',
+    id: attribute('id'),
     name: attribute('name'),
     placeholder: attribute('placeholder'),
     title: attribute('title'),
@@ -253,7 +254,54 @@ class Facts:
     """The frames that lead to it, outermost first, each as a target names it."""
 
 
-def facts(told: dict[str, Any], frames: Sequence[str] = ()) -> Facts:
+class ToldCaption(TypedDict):
+    """A caption, as ``FACTS`` tells it."""
+
+    text: str
+    way: tuple[str, str, str]
+
+
+class ToldRow(TypedDict):
+    """A row, as ``FACTS`` tells it."""
+
+    role: str
+    texts: list[str]
+
+
+class ToldArea(TypedDict):
+    """A part of the page, as ``FACTS`` tells it."""
+
+    tag: str
+    role: str
+    name: str
+    css: list[str]
+    heading: ToldCaption | None
+    texts: list[str]
+
+
+class Told(TypedDict):
+    """What ``FACTS`` tells."""
+
+    tag: str
+    type: str
+    test_id: str
+    id: str
+    name: str
+    placeholder: str
+    title: str
+    alt: str
+    labels: list[str]
+    text: str
+    checked: bool | None
+    classes: list[str]
+    data: list[str]
+    link: str
+    rows: list[ToldRow]
+    areas: list[ToldArea]
+    beside: list[ToldCaption]
+
+
+def facts(told: Told, frames: Sequence[str] = ()) -> Facts:
     """What ``FACTS`` told of an element in these frames."""
     return Facts(
         tag=told["tag"],
@@ -277,7 +325,7 @@ def facts(told: dict[str, Any], frames: Sequence[str] = ()) -> Facts:
     )
 
 
-def _area(told: dict[str, Any]) -> Area:
+def _area(told: ToldArea) -> Area:
     return Area(
         told["tag"],
         told["role"],
@@ -288,5 +336,5 @@ def _area(told: dict[str, Any]) -> Area:
     )
 
 
-def _caption(told: dict[str, Any] | None) -> Caption | None:
-    return Caption(told["text"], tuple(told["way"])) if told is not None else None
+def _caption(told: ToldCaption | None) -> Caption | None:
+    return Caption(told["text"], told["way"]) if told is not None else None

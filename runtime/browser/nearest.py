@@ -8,7 +8,8 @@ import re
 from playwright.async_api import Locator, Page
 
 from nodes.targets import Target
-from runtime.browser import locators
+from nodes.values import sound
+from runtime.browser import isolated, locators
 from runtime.browser.failures import short
 
 MOST, MOST_UNLIKE = 5, 3
@@ -21,10 +22,13 @@ _LINE = re.compile(r"""^\s*-\s+(?P<quote>'?)(?P<role>[a-z]+)\s+"(?P<name>(?:[^"\
 ALIKE = 0.4
 """How alike a name must at least be spelled, from 0 to 1."""
 
-_TEST_IDS = "(root) => Array.from(root.querySelectorAll('[data-testid]'), (each) => each.getAttribute('data-testid'))"
+_TEST_IDS = isolated.Script[list[str]](
+    "(root) => Array.from(root.querySelectorAll('[data-testid]'), (each) => each.getAttribute('data-testid'))",
+    list[str],
+)
 
-_DESCRIBE = r"""
-(elements, most) => elements.slice(0, most).map((element) => {
+_DESCRIBE = isolated.Script[list[str]](
+    r"""(elements, most) => elements.slice(0, most).map((element) => {
   const line = (text, length) => {
     const folded = (text ?? '').replace(/\s+/g, ' ').trim();
     return folded.length > length ? folded.slice(0, length - 1) + '…' : folded;
@@ -36,8 +40,9 @@ _DESCRIBE = r"""
   const text = line(element.innerText, 40);
   const near = around && around !== element ? line(around.innerText, 60) : '';
   return `<${tag}${marks.join('')}>${text}` + (near && near !== text ? ` in "${near}"` : '');
-})
-"""
+})""",
+    list[str],
+)
 
 
 def wish(target: Target) -> str:
@@ -86,15 +91,15 @@ async def candidates(page: Page, target: Target) -> list[str]:
     """
     root = locators.document(page, target.frames).locator(":root")
     if target.test_id is not None:
-        known: list[str] = await root.evaluate(_TEST_IDS)
+        known = await _TEST_IDS.of(root)
         alike = difflib.get_close_matches(target.test_id, dict.fromkeys(known), n=MOST, cutoff=0.5)
         return [f'test_id="{short(each, 60)}"' for each in alike]
     if not wish(target) and target.role is None:
         return []
-    found = ranked(target, parse(await root.locator("body").aria_snapshot()))
+    found = ranked(target, parse(sound(await root.locator("body").aria_snapshot())))
     if target.within is not None and locators.settled(target.within):
         around = locators.locator(page, target.within).first
-        inside = parse(await around.aria_snapshot())
+        inside = parse(sound(await around.aria_snapshot()))
         same = [(role, name) for role, name in inside if role == target.role]
         # What is of that role in that place may be it, whatever it is called.
         found = ranked(target, same) + _lines(same)[:MOST_UNLIKE] + ranked(target, inside) + found
@@ -103,4 +108,4 @@ async def candidates(page: Page, target: Target) -> list[str]:
 
 async def described(found: Locator) -> list[str]:
     """The elements that match, one line each, with the text of the row or card around them; at most five."""
-    return await found.evaluate_all(_DESCRIBE, MOST)
+    return await _DESCRIBE.of_all(found, MOST)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from typing import Any, Literal
 
@@ -35,15 +36,25 @@ from runtime.browser import (
 from runtime.browser.inquiry import EVIDENCE_SECONDS, Inquiry, subject_of
 from runtime.browser.reach import Answer, Circumstances
 
-_PUT_IN_ADDRESS = """url => {
+_TITLE = isolated.Script[str]("() => Document.prototype.__lookupGetter__('title').call(document)", str)
+
+_HERE = isolated.Script[bool]("() => true", bool)
+
+_PUT_IN_ADDRESS = isolated.Script[bool](
+    """url => {
   const [to, at] = [new URL(url), new URL(location.href)];
   if (to.href.split('#')[0] !== at.href.split('#')[0]) return false;
   history[to.href === at.href ? 'replaceState' : 'pushState'](null, '', to.href);
   return location.href === to.href;
-}"""
+}""",
+    bool,
+)
 
 ANSWER_SECONDS = 3.0
 """How long a page that is about to be left may take to answer. One that computes without end does not."""
+
+BUSY_SECONDS = 2.0
+"""How long a document that is to be left may stay once the site has answered for the next one."""
 
 PAUSES = (0.01, 0.02, 0.05)
 """Seconds between looks; the last one again and again."""
@@ -53,10 +64,12 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
     """One tab. Implements ``nodes.pages.Page``."""
 
     def __init__(self, page: Page, run: Circumstances) -> None:
-        self.page = page
         self._run = run
         self._patience = run.patience
-        self._inquiry = Inquiry(page, run, self._settled_now)
+        self.replaced = False
+        """Whether the last ``goto`` took a new tab in the place of one that did not answer."""
+        self.silent = -1
+        """With how many documents loaded the tab did not answer; -1 where it always did."""
         self.documents = 0
         """Documents loaded into the tab, its first blank one aside."""
         self.pending_input = False
@@ -66,8 +79,14 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         self.status: int | None = None
         """The error with which the site answered for the present document, where it did and that is known."""
         self.dialogs = dialogs.Dialogs(run.dialogs)
+        self._take(page)
+
+    def _take(self, page: Page) -> None:
+        """Be the tab of ``page`` from now on."""
+        self.page = page
+        self._inquiry = Inquiry(page, self._run, self._settled_now)
         self._deaf = internals.on_document(page, self._loaded)
-        page.on("crash", run.crashed)
+        page.on("crash", self._run.crashed)
 
     def overlook(self) -> None:
         """What loads here from now on is none of the run's documents."""
@@ -105,7 +124,7 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
     async def title(self) -> str:
         """Title of the tab's document."""
         # Playwright's own `title` is empty for a page that crashed.
-        return await self._read(None, lambda: self.page.evaluate("document.title"))
+        return await self._read(None, lambda: _TITLE.on(self.page))
 
     async def signs(self) -> dict[str, Json]:
         """What the page gives away at one glance: ``runtime.browser.signs``."""
@@ -119,11 +138,59 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
             yield fresh
 
     async def goto(self, url: str, *, anew: bool = False) -> str:
-        """Load ``url`` until its load event, and return the final address. Where it differs only behind ``#`` the document stays, unless ``anew``."""
+        """Load ``url`` until its load event, and return the final address. A tab that does not answer is replaced by a new one.
+
+        Where it differs from the present address only behind ``#`` the document stays, unless it is to be loaded ``anew``.
+        """
         self._run.admit(url)
+        self.replaced = False
         if anew and "#" in url and await self._put_in_address(url):
             return await self._travel(url, lambda timeout: self.page.reload(timeout=timeout))
-        return await self._travel(url, lambda timeout: self.page.goto(url, timeout=timeout))
+        return await self._travel(url, lambda timeout: self._leave_for(url, timeout))
+
+    async def _leave_for(self, url: str, timeout: float) -> None:  # noqa: ASYNC109 - it is Playwright's
+        loading = asyncio.ensure_future(self.page.goto(url, timeout=timeout))
+        try:
+            if await self._stays(loading):
+                loading.cancel()
+                await self._replace()
+                await self.page.goto(url, timeout=self._patience.milliseconds())
+            else:
+                await loading
+        finally:
+            loading.cancel()
+
+    async def _stays(self, loading: asyncio.Future[Any]) -> bool:
+        """Whether the document that is to be left stays, though the site has been asked and owes no answer, and no dialog is open."""
+        span, before = min(BUSY_SECONDS, self._patience.left() / 3), self.documents
+        since = time.monotonic()
+        while time.monotonic() - since < span:
+            await asyncio.wait([loading], timeout=PAUSES[-1])
+            if loading.done() or self.documents != before:
+                return False
+            if self._run.awaits(self.page) or self.dialogs.message is not None or self.dialogs.elsewhere is not None:
+                since = time.monotonic()
+        return True
+
+    async def is_busy(self, seconds: float) -> bool:
+        """Whether the document answers nothing for so long, though no dialog keeps it from that."""
+        try:
+            async with asyncio.timeout(seconds):
+                await _HERE.on(self.page)
+        except TimeoutError:
+            return self.dialogs.message is None and self.dialogs.elsewhere is None
+        except (Error, SiteError):
+            pass
+        return False
+
+    async def _replace(self) -> None:
+        """Go on in a new tab of the same browser; the old one is closed."""
+        if self._run.tabs.of(self.page) is not self:
+            return
+        self.overlook()
+        self._take(await self._run.tabs.replace(self))
+        self.replaced = True
+        self._run.begin(self.page, driver_waits=True)
 
     async def _put_in_address(self, url: str) -> bool:
         """Make ``url`` the address of the present document, if it differs from that only behind ``#``: then a reload gives a new document of it.
@@ -135,9 +202,10 @@ class Tab(deeds.Deeds, readings.Readings, refs.Refs):
         if origins.origin(url) != origins.origin(self.page.url):
             return False
         try:
-            async with asyncio.timeout(min(self._patience.left(), ANSWER_SECONDS)):
-                return await isolated.evaluate(self.page, _PUT_IN_ADDRESS, url)
-        except (Error, TimeoutError):
+            return await _PUT_IN_ADDRESS.on(
+                self.page, url, milliseconds=1000 * min(self._patience.left(), ANSWER_SECONDS)
+            )
+        except (Error, SiteError):
             return False
 
     async def back(self) -> str:

@@ -9,7 +9,7 @@ from playwright.async_api import Error, Frame, Locator
 
 from nodes.errors import AuthorError
 from nodes.targets import Target
-from runtime.browser import drawn
+from runtime.browser import drawn, isolated
 from runtime.browser.reach import Reach
 
 MASK_COLOUR = "#000000"
@@ -69,6 +69,10 @@ _TOGETHER = f"""() => {{
 }}"""
 
 _TEXTS = "(shown) => shown.map(({text}) => text)"
+
+_KEPT = "() => { globalThis._runopsShown = (%s)(); return (%s)(globalThis._runopsShown); }"
+
+_THEN = "(numbers) => (%s)(globalThis._runopsShown, numbers)"
 
 _MARK = """(shown, numbers) => {
   for (const number of numbers) shown[number].element.setAttribute('data-runops-hidden', '');
@@ -157,15 +161,11 @@ class Pictures(Reach):
 async def _showing(frame: Frame, shown: str, hide: Callable[[str], bool], then: str | None = None) -> bool:
     """Whether the frame shows, in one of these texts, what is to be hidden; ``then`` is done with those elements, whatever the page has become since."""
     try:
-        found = await frame.evaluate_handle(shown)
-        try:
-            texts: list[str] = await found.evaluate(_TEXTS)
-            numbers = [number for number, text in enumerate(texts) if hide(text)]
-            if numbers and then is not None:
-                await found.evaluate(then, numbers)
-            return bool(numbers)
-        finally:
-            await found.dispose()
+        texts = await isolated.Script[list[str]](_KEPT % (shown, _TEXTS), list[str]).on(frame)
+        numbers = [number for number, text in enumerate(texts) if hide(text)]
+        if numbers and then is not None:
+            await isolated.Script[None](_THEN % then, None).on(frame, numbers)
+        return bool(numbers)
     except Error:
         if frame.is_detached():
             return False
@@ -175,7 +175,7 @@ async def _showing(frame: Frame, shown: str, hide: Callable[[str], bool], then: 
 async def _ask(frame: Frame, script: str) -> Any:
     """What a frame answers; None where it went away."""
     try:
-        return await frame.evaluate(script)
+        return await isolated.Script[None](script, None).on(frame)
     except Error:
         if frame.is_detached():
             return None

@@ -46,6 +46,10 @@ class Circumstances(Told, Protocol):
         """
         ...
 
+    def awaits(self, page: Page) -> bool:
+        """Whether the site still owes the answer to a navigation of ``page`` that the present action began."""
+        ...
+
     def crashed(self, page: Page) -> None:
         """A page has crashed: the answers to what it had asked for are lost."""
         ...

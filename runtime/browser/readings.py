@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import NotRequired
 
 from playwright.async_api import Error
+from typing_extensions import TypedDict
 
 from nodes.errors import SiteError
 from nodes.pages import FieldSource, Grid
 from nodes.targets import Target
-from nodes.values import Json
-from runtime.browser import locators, matching, rules
+from nodes.values import Json, sound, sound_json
+from runtime.browser import isolated, locators, matching, rules
 from runtime.browser.inquiry import field_ambiguous
 from runtime.browser.looking import Looking
 from runtime.browser.pictures import Pictures
+
+Cell = str | None | dict[str, int]
+"""The text of a field of a row; where it is there more than once, which field of which row, and how often."""
+
+
+class Table(TypedDict):
+    """The cells of a table; of an element that is none, what it is."""
+
+    head: NotRequired[list[str]]
+    rows: list[list[str | None]]
+    tag: NotRequired[str]
+
 
 _READ = r"""
   const FIELDS = 'input:not([type=hidden], [type=checkbox], [type=radio], [type=button], [type=submit], [type=reset], [type=image]), select, textarea';
@@ -39,7 +52,7 @@ _READ = r"""
 """
 """JavaScript: what an element says, and of a field what it holds."""
 
-_ROWS = (
+_ROWS = isolated.Script[tuple[list[list[Cell]], int]](
     "(rows, fields) => {"
     + matching.SEEN
     + _READ
@@ -61,13 +74,14 @@ _ROWS = (
     return attribute === null ? read(element) : element.getAttribute(attribute);
   }));
   return [found, rows.length];
-}"""
+}""",
+    tuple[list[list[Cell]], int],
 )
 
 
-_TEXT = "(element) => {" + matching.SEEN + "return folded(seen(element)); }"
+_TEXT = isolated.Script[str]("(element) => {" + matching.SEEN + "return folded(seen(element)); }", str)
 
-_STATE = (
+_STATE = isolated.Script[dict[str, Json]](
     "(element) => {"
     + rules.STATES
     + """
@@ -82,11 +96,12 @@ _STATE = (
     focused: element.getRootNode().activeElement === element,
     value: field || chooses ? element.value : null,
   };
-}"""
+}""",
+    dict[str, Json],
 )
 
 # `rows` gives the rows of the table itself, in the order in which they are shown, and not those of a table within.
-_TABLE = (
+_TABLE = isolated.Script[list[Table]](
     "(tables) => {"
     + matching.SEEN
     + _READ
@@ -145,7 +160,8 @@ _TABLE = (
     const head = columns.map((x) => Array.from(new Set(headers.map((row) => row[x] ?? ''))).filter(Boolean).join(' '));
     return {head, rows: rows.map((row) => columns.map((x) => row[x] ?? null))};
   });
-}"""
+}""",
+    list[Table],
 )
 
 
@@ -155,16 +171,14 @@ class Readings(Pictures, Looking):
     async def text(self, target: Target) -> str:
         """Visible text of the element, white space folded."""
         target, found = await self._found(target)
-        return await self._read(
-            target, lambda: found.evaluate(_TEXT, timeout=self._patience.milliseconds()), waits=True
-        )
+        return await self._read(target, lambda: _TEXT.of(found, milliseconds=self._patience.milliseconds()), waits=True)
 
     async def value(self, target: Target) -> str:
         """What the field holds."""
         target, found = await self._found(target)
         try:
             async with self._answering():
-                return await found.input_value(timeout=self._patience.milliseconds())
+                return sound(await found.input_value(timeout=self._patience.milliseconds()))
         except Error as error:
             raise await self._inquiry.failed(error, target, "before") from None
 
@@ -173,13 +187,13 @@ class Readings(Pictures, Looking):
         wanted = [{"css": field.css, "attribute": field.attribute, "nth": field.nth} for field in fields]
         seen = every = 0
 
-        async def look() -> list[list[Any]] | None:
+        async def look() -> list[list[Cell]] | None:
             nonlocal seen, every
             await self._parsed()
             settled = await self._settled_now(target)
-            rows: list[list[Any]] = []
+            rows: list[list[Cell]] = []
             if settled is not None:
-                rows, every = await locators.locator(self.page, settled).evaluate_all(_ROWS, wanted)
+                rows, every = await _ROWS.of_all(locators.locator(self.page, settled), wanted)
             seen = len(rows)
             return rows if seen >= least else None
 
@@ -190,18 +204,14 @@ class Readings(Pictures, Looking):
             raise await self._inquiry.missing(target, wanted=least, seen=seen)
         if not rows:
             await self._inquiry.demand_answer(target)
-        for row in rows:
-            for cell in row:
-                if isinstance(cell, dict):
-                    raise field_ambiguous(fields, cell)
-        return rows
+        return [[_cell(cell, fields) for cell in row] for row in rows]
 
     async def attribute(self, target: Target, name: str) -> str | None:
         """The attribute as it is written, None where the element has none of that name."""
         target, found = await self._found(target)
         try:
             async with self._answering():
-                return await found.get_attribute(name, timeout=self._patience.milliseconds())
+                return sound_json(await found.get_attribute(name, timeout=self._patience.milliseconds()))
         except Error as error:
             raise await self._inquiry.failed(error, target, "before") from None
 
@@ -210,7 +220,7 @@ class Readings(Pictures, Looking):
         target, found = await self._found(target)
         try:
             async with self._answering():
-                return await found.evaluate(_STATE, timeout=self._patience.milliseconds())
+                return await _STATE.of(found, milliseconds=self._patience.milliseconds())
         except Error as error:
             raise await self._inquiry.failed(error, target, "before") from None
 
@@ -218,13 +228,13 @@ class Readings(Pictures, Looking):
         """The table's cells as a person sees them; waits until it has ``least`` rows. Raises ``not-a-table``."""
         seen = 0
 
-        async def look() -> dict[str, Any] | None:
+        async def look() -> Table | None:
             nonlocal seen
             await self._parsed()
             settled = await self._settled_now(target)
-            tables: list[dict[str, Any]] = []
+            tables: list[Table] = []
             if settled is not None:
-                tables = await locators.locator(self.page, settled).evaluate_all(_TABLE)
+                tables = await _TABLE.of_all(locators.locator(self.page, settled))
             if len(tables) > 1:
                 raise await self._inquiry.ambiguous(settled or target, "before")
             seen = len(tables[0]["rows"]) if tables else 0
@@ -256,8 +266,14 @@ class Readings(Pictures, Looking):
                 mend="point at the table itself (`css: table`), or read rows of another kind with `extract`",
                 evidence={"page": self.page.url, "tag": table["tag"]},
             )
-        return Grid(table["head"], table["rows"])
+        return Grid(table.get("head", []), table["rows"])
 
     @abstractmethod
     async def count(self, target: Target) -> int:
         """How many elements match now."""
+
+
+def _cell(cell: Cell, fields: Sequence[FieldSource]) -> str | None:
+    if isinstance(cell, dict):
+        raise field_ambiguous(fields, cell)
+    return cell

@@ -6,22 +6,25 @@ import asyncio
 import contextlib
 from abc import abstractmethod
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import TypeVar
 
 from playwright.async_api import ElementHandle, Error, Frame, Locator, Page, Request
 
 from nodes.targets import Target
-from runtime.browser import locators, markup, matching
+from runtime.browser import isolated, locators, markup, matching
 from runtime.browser.dialogs import Dialogs
 from runtime.browser.markup import Facts
 from runtime.browser.reach import Reach
 
+Answer = TypeVar("Answer")
+
 QUIET_SECONDS = 0.1
 """How long nothing must be under way before what a deed set off counts as over."""
 
-_IDENTITY = "(element) => {" + markup.IDENTITY + "return identity(element); }"
+_IDENTITY = isolated.Script[str]("(element) => {" + markup.IDENTITY + "return identity(element); }", str)
 
-_FRAME = r"""(element) => {
+_FRAME = isolated.Script[str](
+    r"""(element) => {
   const frames = (root) => Array.from(root.querySelectorAll('*')).flatMap((each) => [
     ...(each.matches('iframe, frame') ? [each] : []),
     ...(each.shadowRoot ? frames(each.shadowRoot) : []),
@@ -48,19 +51,24 @@ _FRAME = r"""(element) => {
     `${tag}${place}`,
   ];
   return ways.find((css) => css && only((each) => each.matches(css))) || tag;
-}"""
+}""",
+    str,
+)
 """JavaScript: what finds a frame among those of its document: its name, a glob of its address, or CSS."""
 
-_PLACES = "(all, other) => [all.length, all.indexOf(other)]"
+_PLACES = isolated.Script[tuple[int, int]]("(all, other) => [all.length, all.indexOf(other)]", tuple[int, int])
 
-_SAID = (
+_FACTS = isolated.Script[markup.Told](markup.FACTS, markup.Told)
+
+_SAID = isolated.Script[str](
     "(element) => {"
     + matching.SEEN
     + """
   if (element.type === 'password') return '';
   if (element instanceof HTMLSelectElement) return Array.from(element.selectedOptions, (each) => each.label).join(', ');
   return element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement ? element.value : folded(seen(element));
-}"""
+}""",
+    str,
 )
 
 
@@ -71,27 +79,30 @@ class Pointed:
         self.facts = facts
         self._page = page
         self._handle = handle
+        self._held: str | None = None
+        """What the element is called where scripts run."""
 
     async def places(self, target: Target) -> tuple[int, int]:
         """How many elements match the target now, and which of them it is, from 0; -1 where it is none of them."""
         try:
-            count, index = await locators.locator(self._page, target).evaluate_all(_PLACES, self._handle)
+            if self._held is None:
+                self._held = await isolated.hold(self._handle)
+            return await _PLACES.of_all(locators.locator(self._page, target), held=self._held)
         except Error:
             # A target in another frame, or one that Playwright does not understand, is none of this element's.
             return 0, -1
-        return int(count), int(index)
 
     async def identity(self) -> str:
         """Who it is, told by what it and its row say: the same in another document that shows the same."""
-        return str(await self._handle.evaluate(_IDENTITY))
+        return await _IDENTITY.at(self._handle)
 
-    async def asked(self, script: str) -> Any:
-        """What JavaScript, a function of the element, tells of it."""
-        return await self._handle.evaluate(script)
+    async def asked(self, script: isolated.Script[Answer]) -> Answer:
+        """What a script, a function of the element, tells of it."""
+        return await script.at(self._handle)
 
     async def said(self) -> str:
         """What the element says, white space folded; of a field what it holds, of a password nothing."""
-        return str(await self._handle.evaluate(_SAID))
+        return await _SAID.at(self._handle)
 
 
 class Refs(Reach):
@@ -120,7 +131,7 @@ class Refs(Reach):
                 await handle.dispose()
 
     async def _known_of(self, handle: ElementHandle) -> Facts:
-        found: dict[str, Any] = await handle.evaluate(markup.FACTS)
+        found = await _FACTS.at(handle)
         frames: list[str] = []
         frame = await handle.owner_frame()
         while frame is not None and frame.parent_frame is not None:
@@ -175,6 +186,6 @@ async def _frame(frame: Frame) -> str:
     """What a target calls the frame."""
     element = await frame.frame_element()
     try:
-        return str(await element.evaluate(_FRAME))
+        return await _FRAME.at(element)
     finally:
         await element.dispose()

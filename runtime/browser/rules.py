@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NotRequired
 
 from playwright.async_api import Locator, Page
+from typing_extensions import TypedDict
 
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
-from runtime.browser import locators, matching
+from runtime.browser import isolated, locators, matching
 from runtime.browser.failures import short
 
 
@@ -25,6 +27,21 @@ class Look:
     """How many elements match the rule's target."""
 
 
+class Saw(TypedDict):
+    """What one look saw of the elements that match."""
+
+    count: int
+    seen: str | bool | None
+    found: NotRequired[bool]
+
+
+class Text(TypedDict):
+    """A text of the document, and whether what is wanted was found in it."""
+
+    seen: str
+    found: bool
+
+
 STATES = """
   const hasArea = (element) => {
     if (getComputedStyle(element).display === 'contents') return Array.from(element.children).some(visible);
@@ -38,7 +55,7 @@ STATES = """
 """
 """JavaScript: visibility, `enabled` and `checked` as Playwright takes them, so that a rule says the same as a click would find."""
 
-_LOOK = (
+_LOOK = isolated.Script[Saw](
     "(elements, {kind, pattern}) => {"
     + matching.SEEN
     + STATES
@@ -50,22 +67,24 @@ _LOOK = (
     visible: () => (visible(element) ? 'visible' : 'hidden'),
     // The options of a closed list are drawn nowhere, and yet the chosen one is what a person sees in it.
     text: () => ((element.closest('select') ?? element).checkVisibility({visibilityProperty: true}) ? folded(seen(element)) : ''),
-    value: () => element.value ?? null,
+    value: () => (element.value === undefined ? null : String(element.value)),
     checked: () => checked(element),
     enabled: () => enabled(element),
   };
   const what = look[kind]();
   return {count: 1, seen: what, found: kind === 'text' && new RegExp(pattern, 'v').test(what)};
-}"""
+}""",
+    Saw,
 )
 
-_LOOK_AT_PAGE = (
+_LOOK_AT_PAGE = isolated.Script[Text](
     "({kind, pattern}) => {"
     + matching.SEEN
     + """
-  const text = folded(kind === 'title' ? document.title : document.body ? seen(document.body) : '');
+  const text = folded(kind === 'title' ? Document.prototype.__lookupGetter__('title').call(document) : document.body ? seen(document.body) : '');
   return {seen: text, found: new RegExp(pattern, 'v').test(text)};
-}"""
+}""",
+    Text,
 )
 
 
@@ -80,9 +99,7 @@ async def look(page: Page, rule: Rule, target: Target | None) -> Look:
     if target is None:
         wanted = rule.title if kind == "title" else rule.text
         assert wanted is not None
-        of_page = await page.evaluate(
-            _LOOK_AT_PAGE, {"kind": kind, "pattern": matching.pattern(wanted, exact=rule.exact)}
-        )
+        of_page = await _LOOK_AT_PAGE.on(page, {"kind": kind, "pattern": matching.pattern(wanted, exact=rule.exact)})
         return Look(of_page["found"], wanted, short(of_page["seen"], 300))
     return await _look_at(locators.locator(page, target), rule, kind)
 
@@ -92,14 +109,14 @@ async def _look_at(found: Locator, rule: Rule, kind: str) -> Look:
         count = await found.count()
         return Look(count == rule.count, rule.count, count, count)
     pattern = matching.pattern(rule.text, exact=rule.exact) if rule.text is not None else None
-    saw = await found.evaluate_all(_LOOK, {"kind": kind, "pattern": pattern})
+    saw = await _LOOK.of_all(found, {"kind": kind, "pattern": pattern})
     seen, count = saw["seen"], saw["count"]
     if kind == "hidden":
         return Look(seen == "hidden", "hidden", seen)
     if kind == "visible":
         return Look(seen == "visible", "visible", seen, count)
     if kind == "text":
-        text = None if seen is None else short(seen, 300)
+        text = None if seen is None else short(str(seen), 300)
         return Look(bool(saw.get("found")), rule.text, text, count)
     wanted = getattr(rule, kind)
     return Look(count == 1 and seen == wanted, wanted, seen, count)

@@ -28,6 +28,9 @@ from runtime.browser.page import Tab
 from runtime.browser.patience import Patience
 from runtime.browser.port import Captured, Differs, LostTab, MissingAnswer, PageFacts
 
+SILENT_SECONDS, MOMENT = 2.0, 0.1
+"""How long a tab may answer nothing when its state is to be read, and one that did not the last time."""
+
 
 class Session:
     """Implements ``runtime.browser.port.Browser`` over a Playwright browser context."""
@@ -158,6 +161,10 @@ class Session:
         """Return whether the site has answered a navigation since the present action began, if only with a redirect."""
         return self._answers.reached
 
+    def awaits(self, page: Page) -> bool:
+        """Whether the site still owes the answer to a navigation of ``page`` that the present action began."""
+        return self._answers.awaits(page)
+
     def crashed(self, page: Page) -> None:
         """A page has crashed."""
         self._answers.crashed(page)
@@ -224,9 +231,22 @@ class Session:
         if self._reading is not None:
             await asyncio.wait([self._reading], timeout=self.patience.left())
 
+    async def _demand_answers(self) -> None:
+        """Raises SiteError ``checkpoint-failed`` where a tab does not answer; one that did not before is given a moment only."""
+        for tab in self.tabs.all():
+            if self.awaits(tab.page):
+                # Then it answers nobody, and is not busy.
+                continue
+            known = tab.silent == tab.documents
+            if await tab.is_busy(MOMENT if known else SILENT_SECONDS):
+                tab.silent = tab.documents
+                raise checkpoint.failed("a tab does not answer")
+            tab.silent = -1
+
     async def _read(self, earlier: asyncio.Task[Captured] | None) -> Captured:
         if earlier is not None:
             await asyncio.wait([earlier])
+        await self._demand_answers()
         names = {page: name for name, page in self.tabs.named.items()}
         shown = {tab.page: names.get(tab.page) for tab in self.tabs.all()}
         if self._unseen:

@@ -5,13 +5,13 @@ It is evidence for whoever looks into a failure, read in one go; nothing waits f
 
 from __future__ import annotations
 
-from typing import Any
-
 from playwright.async_api import Page
 
 from nodes.values import Json
+from runtime.browser import isolated
 
-_SIGNS = r"""() => {
+_SIGNS = isolated.Script[dict[str, Json]](
+    r"""() => {
   const line = (text, length) => {
     const folded = (text ?? '').replace(/\s+/g, ' ').trim();
     return folded.length > length ? folded.slice(0, length - 1) + '…' : folded;
@@ -47,7 +47,9 @@ _SIGNS = r"""() => {
     front: front ? {role: front.getAttribute('role') || front.tagName.toLowerCase(), name: named(front), text: line(front.innerText, 160), modal: !!modal} : null,
     busy,
   };
-}"""
+}""",
+    dict[str, Json],
+)
 
 
 async def of(page: Page) -> dict[str, Json]:
@@ -55,5 +57,4 @@ async def of(page: Page) -> dict[str, Json]:
 
     ``front`` is what lies over the page: its ``role``, ``name`` and ``text``, and whether it is a dialog (``modal``); null where nothing does.
     """
-    found: dict[str, Any] = await page.evaluate(_SIGNS)
-    return found
+    return await _SIGNS.on(page)

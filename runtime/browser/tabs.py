@@ -175,6 +175,23 @@ class Tabs:
         self._closed(tab.page)
         await self._tell()
 
+    async def replace(self, tab: Tab) -> Page:
+        """Open a page for ``tab`` in the place of its own, which is closed: name, opener and what is counted stay."""
+        old = tab.page
+        new = await self._context.new_page()
+        self.add(new).overlook()
+        self.forget(new)
+        self._tabs = {new if page is old else page: each for page, each in self._tabs.items()}
+        self._names = {name: new if page is old else page for name, page in self._names.items()}
+        self._openers = {
+            new if page is old else page: new if opener is old else opener for page, opener in self._openers.items()
+        }
+        closing = asyncio.ensure_future(shut(old))
+        self._telling.add(closing)
+        closing.add_done_callback(self._telling.discard)
+        await self._tell()
+        return new
+
     @contextlib.asynccontextmanager
     async def opening(self, name: str, opener: Tab) -> AsyncGenerator[None]:
         """The deed within opens a tab, at once or later: wait for it and give it the name. Raises SiteError ``no-tab-opened``."""

@@ -16,16 +16,19 @@ from playwright.async_api import Error, Locator
 from nodes.errors import SiteError
 from nodes.targets import Target
 from nodes.values import Json
-from runtime.browser import locators
+from runtime.browser import isolated, locators
 from runtime.browser.reach import Reach
 
 PAUSES = (0.1, 0.3, 0.8, 1.5)
 """Seconds between filling a field again and looking at it again."""
 
-_HELD = """(fields) => fields.map((field) => {
+_HELD = isolated.Script[list[tuple[str, bool]]](
+    """(fields) => fields.map((field) => {
   const element = field instanceof HTMLLabelElement ? field.control ?? field : field;
-  return [element.value ?? element.innerText ?? '', element.type === 'password'];
-})"""
+  return [String(element.value ?? element.innerText ?? ''), element.type === 'password'];
+})""",
+    list[tuple[str, bool]],
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,8 +109,8 @@ class Typed(Reach):
         every = functools.reduce(Locator.or_, [locators.locator(self.page, each.target) for each in texts])
         try:
             async with self._answering():
-                found: list[tuple[str, bool]] = await every.evaluate_all(_HELD)
-        except Error:
+                found = await _HELD.of_all(every)
+        except (Error, SiteError):
             # They stand in several frames: they are looked at one by one.
             return False
         return sorted(folded(seen) for seen, _password in found) == sorted(folded(each.text) for each in texts)
@@ -116,7 +119,7 @@ class Typed(Reach):
         """What the field holds, and whether it is one for passwords; None where it is gone, for then it is no field of this form any more."""
         try:
             async with self._answering():
-                found: list[tuple[str, bool]] = await locators.locator(self.page, text.target).evaluate_all(_HELD)
+                found = await _HELD.of_all(locators.locator(self.page, text.target))
         except Error:
             return None
         return (found[0][0], found[0][1]) if len(found) == 1 else None

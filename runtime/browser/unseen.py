@@ -13,7 +13,7 @@ NAME = "runops-look"
 # `facts` and `self` give an element that stands in no document, whose text is what is asked for.
 ENGINE = r"""({
   told(found) {
-    const element = document.createElement('i');
+    const element = Document.prototype.createElement.call(document, 'i');
     element.textContent = JSON.stringify(found);
     return [element];
   },
@@ -34,7 +34,7 @@ ENGINE = r"""({
     if (asked.startsWith('facts ')) {
       const [number, marks] = asked.slice(6).split(' ');
       if (globalThis._runopsDocument === undefined) globalThis._runopsDocument = Number(number);
-      return this.told([document.title, globalThis._runopsDocument, this.facts(), this.ghosts(), marks ? this.marks() : [], Array.prototype.some.call(document.getElementsByTagName('*'), (element) => element._ariaRef)]);
+      return this.told([String(document.title), globalThis._runopsDocument, this.facts(), this.ghosts(), marks ? this.marks() : [], Array.prototype.some.call(document.getElementsByTagName('*'), (element) => element._ariaRef)]);
     }
     return this.all(document).filter((element) => element.isConnected && `x${element._runopsRef}` === asked);
   },
