@@ -118,6 +118,11 @@ _CALLED: list[secrets.Masker] = []
 """Those of the runs whose functions are being called, one for each call."""
 
 
+def is_calling() -> bool:
+    """Whether a function is being called now."""
+    return bool(_CALLED)
+
+
 def masked(text: str) -> str:
     """What a function prints, without the secrets of the runs that call one now: a page may have shown them."""
     for masker in [*_CALLED]:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Mapping
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import checkpoints, events, history, journal, run, runs, secrets, settings, store, taking, trial
+from runtime import events, history, journal, run, runs, secrets, settings, store, taking, trial
 from runtime.browser import port
 from runtime.language import callees, workflow
 from runtime.models import supplies, supply

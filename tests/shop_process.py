@@ -67,6 +67,7 @@ class Shop:
         arguments = ["--orders", str(orders), "--page-size", str(page_size), "--password", password]
         if paid is not None:
             arguments += ["--paid", str(paid)]
+        folder.mkdir(parents=True, exist_ok=True)
         shop = cls(folder, password, tuple(arguments), port)
         shop.restart()
         return shop

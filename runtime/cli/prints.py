@@ -16,7 +16,7 @@ from runtime.display.stream import Talk
 
 @contextlib.contextmanager
 def on_stderr() -> Generator[None]:
-    """Meanwhile what is printed on another thread than the main one, as functions are called, goes to stderr, with secrets masked."""
+    """Meanwhile what is printed on another thread than the main one while a function is called goes to stderr, with secrets masked."""
     stdout = sys.stdout
     sys.stdout = cast("TextIO", _ByThread(stdout))
     try:
@@ -26,14 +26,17 @@ def on_stderr() -> Generator[None]:
 
 
 class _ByThread:
-    """Stdout for the main thread, stderr for all others."""
+    """Stdout; for other threads than the main one stderr, while a function is called."""
 
     def __init__(self, stdout: TextIO) -> None:
         self._stdout = stdout
         self._masked = _Masked()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stdout if threading.current_thread() is threading.main_thread() else self._masked, name)
+        # Most commands call no function, and need not load what does.
+        pythons = sys.modules.get("runtime.pythons")
+        own = threading.current_thread() is threading.main_thread() or pythons is None or not pythons.is_calling()
+        return getattr(self._stdout if own else self._masked, name)
 
 
 class _Masked(io.TextIOBase):

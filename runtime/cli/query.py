@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import os
+import sys
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -58,6 +59,7 @@ def _give_up(error: UsageError, *, as_json: bool) -> None:
     console.say(console.failure(error))
     if as_json:
         console.result(console.as_json(status="error", exit=error.exit, error=error.as_json()))
+    sys.stdout.flush()
     os._exit(error.exit)
 
 

@@ -58,6 +58,7 @@ async def lists(folder: Path, count: int, warm: int, many: int = MANY, few: int 
     for number in (many, few):
         chosen = settings.load(home=folder / str(number))
         kept = store.FileStore(chosen.home)
+        kept.make()
         for _ in range(number):
             kept.conversation_file(store.new_id()).write_bytes(data)
         homes.append(chosen)

@@ -141,7 +141,8 @@ async def ends(
     items: list[Any] = [
         each for each in request.session.items if isinstance(each, pytest.Function) and each.path == request.path
     ]
-    numbers: list[int] = [each.callspec.params["number"] for each in items if hasattr(each, "callspec")]
+    drawn = (each.callspec.params for each in items if hasattr(each, "callspec"))
+    numbers: list[int] = [params["number"] for params in drawn if "number" in params]
     return {number: asyncio.create_task(one(number)) for number in numbers}
 
 

@@ -39,6 +39,7 @@ def _deaf() -> None:
         return judge.Judgement("not-done", "nobody was asked")
 
     judge.ask_the_site = ask
+    _never_known()
 
 
 def _unjudged() -> None:
@@ -46,6 +47,16 @@ def _unjudged() -> None:
     may_have_happened = history.Attempt.may_have_happened.fget
     assert may_have_happened is not None
     history.Attempt.may_have_happened = property(lambda self: not self.behind and may_have_happened(self))  # type: ignore[method-assign,assignment]
+    _never_known()
+
+
+def _never_known() -> None:
+    """Before steps are done again, nobody finds out whether what they lead to is done."""
+
+    async def unknown(*_given: Any) -> None:
+        return None
+
+    judge.known_done = unknown
 
 
 def _forgotten() -> None:
