@@ -32,6 +32,10 @@ def uncollected() -> Generator[None]:
         yield
     finally:
         if was:
+            if not gc.get_freeze_count():
+                # What was made counts as old at once; else the first collection would look at all of it.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 

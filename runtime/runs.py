@@ -10,7 +10,7 @@ from typing import Literal
 
 from nodes.errors import LogError, Paused, UsageError
 from nodes.values import Json
-from runtime import conversations, history, holders, journal, log, secrets, settings, store, version
+from runtime import conversations, damage, history, holders, journal, log, secrets, settings, store, version
 
 Verdict = Literal["done", "not-done", "skip"]
 RunState = Literal["running", "passed", "failed", "paused", "interrupted", "out-of-budget", "died", "damaged"]
@@ -117,6 +117,7 @@ def find(chosen: settings.Settings, name: str) -> str:
     raise UsageError("unknown-run", what, mend="`runops runs` lists the runs")
 
 
+@damage.uncollected()
 def load_history(
     chosen: settings.Settings, run: str, kept: store.Store | None = None
 ) -> tuple[history.History, store.Reading]:

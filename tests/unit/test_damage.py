@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
 from collections.abc import Iterator
@@ -292,3 +293,22 @@ def test_after_a_torn_end_the_log_is_cut_on_the_disk_before_it_is_written_to(
     conversation.close()
     assert seen == [lines[0][1]]
     assert [each.kind for each in recovered] == ["note", "note"]
+
+
+@pytest.mark.parametrize("collects", [True, False])
+@pytest.mark.parametrize("frozen", [True, False])
+def test_reading_leaves_the_garbage_collector_as_the_program_has_it(collects: bool, frozen: bool) -> None:
+    """On or off as before, and what the program has frozen stays frozen."""
+    was = gc.isenabled()
+    try:
+        (gc.enable if collects else gc.disable)()
+        if frozen:
+            gc.freeze()
+        before = gc.get_freeze_count()
+        with damage.uncollected():
+            assert not gc.isenabled()
+        assert (gc.isenabled(), gc.get_freeze_count()) == (collects, before)
+        assert (before > 0) == frozen
+    finally:
+        gc.unfreeze()
+        (gc.enable if was else gc.disable)()
