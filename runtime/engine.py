@@ -129,6 +129,8 @@ class ExecutionEngine:
         """Whether the next address is loaded as a new document, also where it differs only behind ``#``: nobody knows what state the present one is in."""
         self.before_redo: Callable[[], Awaitable[None]] | None = None
         """Awaited before a step is done again that may change something on the site."""
+        self.unseen: set[str] = set()
+        """Side effects that the log knows as done and the restored state does not show: what led to them is done again, and they are passed over."""
         self.verified: aftermaths.Verified = aftermaths.NOTHING
         """What held on the page when the last step that changed it was over."""
         self._begin()

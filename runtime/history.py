@@ -87,6 +87,11 @@ class Attempt:
         )
 
     @property
+    def passed_by(self) -> bool:
+        """Whether it was passed over by decision, so that nobody says that it happened."""
+        return self.verdict == "skipped" or (self.result is not None and self.result.status == "skipped")
+
+    @property
     def acted(self) -> bool:
         """Whether it is a deed of class *effect*, or an `agent` whose model did one, or may have."""
         if self.call.effect != "effect":

@@ -213,19 +213,21 @@ async def pass_by(engine: ExecutionEngine, state: history.ScopeState) -> None:
 
 
 async def known_done(engine: ExecutionEngine, steps: Sequence[Reached], line: int) -> Reached | None:
-    """The newest side effect after ``line`` of which the log says that it is done for good, or the site, asked now: what led to it is not done again.
+    """The newest side effect after ``line`` of which the site, asked now, says that it is done: what led to it is not done again.
 
-    That the site says *not done* proves nothing here: what the answer rests on, such as a sign-in, may have to be done again first.
+    That the site says *not done* proves nothing here: what the answer rests on, such as a sign-in, may have to be done again first. So the
+    site is asked too where the log knows the side effect as done; without `confirm` there is only the log.
     """
     asked = [step for step in steps if can_ask_first(engine, step, line)]
     for step in sorted(asked, key=_line_of, reverse=True):
         before = step.before
         assert before is not None
-        if before.past_recall:
-            leave(engine, step)
+        if before.past_recall and (step.node.confirm is None or await _said_done(engine, step)):
+            leave(engine, step, sure=not before.passed_by)
             return step
-        engine.tell(events.StepWaiting(step.path, "confirm: asking the site whether it happened"))
-        if await _said_done(engine, step):
+        if before.past_recall:
+            engine.unseen.add(step.path)
+        elif await _said_done(engine, step):
             found = Judgement("done", "`confirm` says so")
             engine.tell(
                 events.Said(f"{step.path}: the {before.call.action or before.call.node} had happened ({found.how})")
@@ -249,6 +251,7 @@ def can_ask_first(engine: ExecutionEngine, step: Reached, line: int) -> bool:
 
 async def _said_done(engine: ExecutionEngine, step: Reached) -> bool:
     assert step.before is not None
+    engine.tell(events.StepWaiting(step.path, "confirm: asking the site whether it happened"))
     try:
         return await _look(engine, step.node, step.frame, step.path, step.before.call)
     except (SiteError, AuthorError, SetupError):

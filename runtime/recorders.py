@@ -87,6 +87,8 @@ class Live(Recorder):
     async def took(self, step: judge.Reached) -> None:
         assert step.before is not None
         await judge.drop_taken_up(self._engine, step.before.since, [step.before])
+        if step.path in self._engine.unseen:
+            judge.leave(self._engine, step, sure=not step.before.passed_by)
 
     @override
     def reach(self, step: judge.Reached) -> None:

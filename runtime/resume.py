@@ -48,16 +48,16 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | No
         ):
             await judge.before_attempt(engine, reached)
     _close_open_calls(engine)
-    again: Sequence[str] = ()
+    rebuilt = Rebuilt()
     if browser is None and more and _used_a_page(past):
-        again = await _restore(engine, reached, from_step)
+        rebuilt = await _restore(engine, reached, from_step)
     elif from_step is not None:
         engine.tell(events.Said("nothing is done again, for no browser has to be built anew: `--from` changes nothing"))
     _say(engine, reached)
     try:
         return await _run(engine)
     except RunOpsError as error:
-        raise _with_way_out(engine, error, again, reached) from None
+        raise _with_way_out(engine, error, rebuilt, reached) from None
 
 
 def _close_open_calls(engine: ExecutionEngine, but: history.Attempt | None = None) -> None:
@@ -109,10 +109,24 @@ def _take_up(engine: ExecutionEngine, browser: port.Browser) -> None:
     engine.tell(events.Said("the browser is still there: going on in it"))
 
 
-async def _restore(engine: ExecutionEngine, reached: judge.Reached | None, from_step: str | None) -> Sequence[str]:
-    """A fresh browser in the state of a checkpoint; the steps that are done again in it."""
+@dataclasses.dataclass(slots=True)
+class Rebuilt:
+    """What becomes of the steps behind a restored checkpoint."""
+
+    again: Sequence[str] = ()
+    """Those that are done again, in order."""
+    done: judge.Reached | None = None
+    """The side effect that is known to have happened: what led to it is not done again."""
+    left_out: Sequence[str] = ()
+    """The steps on the page that led to it, in order."""
+
+
+async def _restore(engine: ExecutionEngine, reached: judge.Reached | None, from_step: str | None) -> Rebuilt:
+    """A fresh browser in the state of a checkpoint."""
     past = engine.history
     checkpoint = _usable(engine, past.checkpoint)
+    if from_step is not None:
+        checkpoint = _taken_before(past, checkpoint, from_step)
     line = checkpoint.after if checkpoint is not None else 0
     steps = await engine.steps_so_far(line)
     skipped = _before(past, steps, from_step)
@@ -125,24 +139,49 @@ async def _restore(engine: ExecutionEngine, reached: judge.Reached | None, from_
     if checkpoint is not None:
         engine.verified = aftermaths.Verified.read(checkpoint.verified)
         engine.aftermath = aftermaths.Aftermath(engine.verified)
-    if (done := await judge.known_done(engine, steps, line)) is not None:
-        skipped |= _paths_before(steps, done)
+    rebuilt = Rebuilt()
+
+    def led_to(found: judge.Reached) -> set[str]:
+        before = _before_step(steps, found)
+        rebuilt.done = found
+        rebuilt.left_out = [each.path for each in before if _behind_on_page(each, line) and each.path not in skipped]
+        return {each.path for each in before}
+
+    # Who names the step at which to begin has said what is done again.
+    asked = steps if from_step is None else [each for each in steps if each.path in skipped]
+    if (done := await judge.known_done(engine, asked, line)) is not None:
+        skipped |= led_to(done)
         if from_step is not None and engine.aftermath is not None:
             engine.aftermath = dataclasses.replace(engine.aftermath, strict=False)
     judge.ask_before_redo(engine, past.behind(line, skipped))
     todo = redo.plan(engine.loaded, past, line, skipped)
+    rebuilt.again = todo.again
     engine.journal.note("restored", mode="checkpoint", after=line, **_said_of(todo))
     if count := len([each for each in todo.again if reached is None or each != reached.path]):
         engine.tell(events.Said(f"{_steps(count)} after it {'are' if count != 1 else 'is'} done again"))
-    unsure = [each for each in steps if judge.can_ask_first(engine, each, line)]
+    unsure = [each for each in asked if judge.can_ask_first(engine, each, line)]
     if unsure:
 
         async def ask_again() -> None:
             if (found := await judge.known_done(engine, unsure, line)) is not None:
-                raise FoundDone(_paths_before(steps, found))
+                raise FoundDone(led_to(found))
 
         engine.before_redo = ask_again
-    return todo.again
+    return rebuilt
+
+
+def _taken_before(past: history.History, checkpoint: log.Checkpoint | None, step: str) -> log.Checkpoint | None:
+    """The last checkpoint on which ``step`` does not lie behind: a person who says ``--from`` wants it done again."""
+    begun = min((each[0].call.seq for path, each in past.attempts.items() if _is_at(path, step)), default=past.last_seq)
+    for each in (checkpoint, past.checkpoint_before):
+        if each is not None and each.after < begun:
+            return each
+    return None
+
+
+def _behind_on_page(step: judge.Reached, line: int) -> bool:
+    before = step.before
+    return before is not None and before.last_line > line and before.on_page and not before.past_recall
 
 
 def _say_where(engine: ExecutionEngine, checkpoint: log.Checkpoint | None) -> None:
@@ -159,9 +198,9 @@ def _said_of(todo: redo.Redo) -> dict[str, Json]:
     return {name: each for name, each in lists.items() if each}
 
 
-def _paths_before(steps: Sequence[judge.Reached], last: judge.Reached) -> set[str]:
+def _before_step(steps: Sequence[judge.Reached], last: judge.Reached) -> list[judge.Reached]:
     """The steps that led to ``last``, in the order of the workflow: an attempt of a later life may come before it, too."""
-    return {each.path for each in itertools.takewhile(lambda each: each is not last, steps)}
+    return list(itertools.takewhile(lambda each: each is not last, steps))
 
 
 class FoundDone(judge.Signal):
@@ -248,7 +287,7 @@ def _before(past: history.History, steps: Sequence[judge.Reached], step: str | N
         return set()
     first = next((each for each in steps if _is_at(each.path, step)), None)
     if first is not None:
-        return _paths_before(steps, first)
+        return {each.path for each in _before_step(steps, first)}
     known = [path for path in past.order if path]
     if any(_is_at(path, step) for path in known):
         # It lies before the checkpoint.
@@ -266,27 +305,46 @@ def _is_at(path: str, step: str) -> bool:
 
 
 def _with_way_out(
-    engine: ExecutionEngine, error: RunOpsError, again: Sequence[str], reached: judge.Reached | None
+    engine: ExecutionEngine, error: RunOpsError, rebuilt: Rebuilt, reached: judge.Reached | None
 ) -> RunOpsError:
-    """An error of a step that is done again only to rebuild the page, with the way around it."""
-    if (
-        error.path not in again
-        or not isinstance(error, SiteError)
-        or (reached is not None and error.path == reached.path)
-    ):
+    """An error that may come of how the page was rebuilt, with the way around it."""
+    if not isinstance(error, SiteError):
         return error
-    rest = again[again.index(error.path) + 1 :]
-    gotos = (each for each in rest if engine.history.attempts[each][-1].call.action == "goto")
-    step = next(gotos, reached.path if reached is not None else rest[-1] if rest else error.path)
     run = engine.journal.conversation.id
-    way = (
-        "it was done before the browser was lost, and is done again only to come to the page; where the site has moved on,"
-        f" `runops resume {run} --from {step}` leaves such steps out"
-    )
-    return error.replaced(
-        mend=f"{error.mend}; {way}" if error.mend else way,
-        evidence={**error.evidence, "preparation": list[Json](again), "from": step},
-    )
+    if error.path is not None and error.path in rebuilt.again and (reached is None or error.path != reached.path):
+        step = _first_needed(engine, error.path, rebuilt.again, reached)
+        return _offering(
+            error,
+            "it was done before the browser was lost, and is done again only to come to the page; where the site has moved on,"
+            f" `runops resume {run} --from {step}` leaves such steps out",
+            {"preparation": list[Json](rebuilt.again), "from": step},
+        )
+    if rebuilt.left_out and _is_last_effect(engine.history, rebuilt.done):
+        assert rebuilt.done is not None
+        step = rebuilt.left_out[0]
+        return _offering(
+            error,
+            f"what led to {rebuilt.done.path} was not done again, for that has happened; where the page needs it, such as a sign-in,"
+            f" `runops resume {run} --from {step}` does it again, and {rebuilt.done.path} not",
+            {"left_out": list[Json](rebuilt.left_out), "from": step},
+        )
+    return error
+
+
+def _offering(error: SiteError, way: str, evidence: dict[str, Json]) -> RunOpsError:
+    return error.replaced(mend=f"{error.mend}; {way}" if error.mend else way, evidence={**error.evidence, **evidence})
+
+
+def _first_needed(engine: ExecutionEngine, path: str, again: Sequence[str], reached: judge.Reached | None) -> str:
+    """The step at which to continue without the preparation in which the step at ``path`` stands."""
+    rest = again[again.index(path) + 1 :]
+    gotos = (each for each in rest if engine.history.attempts[each][-1].call.action == "goto")
+    return next(gotos, reached.path if reached is not None else rest[-1] if rest else path)
+
+
+def _is_last_effect(past: history.History, step: judge.Reached | None) -> bool:
+    last = next((each for each in past.steps_backwards() if each.call.effect == "effect"), None)
+    return last is not None and step is not None and last.call.path == step.path
 
 
 def _say(engine: ExecutionEngine, reached: judge.Reached | None) -> None:

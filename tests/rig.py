@@ -85,9 +85,9 @@ class Rig:
         own = self._run(pen)
         return await self._lived(own.drive(one.run(own.engine)))
 
-    async def resume(self) -> events.RunEnded:
+    async def resume(self, from_step: str | None = None) -> events.RunEnded:
         """Go on with it."""
-        return await self._lived(self._run(runs.claim(self.kept, self.id, self.masker)).go_on())
+        return await self._lived(self._run(runs.claim(self.kept, self.id, self.masker)).go_on(from_step))
 
     async def resume_changed(self, text: str, texts: Mapping[str, str] | None = None) -> events.RunEnded:
         """Go on with it as ``--allow-changed`` does, its file being ``text`` now. Raises UsageError where that may not be."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nodes.errors import UsageError
+from nodes.errors import SiteError, UsageError
 from runtime import durable, events, history, log, runs, settings
 from tests.fakes import FakeBrowser, FakePage, FakeSite
 from tests.rig import Killed, Rig
@@ -153,6 +153,55 @@ async def test_confirm_is_asked_by_a_browser_that_is_signed_in_again(tmp_path: P
     shop.kill_after = set()
     assert (await rig.resume()).status == "passed"
     assert shop.site.deeds.count("css=pay") == 1
+
+
+async def _decided(tmp_path: Path, pay: str) -> tuple[Rig, Shop]:
+    """A run killed in ``pay``, which has happened, as a person has said since; its browser is gone, and so is the sign-in before it."""
+    shop = Shop()
+
+    signed: set[FakeBrowser] = set()
+
+    class Gated(FakePage):
+        async def text(self, target: object) -> str:
+            if self.browser not in signed:
+                raise SiteError("target-not-found", "this is the sign-in page")
+            return await super().text(target)  # type: ignore[arg-type]
+
+    async def click(target: str, page: FakePage) -> None:
+        shop.site.texts[f"{target}_done"] = "yes"
+        if target == "css=signin":
+            signed.add(page.browser)
+        elif shop.kill_after:
+            raise Killed
+
+    shop.site.on_click, shop.site.page = click, Gated
+    sign = "{id: signin, type: browser_action, action: click, target: {css: signin}, effect: idempotent}"
+    unit = group(goto("login", "http://shop.test/login"), sign, pay)
+    rig = Rig(tmp_path, flow(unit, goto("orders", "http://shop.test/orders"), text("status")), site=shop.site)
+    await die(rig, shop, after="css=pay", browser_survives=True)
+    assert (await rig.resume()).exit == 4
+    rig.die()
+    runs.decide(settings.Settings(home=tmp_path), rig.id, "done")
+    return rig, shop
+
+
+async def test_the_way_to_a_decided_effect_is_done_again_where_the_site_does_not_show_it(tmp_path: Path) -> None:
+    """A person has said that it happened; `confirm` sees nothing of it before the sign-in, so that is done again, and the effect is not."""
+    rig, shop = await _decided(tmp_path, deed("pay", more=", after_crash: ask"))
+    assert (await rig.resume()).status == "passed"
+    assert shop.site.deeds == ["css=signin", "css=pay", "css=signin"]
+
+
+async def test_the_way_to_a_decided_effect_can_be_done_again(tmp_path: Path) -> None:
+    """Without `confirm` nobody can ask the site: the error of the step that lacks the sign-in names the `--from` that does it again, also behind a checkpoint."""
+    rig, shop = await _decided(tmp_path, "{id: pay, type: browser_action, action: click, target: {css: pay}}")
+    ended = await rig.resume()
+    assert ended.error is not None
+    assert ended.error["evidence"] == {"left_out": ["unit/login", "unit/signin"], "from": "unit/login"}
+    assert f"`runops resume {rig.id} --from unit/login`" in ended.error["mend"]
+    rig.die()
+    assert (await rig.resume("unit/login")).status == "passed"
+    assert shop.site.deeds == ["css=signin", "css=pay", "css=signin"]
 
 
 async def test_a_browser_left_half_restored_is_not_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
