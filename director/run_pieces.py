@@ -12,7 +12,7 @@ from typing import Any, overload
 from typing_extensions import override
 
 from nodes.values import Json
-from runtime import briefs, history, journal, log, window
+from runtime import briefs, history, journal, log, records, window
 from runtime.agents import telling
 from runtime.models import estimates
 from runtime.models.exchange import Item, ToolCall, ToolOutput
@@ -40,7 +40,7 @@ _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 class Step(window.Piece):
     """One attempt of a step."""
 
-    attempt: history.Attempt
+    attempt: records.Attempt
 
     @property
     @override

@@ -18,7 +18,7 @@ from director.subject import Subject
 from nodes import budgets as node_budgets
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import briefs, history, journal, log, runs, secrets, store, window
+from runtime import briefs, history, journal, log, records, runs, secrets, store, window
 from runtime.agents import telling
 from runtime.display import costs
 from runtime.display.text import value_text
@@ -200,12 +200,12 @@ class View:
             if self._of_run(path) and (node := self._node(_TURN.sub("", path))) is not None:
                 went.setdefault(node, Counter())[_status(attempts)] += 1
         for path, scope in self.past.scopes.items():
-            is_node = path and path not in self.past.attempts and scope.node not in history.ENDED_BY_ERROR
+            is_node = path and path not in self.past.attempts and scope.node not in records.ENDED_BY_ERROR
             if is_node and (node := self._node(_TURN.sub("", path))) is not None:
                 went.setdefault(node, Counter())[self._ended(scope)] += 1
         return went
 
-    def _ended(self, scope: history.ScopeState) -> str:
+    def _ended(self, scope: records.ScopeState) -> str:
         """How a container went."""
         if scope.committed is not None:
             return "ok"
@@ -346,9 +346,9 @@ def _theirs(path: str) -> list[str]:
     return [path] if briefs.ours(path) != path else []
 
 
-def _status(attempts: list[history.Attempt]) -> str:
+def _status(attempts: list[records.Attempt]) -> str:
     """How a step went."""
-    last = history.deciding(attempts)
+    last = records.deciding(attempts)
     if last.behind:
         return "to be done again"
     if last.verdict is not None:

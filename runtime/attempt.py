@@ -29,7 +29,7 @@ from nodes.errors import (
 from nodes.pages import Page
 from nodes.rules import Rule
 from nodes.values import Json, NotJson, normalise
-from runtime import aftermaths, clock, events, frames, history, judge, log, resolve, surroundings
+from runtime import aftermaths, clock, events, frames, judge, log, records, resolve, surroundings
 from runtime.browser import port
 from runtime.browser.port import MissingAnswer
 
@@ -360,7 +360,7 @@ class Step(surroundings.Surroundings):
         """What holds once the deed has happened, references filled in."""
         return self._resolve().postconditions
 
-    async def pass_over(self, deed: history.Attempt, judgement: judge.Judgement) -> Json:
+    async def pass_over(self, deed: records.Attempt, judgement: judge.Judgement) -> Json:
         """Do nothing, for an earlier run of the block did it; the value that the ``deed`` had, and the entries that say so."""
         engine, status = self._engine, "recovered" if judgement.found == "done" else "skipped"
         self._resolve()

@@ -12,7 +12,7 @@ from nodes.part import Part
 from nodes.ports import Ended, Item, Turn, escaped
 from nodes.values import Json
 from runtime import clock as clocks
-from runtime import events, frames, history, rounds
+from runtime import events, frames, records, rounds
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
@@ -132,7 +132,7 @@ class Blocks:
             )
         return f"{self._path}{item.segment}"
 
-    def _finished(self, state: history.ScopeState, item: Item) -> Turn:
+    def _finished(self, state: records.ScopeState, item: Item) -> Turn:
         """A turn that needs not be gone through again, but for the variables that it set."""
         engine, program = self._engine, self._frame.program
         for attempt in engine.history.set_within(state.path):
@@ -268,7 +268,7 @@ class Blocks:
         engine.tell(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
         return value
 
-    def _in_the_way(self, number: int) -> list[history.Attempt]:
+    def _in_the_way(self, number: int) -> list[records.Attempt]:
         return rounds.in_the_way(self._engine, self._path, number)
 
     def note_taken(self, branch: str | None) -> None:

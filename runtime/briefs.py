@@ -23,7 +23,7 @@ from nodes.errors import RunOpsError
 from nodes.outputs import WHOLE, Output
 from nodes.template import Template
 from nodes.values import Json
-from runtime import frames, history, log, secrets
+from runtime import frames, history, log, records, secrets
 from runtime.language import references
 from runtime.models import budgets
 
@@ -252,7 +252,7 @@ class _Teller:
 
     def _before(self) -> list[str]:
         """The last steps before this one, the latest last."""
-        steps: dict[str, history.Attempt] = {}
+        steps: dict[str, records.Attempt] = {}
         for each in self._history.steps_backwards():
             counts = not (each.behind or each.voided) and each.result is not None
             if counts and each.call.path != self._path:
@@ -414,7 +414,7 @@ def _kind_of_call(call: log.Call) -> str:
     return f"{call.node} {call.action}" if call.action is not None else call.node
 
 
-def _ended(attempt: history.Attempt) -> str:
+def _ended(attempt: records.Attempt) -> str:
     """How a step ended, in a word."""
     result = attempt.result
     assert result is not None

@@ -13,7 +13,7 @@ from nodes.base import Leaf, Node
 from nodes.iterate import Iterate
 from nodes.route import Route
 from nodes.values import Json
-from runtime import dependents, history
+from runtime import dependents, history, records
 from runtime.comparison import Change, Comparison, happened
 from runtime.language import workflow
 from runtime.visits import Visit
@@ -50,7 +50,7 @@ def compare(
     return both.change
 
 
-def _leaf(both: Comparison, was: Visit, attempts: list[history.Attempt]) -> None:
+def _leaf(both: Comparison, was: Visit, attempts: list[records.Attempt]) -> None:
     path, visit, last = was.path, both.new.get(was.path), attempts[-1]
     deed = any(happened(each) for each in attempts)
     if visit is None or not isinstance(visit.node, Leaf):
@@ -87,7 +87,7 @@ def _in_finished_turn(both: Comparison, was: Visit) -> bool:
     return was.over is not None and both.past.scopes[was.over].node == "item"
 
 
-def _how(last: history.Attempt) -> str:
+def _how(last: records.Attempt) -> str:
     return "it is done" if last.settled else "it may have happened"
 
 
@@ -101,7 +101,7 @@ def _questions(both: Comparison) -> None:
             both.void(path)
 
 
-def _scope(both: Comparison, was: Visit, scope: history.ScopeState) -> None:
+def _scope(both: Comparison, was: Visit, scope: records.ScopeState) -> None:
     path, visit = was.path, both.new.get(was.path)
     passed_over = scope.decided is not None and scope.decided.node == "when"
     if visit is None or type(visit.node) is not type(was.node):
@@ -120,7 +120,7 @@ def _scope(both: Comparison, was: Visit, scope: history.ScopeState) -> None:
             both.void(each)
 
 
-def _container(both: Comparison, was: Visit, visit: Visit, scope: history.ScopeState) -> None:
+def _container(both: Comparison, was: Visit, visit: Visit, scope: records.ScopeState) -> None:
     path = was.path
     if _decides_otherwise(both, was.node, visit.node, scope):
         _void_all(both, was)
@@ -132,7 +132,7 @@ def _container(both: Comparison, was: Visit, visit: Visit, scope: history.ScopeS
             both.change.reopened[path] = None
 
 
-def _decides_otherwise(both: Comparison, was: Node, now: Node, scope: history.ScopeState) -> bool:
+def _decides_otherwise(both: Comparison, was: Node, now: Node, scope: records.ScopeState) -> bool:
     """Whether the container would have gone another way, for all that is known."""
     if _differ(was, now, JUDGED | BOUNDS | YIELDED | {"branches", "each_error"}):
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from nodes.base import Leaf
-from runtime import history, log
+from runtime import history, log, records
 from runtime.language import workflow
 from runtime.visits import Visit, visits
 
@@ -37,7 +37,7 @@ class Change:
     """Whether the browser must be built anew from the last checkpoint, for what it holds came of a step that was changed."""
 
 
-def happened(attempt: history.Attempt) -> bool:
+def happened(attempt: records.Attempt) -> bool:
     """Whether it is a deed of class *effect* that happened, may have, or was passed over by a decision."""
     return (
         attempt.call.effect == "effect"

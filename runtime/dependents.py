@@ -10,7 +10,7 @@ from nodes.browser_action import Goto
 from nodes.context import Context
 from nodes.group import Group
 from nodes.values import Json
-from runtime import history
+from runtime import records
 from runtime.comparison import Comparison
 from runtime.language import workflow
 from runtime.language.uses import Chain
@@ -147,7 +147,7 @@ def _reading(both: Comparison, visit: Visit) -> Iterator[tuple[Visit, set[Chain]
         yield visit, chains(visit.file, workflow.plain(node, frozenset(but)))
 
 
-def _turns(both: Comparison, path: str) -> Iterator[history.ScopeState]:
+def _turns(both: Comparison, path: str) -> Iterator[records.ScopeState]:
     return (each for other, each in both.past.scopes.items() if other.startswith(f"{path}["))
 
 
@@ -245,7 +245,7 @@ class _Pages:
             return
         self._found_again(path, was, visit, last)
 
-    def _found_again(self, path: str, was: Visit, visit: Visit | None, last: history.Attempt) -> None:
+    def _found_again(self, path: str, was: Visit, visit: Visit | None, last: records.Attempt) -> None:
         """Refuse a step that cannot be done again on the page on which it was done."""
         both = self._both
         line = last.call.seq

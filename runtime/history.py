@@ -7,160 +7,11 @@ done but lies behind the state that was restored (``redo``).
 from __future__ import annotations
 
 import bisect
-import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Literal
 
-from nodes import browser_action
-from nodes.base import EffectClass
 from nodes.values import Json
-from runtime import damage, log, states
+from runtime import damage, log, records
 from runtime.models import ledger, threads
-
-Verdict = Literal["done", "not-done", "skipped"]
-
-
-AGENT = "agent"
-"""The node type whose model does deeds of its own, in its thread."""
-
-
-@dataclasses.dataclass(slots=True)
-class Attempt:
-    """One call and its outcome."""
-
-    call: log.Call
-    result: log.Result | None = None
-    verdict: Verdict | None = None
-    """What was found out about a deed after its call was closed."""
-    judged_value: Json = None
-    """The step's value, where the judgement has one."""
-    behind: bool = False
-    """Whether it lies behind the state that was last restored, so that it no longer counts."""
-    since: int = 0
-    """The line from which on it counts: its result's, or that of the judgement that made it count again."""
-    voided: bool = False
-    """Whether the run took another file since, in which the step does something else: what it yielded does not count."""
-    renewed: bool = False
-    """Whether the node was changed since, so that what stands in the call says nothing of what the node would do."""
-    deeds: list[Attempt] = dataclasses.field(default_factory=list["Attempt"])
-    """What the model of an `agent` did, in order; also what it did in the attempt with whose conversation this one goes on."""
-
-    @property
-    def settled(self) -> bool:
-        """Whether the step has its value from this attempt."""
-        if self.voided:
-            return False
-        if self.verdict is not None:
-            return self.verdict != "not-done"
-        return self.result is not None and (
-            self.result.status in ("ok", "recovered", "skipped") or bool(self.result.tolerated)
-        )
-
-    @property
-    def state(self) -> states.State:
-        """The state of a step of which this is the attempt that counts."""
-        if self.voided:
-            return states.State.VOID
-        if self.settled and not self.behind:
-            return states.State.DONE
-        if self.verdict == "not-done":
-            return states.State.FAILED_BEFORE
-        if self.result is None or self.result.status == "interrupted":
-            return states.State.OPEN
-        if self.result.status == "error":
-            after = (self.result.error or {}).get("phase") == "after"
-            return states.State.FAILED_AFTER if after else states.State.FAILED_BEFORE
-        return states.State.UNDONE
-
-    @property
-    def effect_class(self) -> EffectClass:
-        """What a second attempt would mean: an `agent` whose model did nothing on the site may simply begin again."""
-        if self.call.effect != "effect":
-            return self.call.effect
-        return "effect" if self.acted else "idempotent"
-
-    @property
-    def past_recall(self) -> bool:
-        """Whether it was found to have happened, or was passed over by decision: no restored state makes that undone."""
-        return self.verdict in ("done", "skipped") or (
-            self.result is not None and self.result.status in ("recovered", "skipped")
-        )
-
-    @property
-    def passed_by(self) -> bool:
-        """Whether it was passed over by decision, so that nobody says that it happened."""
-        return self.verdict == "skipped" or (self.result is not None and self.result.status == "skipped")
-
-    @property
-    def acted(self) -> bool:
-        """Whether it is a deed of class *effect*, or an `agent` whose model did one, or may have."""
-        if self.call.effect != "effect":
-            return False
-        return self.call.node != AGENT or any(deed.may_have_happened for deed in self.deeds)
-
-    @property
-    def unclear(self) -> bool:
-        """Whether an `agent` was ended in the middle of a deed of class *effect*."""
-        return any(
-            deed.call.effect == "effect" and (deed.result is None or deed.result.status == "interrupted")
-            for deed in self.deeds
-        )
-
-    @property
-    def last_line(self) -> int:
-        """The line of the last call that belongs to it."""
-        return max(self.call.seq, self.deeds[-1].call.seq) if self.deeds else self.call.seq
-
-    @property
-    def may_have_happened(self) -> bool:
-        """Whether this was a deed of class *effect* that happened or may have."""
-        if self.state is not states.State.DONE:
-            return self.acted and self.state in states.MAY_HAVE_ACTED
-        if self.verdict is not None or self.result is None:
-            return self.acted
-        after = (self.result.error or {}).get("phase") == "after"
-        return self.acted and (self.result.status in ("ok", "recovered") or after)
-
-    @property
-    def did_nothing(self) -> bool:
-        """Whether the attempt failed before its deed."""
-        return (
-            self.result is not None
-            and self.result.status == "error"
-            and (self.result.error or {}).get("phase") == "before"
-        )
-
-    @property
-    def on_page(self) -> bool:
-        """Whether the step works on the page, for all that is known: of a node type of a package its result tells."""
-        of_package = "." in self.call.node and (self.result is None or self.result.page is not None)
-        return of_package or self.call.node.startswith("browser_")
-
-    @property
-    def only_read(self) -> bool:
-        """Whether the step leaves the page as it was. A click that changes nothing on the site does not: it may lead to another page."""
-        leads = self.call.node == "browser_action" and self.call.action not in browser_action.LEAVING_THE_PAGE
-        return self.call.effect == "read" and not leads
-
-    @property
-    def touched_page(self) -> bool:
-        """Whether the page may be another one since, for all that is known."""
-        other_tab = self.call.thread.startswith(log.CONFIRM)
-        if self.behind or other_tab or self.only_read or not self.on_page:
-            return False
-        if self.call.effect == "effect":
-            return self.may_have_happened
-        return self.result is None or self.result.status != "error" or (self.result.error or {}).get("phase") == "after"
-
-
-def deciding(attempts: list[Attempt]) -> Attempt:
-    """Which of a step's attempts says what became of it: the last one, unless that failed before its deed and one before it may have done it."""
-    last = attempts[-1]
-    if last.did_nothing and not last.settled:
-        acted = next((each for each in reversed(attempts) if not each.did_nothing), None)
-        if acted is not None and (acted.may_have_happened or acted.settled):
-            return acted
-    return last
 
 
 def _leaves_answers(result: log.Result) -> bool:
@@ -179,39 +30,6 @@ def _around(path: str) -> Iterator[str]:
         end = path.rfind("/", 0, end)
 
 
-ENDED_BY_ERROR = frozenset({"item", "try", "catch", "finally"})
-"""The scopes within a container that may end with an error that is kept."""
-
-
-@dataclasses.dataclass(slots=True)
-class ScopeState:
-    """A container, or one turn of a loop."""
-
-    path: str
-    node: str
-    opened: int
-    decided: log.Scope | None = None
-    stale: log.Scope | None = None
-    """The list of a loop that was made behind the state that was last restored."""
-    committed: log.Scope | None = None
-    failed: log.Scope | None = None
-
-    @property
-    def stays_failed(self) -> bool:
-        """Whether it ended with an error from which the run went on elsewhere: in the next turn, the next try, a `catch`."""
-        return self.failed is not None and self.node in ENDED_BY_ERROR
-
-
-@dataclasses.dataclass(slots=True)
-class Ending:
-    """How the run last ended by itself."""
-
-    status: Literal["passed", "failed", "paused", "interrupted", "out-of-budget"]
-    exit: int
-    data: dict[str, Json]
-    at: str
-
-
 class History:
     """The fold. ``add`` takes entries in order; everything else reads."""
 
@@ -222,8 +40,8 @@ class History:
         self.last_at = ""
         self.epoch = 0
         self.last_seq = 0
-        self.attempts: dict[str, list[Attempt]] = {}
-        self.scopes: dict[str, ScopeState] = {}
+        self.attempts: dict[str, list[records.Attempt]] = {}
+        self.scopes: dict[str, records.ScopeState] = {}
         self.order: list[str] = []
         """Step and scope paths of the thread ``run``, as they first appeared."""
         self.checkpoint: log.Checkpoint | None = None
@@ -236,7 +54,7 @@ class History:
         self.page: log.PageState | None = None
         self.failed_at = 0
         """The line at which the run last ended as failed."""
-        self.ending: Ending | None = None
+        self.ending: records.Ending | None = None
         self.question: log.Note | None = None
         self.answer: log.Note | None = None
         self.answers: dict[str, dict[str, Json]] = {}
@@ -250,11 +68,11 @@ class History:
         self.budget: str | None = None
         """What the run's steps may spend on models together, as it was last said."""
         self._threads: dict[str, threads.Thread] = {}
-        self._by_call: dict[str, Attempt] = {}
-        self._setters: list[Attempt] = []
-        self._acting: list[Attempt] = []
+        self._by_call: dict[str, records.Attempt] = {}
+        self._setters: list[records.Attempt] = []
+        self._acting: list[records.Attempt] = []
         """The attempts that do more than read, in the order of their calls."""
-        self._steps: list[Attempt] = []
+        self._steps: list[records.Attempt] = []
         """The attempts of steps of the run's own thread, in the order of their calls."""
         self._begun: set[str] = set()
         """The paths at which an attempt counts, and all paths around them."""
@@ -301,7 +119,7 @@ class History:
                 pass
 
     def _called(self, entry: log.Call) -> None:
-        attempt = self._by_call[entry.call] = Attempt(entry)
+        attempt = self._by_call[entry.call] = records.Attempt(entry)
         if entry.again is not None:
             attempt.deeds = self._by_call[entry.again].deeds
         if entry.asked is not None:
@@ -342,9 +160,9 @@ class History:
             self.header, self.started, self.budget = entry.run, entry.at, entry.run.budget
         self._seen(entry.path, entry.thread)
         if entry.event == "opened":
-            self.scopes.setdefault(entry.path, ScopeState(entry.path, entry.node, entry.seq))
+            self.scopes.setdefault(entry.path, records.ScopeState(entry.path, entry.node, entry.seq))
             return
-        scope = self.scopes.setdefault(entry.path, ScopeState(entry.path, entry.node, entry.seq))
+        scope = self.scopes.setdefault(entry.path, records.ScopeState(entry.path, entry.node, entry.seq))
         setattr(scope, entry.event, entry)
         if entry.event == "decided":
             scope.stale = None
@@ -403,7 +221,7 @@ class History:
         # What the browser holds came of steps that the file no longer has: it is built anew, whoever goes on.
         self.restoring = self.restoring or bool(data["rebuild"])
 
-    def _judged(self, call: str, verdict: Verdict, entry: log.Note) -> None:
+    def _judged(self, call: str, verdict: records.Verdict, entry: log.Note) -> None:
         attempt = self._by_call[call]
         attempt.verdict, attempt.judged_value = verdict, entry.data.get("value")
         if verdict != "not-done":
@@ -419,7 +237,7 @@ class History:
             self.decisions[str(self.question.data["path"])] = str(entry.data["verdict"])
 
     def _ended(self, entry: log.Note) -> None:
-        self.ending = Ending(entry.data["status"], int(entry.data["exit"]), entry.data, entry.at)
+        self.ending = records.Ending(entry.data["status"], int(entry.data["exit"]), entry.data, entry.at)
         self.ledger.stopped(entry.at)
         if self.ending.status != "paused":
             self.question = None
@@ -475,15 +293,15 @@ class History:
         over = {scope.path for scope in self.scopes.values() if scope.stays_failed}
         return lambda path: bool(over) and any(each in over for each in _around(path))
 
-    def done(self, path: str) -> Attempt | None:
+    def done(self, path: str) -> records.Attempt | None:
         """The attempt from which the step at ``path`` has its value, if it has one that counts."""
         last = self.last(path)
         return last if last is not None and last.settled and not last.behind else None
 
-    def last(self, path: str) -> Attempt | None:
+    def last(self, path: str) -> records.Attempt | None:
         """The attempt of the step at ``path`` that says what became of it."""
         attempts = self.attempts.get(path)
-        return deciding(attempts) if attempts else None
+        return records.deciding(attempts) if attempts else None
 
     def threads_that_count(self, path: str) -> list[str]:
         """The threads, the latest first, in which attempts of the step had answers from a model that are as good as ever.
@@ -504,7 +322,7 @@ class History:
         """What stands in a thread with a model."""
         return self._threads.get(name) or threads.Thread()
 
-    def attempt_of(self, call: log.Call) -> Attempt:
+    def attempt_of(self, call: log.Call) -> records.Attempt:
         """The attempt that a call began."""
         return self._by_call[call.call]
 
@@ -513,18 +331,18 @@ class History:
         attempts = self.attempts.get(path)
         return attempts[-1].call.attempt + 1 if attempts else 1
 
-    def all_attempts(self) -> list[Attempt]:
+    def all_attempts(self) -> list[records.Attempt]:
         """Every attempt of every step, in the order of their calls."""
         return list(self._by_call.values())
 
-    def open_calls(self) -> list[Attempt]:
+    def open_calls(self) -> list[records.Attempt]:
         """Calls without a result, in order: what a crash left."""
         return [attempt for attempt in self._by_call.values() if attempt.result is None]
 
-    def behind(self, line: int, skipped: Collection[str] = ()) -> list[Attempt]:
+    def behind(self, line: int, skipped: Collection[str] = ()) -> list[records.Attempt]:
         """The side effects that are finished and came after the state restored to ``line``, but for the steps ``skipped``."""
         ended = self.ended_by_error()
-        lasts = (deciding(attempts) for path, attempts in self.attempts.items() if not ended(path))
+        lasts = (records.deciding(attempts) for path, attempts in self.attempts.items() if not ended(path))
         return [
             attempt
             for attempt in lasts
@@ -581,7 +399,7 @@ class History:
         assert self.header is not None
         return {"workflow": self.header.workflow, "steps": self.steps_done}
 
-    def set_within(self, path: str) -> list[Attempt]:
+    def set_within(self, path: str) -> list[records.Attempt]:
         """The steps within ``path`` that set variables and count, in order."""
         scope = self.scopes[path]
         over = scope.committed or scope.failed
@@ -597,7 +415,7 @@ class History:
         """Whether anything that counts was done at ``path`` or within it."""
         return path in self._begun
 
-    def steps_backwards(self) -> Iterator[Attempt]:
+    def steps_backwards(self) -> Iterator[records.Attempt]:
         """Every attempt of every step of the run's own thread, the latest first."""
         return reversed(self._steps)
 
@@ -611,15 +429,15 @@ class History:
         last = self.last_on_page()
         return last is not None and last.call.seq > line
 
-    def last_on_page(self) -> Attempt | None:
+    def last_on_page(self) -> records.Attempt | None:
         """The last attempt that left a trace on the page, for all that is known."""
         return next((attempt for attempt in reversed(self._acting) if attempt.touched_page), None)
 
-    def within(self, path: str) -> Iterator[Attempt]:
+    def within(self, path: str) -> Iterator[records.Attempt]:
         """The attempt of every step of the run within ``path`` that says what became of it."""
         for each, attempts in self.attempts.items():
             if each.startswith(f"{path}/") and attempts[-1].call.thread == log.RUN_THREAD:
-                yield deciding(attempts)
+                yield records.deciding(attempts)
 
     def recorded(self, path: str) -> list[str]:
         """What ``now()`` and ``uuid()`` gave the step or scope before, so that it sees the same again."""

@@ -17,7 +17,7 @@ from nodes.errors import AuthorError, Paused, RunOpsError, SetupError, SiteError
 from nodes.pages import Page
 from nodes.rules import Rule
 from nodes.values import Json
-from runtime import aftermaths, attempt, events, frames, history, log, secrets, states
+from runtime import aftermaths, attempt, events, frames, log, records, secrets, states
 from runtime.browser import origins
 from runtime.states import Then
 
@@ -37,7 +37,7 @@ class Signal(Exception):
 class Reached(Signal):
     """A step of the walk, and where it stands. A dry walk raises it at the first one without a value."""
 
-    def __init__(self, node: Leaf, frame: frames.Frame, path: str, before: history.Attempt | None) -> None:
+    def __init__(self, node: Leaf, frame: frames.Frame, path: str, before: records.Attempt | None) -> None:
         """``frame`` is what the step's references see."""
         super().__init__(path)
         self.node = node
@@ -165,14 +165,14 @@ def leave(engine: ExecutionEngine, step: Reached, *, sure: bool = True) -> None:
     engine.aftermath = aftermaths.Aftermath(verified, address, step.frame.program, strict=sure)
 
 
-def led_to(deed: history.Attempt) -> str | None:
+def led_to(deed: records.Attempt) -> str | None:
     """The address to which a side effect led; of one whose result nobody recorded, that at which it was done."""
     page = deed.result.page if deed.result is not None else None
     url = (page.url if page is not None else None) or deed.call.url
     return url if url is not None and secrets.MASK not in url and origins.origin(url) is not None else None
 
 
-def value_of_done(engine: ExecutionEngine, node: Leaf, deed: history.Attempt | None = None) -> str | None:
+def value_of_done(engine: ExecutionEngine, node: Leaf, deed: records.Attempt | None = None) -> str | None:
     """What a step yields of which is known only that it happened: the address of its page. An `agent` yields nothing by itself."""
     if engine.browser is None or node.asks == "agent":
         return None
@@ -188,7 +188,7 @@ async def drop_input(engine: ExecutionEngine, node: Leaf) -> None:
         await engine.browser.page.goto(engine.browser.page.url, anew=True)
 
 
-async def drop_taken_up(engine: ExecutionEngine, line: int, passed: Iterable[history.Attempt]) -> None:
+async def drop_taken_up(engine: ExecutionEngine, line: int, passed: Iterable[records.Attempt]) -> None:
     """The walk passes over deeds that were settled by ``line``: what was typed again for them since then must not go out with the next one."""
     if engine.browser is None or not engine.browser.facts().pending_input:
         return
@@ -203,7 +203,7 @@ async def drop_taken_up(engine: ExecutionEngine, line: int, passed: Iterable[his
             return
 
 
-async def pass_by(engine: ExecutionEngine, state: history.ScopeState) -> None:
+async def pass_by(engine: ExecutionEngine, state: records.ScopeState) -> None:
     """The walk does not go through a scope that is over: its deeds count as passed over."""
     over = state.committed or state.failed
     if over is None:
@@ -258,7 +258,7 @@ async def _said_done(engine: ExecutionEngine, step: Reached) -> bool:
         return False
 
 
-def _rolled_back(engine: ExecutionEngine, node: Leaf, before: history.Attempt) -> tuple[Then, ...]:
+def _rolled_back(engine: ExecutionEngine, node: Leaf, before: records.Attempt) -> tuple[Then, ...]:
     """What happens at a step once the state that was restored lies before it."""
     state = states.State.UNDONE if before.state is states.State.DONE else before.state
     return _row(engine, node, before, state)
@@ -284,12 +284,12 @@ async def _surviving(engine: ExecutionEngine, reached: Reached, call: log.Call) 
     return None
 
 
-def what_then(engine: ExecutionEngine, node: Leaf, before: history.Attempt) -> tuple[Then, ...]:
+def what_then(engine: ExecutionEngine, node: Leaf, before: records.Attempt) -> tuple[Then, ...]:
     """What the table of ``runtime.states`` says of a step whose last attempt is ``before``."""
     return _row(engine, node, before, before.state)
 
 
-def _row(engine: ExecutionEngine, node: Leaf, before: history.Attempt, state: states.State) -> tuple[Then, ...]:
+def _row(engine: ExecutionEngine, node: Leaf, before: records.Attempt, state: states.State) -> tuple[Then, ...]:
     if before.effect_class != "effect":
         return states.TABLE[state, before.effect_class, states.Configured.NOTHING]
     on_redo = _on_redo(engine, before) if state is states.State.UNDONE else None
@@ -357,7 +357,7 @@ async def _look(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: 
         return engine.render(node.confirm, "done", inner, path)
 
 
-def unknown(path: str, deed: history.Attempt, judgement: Judgement, error: RunOpsError | None) -> Paused:
+def unknown(path: str, deed: records.Attempt, judgement: Judgement, error: RunOpsError | None) -> Paused:
     """The pause that asks a person whether the deed happened; of an `agent`, whether all of it is done."""
     call = deed.call
     said = f"nobody knows whether the {call.action or call.node} happened: {judgement.how}"
@@ -382,7 +382,7 @@ def unknown(path: str, deed: history.Attempt, judgement: Judgement, error: RunOp
     ).located(path)
 
 
-def ask_before_redo(engine: ExecutionEngine, deeds: list[history.Attempt]) -> None:
+def ask_before_redo(engine: ExecutionEngine, deeds: list[records.Attempt]) -> None:
     """Settle how each deed behind the restored state is treated; raises Paused where a person must say so first."""
     if not deeds:
         return
@@ -406,7 +406,7 @@ def ask_before_redo(engine: ExecutionEngine, deeds: list[history.Attempt]) -> No
         ).located(asked[0].call.path)
 
 
-def policy(engine: ExecutionEngine, attempt: history.Attempt) -> Literal["confirm", "redo", "ask"]:
+def policy(engine: ExecutionEngine, attempt: records.Attempt) -> Literal["confirm", "redo", "ask"]:
     """What to do about a deed that would be repeated on purpose: ask the site, repeat it on the author's word, or ask a person."""
     said = _on_redo(engine, attempt)
     if said == "redo":
@@ -414,14 +414,14 @@ def policy(engine: ExecutionEngine, attempt: history.Attempt) -> Literal["confir
     return "confirm" if said != "ask" and _node_of(engine, attempt).confirm is not None else "ask"
 
 
-def _node_of(engine: ExecutionEngine, attempt: history.Attempt) -> Leaf:
+def _node_of(engine: ExecutionEngine, attempt: records.Attempt) -> Leaf:
     found = engine.loaded.find(attempt.call.path)
     assert found is not None
     assert isinstance(found.node, Leaf)
     return found.node
 
 
-def _on_redo(engine: ExecutionEngine, attempt: history.Attempt) -> str | None:
+def _on_redo(engine: ExecutionEngine, attempt: records.Attempt) -> str | None:
     """``on_redo`` of the innermost container or file that has one."""
     found = engine.loaded.find(attempt.call.path)
     policies = [getattr(each, "on_redo", None) for each in reversed(found.around)] if found is not None else []

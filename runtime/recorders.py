@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from typing_extensions import override
 
-from runtime import events, history, judge
+from runtime import events, judge, records
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
@@ -42,15 +42,15 @@ class Recorder(Protocol):
         """A unit is over."""
         ...
 
-    async def passed(self, state: history.ScopeState) -> None:
+    async def passed(self, state: records.ScopeState) -> None:
         """A scope that is over is not gone through again."""
         ...
 
-    def enters(self, state: history.ScopeState) -> bool:
+    def enters(self, state: records.ScopeState) -> bool:
         """Whether a scope that has its value is gone through all the same."""
         ...
 
-    def recalls(self, before: history.Attempt) -> bool:
+    def recalls(self, before: records.Attempt) -> bool:
         """Whether a value counts though a restored state undid it."""
         ...
 
@@ -99,15 +99,15 @@ class Live(Recorder):
         await self._engine.commit_point()
 
     @override
-    async def passed(self, state: history.ScopeState) -> None:
+    async def passed(self, state: records.ScopeState) -> None:
         await judge.pass_by(self._engine, state)
 
     @override
-    def enters(self, state: history.ScopeState) -> bool:
+    def enters(self, state: records.ScopeState) -> bool:
         return False
 
     @override
-    def recalls(self, before: history.Attempt) -> bool:
+    def recalls(self, before: records.Attempt) -> bool:
         return False
 
 
@@ -141,15 +141,15 @@ class Dry(Recorder):
         pass
 
     @override
-    async def passed(self, state: history.ScopeState) -> None:
+    async def passed(self, state: records.ScopeState) -> None:
         pass
 
     @override
-    def enters(self, state: history.ScopeState) -> bool:
+    def enters(self, state: records.ScopeState) -> bool:
         return False
 
     @override
-    def recalls(self, before: history.Attempt) -> bool:
+    def recalls(self, before: records.Attempt) -> bool:
         return False
 
 
@@ -161,9 +161,9 @@ class Recall(Dry):
         self._line = line
 
     @override
-    def enters(self, state: history.ScopeState) -> bool:
+    def enters(self, state: records.ScopeState) -> bool:
         return state.committed is not None and state.committed.seq > self._line
 
     @override
-    def recalls(self, before: history.Attempt) -> bool:
+    def recalls(self, before: records.Attempt) -> bool:
         return before.settled

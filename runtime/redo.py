@@ -20,7 +20,7 @@ from nodes.context import Context
 from nodes.handle import Handle
 from nodes.iterate import Iterate
 from nodes.route import Route
-from runtime import dependents, history, log, states
+from runtime import dependents, history, log, records, states
 from runtime.language import workflow
 from runtime.language.uses import Chain
 from runtime.visits import Visit, visits
@@ -63,10 +63,10 @@ def plan(loaded: workflow.Loaded, past: history.History, line: int, skipped: Col
 
 def _undone(
     past: history.History, line: int, order: Mapping[str, int], skipped: Collection[str]
-) -> dict[str, history.Attempt]:
+) -> dict[str, records.Attempt]:
     """The steps of the run that came after ``line`` and are not settled for good, in the order of the workflow."""
     ended = past.ended_by_error()
-    found: dict[str, history.Attempt] = {}
+    found: dict[str, records.Attempt] = {}
     for path in past.attempts:
         last = past.last(path)
         if last is None or ended(path) or last.call.thread != log.RUN_THREAD:
@@ -76,7 +76,7 @@ def _undone(
     return dict(sorted(found.items(), key=lambda each: order.get(each[0], len(order))))
 
 
-def _loads_address(last: history.Attempt) -> bool:
+def _loads_address(last: records.Attempt) -> bool:
     return last.call.action == "goto" and last.state is states.State.DONE
 
 

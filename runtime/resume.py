@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from nodes import registry
 from nodes.errors import Paused, RunOpsError, SiteError, UsageError
 from nodes.values import Json
-from runtime import aftermaths, checkpoints, events, history, judge, log, redo, steps
+from runtime import aftermaths, checkpoints, events, history, judge, log, records, redo, steps
 from runtime.browser import port
 from runtime.engine import ExecutionEngine
 
@@ -60,7 +60,7 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | No
         raise _with_way_out(engine, error, rebuilt, reached) from None
 
 
-def _close_open_calls(engine: ExecutionEngine, but: history.Attempt | None = None) -> None:
+def _close_open_calls(engine: ExecutionEngine, but: records.Attempt | None = None) -> None:
     """Give every call of the last process, ``but`` one, its result. A deed among them is judged when the run comes to it, with what is before it done again."""
     for attempt in engine.history.open_calls():
         if attempt is but:
@@ -70,7 +70,7 @@ def _close_open_calls(engine: ExecutionEngine, but: history.Attempt | None = Non
 
 def _used_a_page(past: history.History) -> bool:
     # An agent has its page before its call is written, also where it has done nothing there yet.
-    in_use = any(attempt.on_page or attempt.call.node == history.AGENT for attempt in past.open_calls())
+    in_use = any(attempt.on_page or attempt.call.node == records.AGENT for attempt in past.open_calls())
     return past.page is not None or in_use
 
 

@@ -22,7 +22,7 @@ from nodes.errors import (
     SiteError,
 )
 from nodes.values import Json
-from runtime import attempt, events, frames, history, judge, log
+from runtime import attempt, events, frames, judge, log, records
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
@@ -68,13 +68,13 @@ def _earlier_parts(path: str, number: int) -> tuple[str, ...]:
     return tuple(f"{path}/" if each == 1 else f"{path}[{each}]/" for each in range(1, number))
 
 
-def _deed_at(engine: ExecutionEngine, path: str) -> history.Attempt | None:
+def _deed_at(engine: ExecutionEngine, path: str) -> records.Attempt | None:
     """The last deed at ``path`` that happened or may have."""
     attempts = engine.history.attempts[path]
     return next((each for each in reversed(attempts) if each.may_have_happened), None)
 
 
-def in_the_way(engine: ExecutionEngine, handle: str, number: int) -> list[history.Attempt]:
+def in_the_way(engine: ExecutionEngine, handle: str, number: int) -> list[records.Attempt]:
     """The deeds of a handle's tries up to ``number`` for which nothing says what to do about them if ``try`` ran again."""
     before = _earlier_parts(f"{handle}/try", number + 1)
     deeds = (_deed_at(engine, path) for path in engine.history.attempts if path.startswith(before))
@@ -85,7 +85,7 @@ def in_the_way(engine: ExecutionEngine, handle: str, number: int) -> list[histor
     ]
 
 
-def not_tried_again(error: Caught, deeds: list[history.Attempt]) -> Caught:
+def not_tried_again(error: Caught, deeds: list[records.Attempt]) -> Caught:
     """The error, with the side effects that kept ``try`` from running again."""
     mend = "to let `try` run again after a deed, give that a `confirm` or `effect: idempotent`, or the handle `on_redo: redo`"
     return error.replaced(
@@ -94,12 +94,12 @@ def not_tried_again(error: Caught, deeds: list[history.Attempt]) -> Caught:
     )
 
 
-def earlier(engine: ExecutionEngine, path: str) -> history.Attempt | None:
+def earlier(engine: ExecutionEngine, path: str) -> records.Attempt | None:
     """The deed of an earlier run of the block that the step at ``path`` would repeat.
 
     Turns of a loop without keys are told apart by position, which proves nothing between two runs: any of them may be the one.
     """
-    found: list[tuple[bool, int, history.Attempt]] = []
+    found: list[tuple[bool, int, records.Attempt]] = []
     for match in PART.finditer(path):
         scope = engine.history.scopes.get(path[: match.end()])
         number = int(match[2] or 1)
@@ -117,7 +117,7 @@ def earlier(engine: ExecutionEngine, path: str) -> history.Attempt | None:
 
 
 async def judged(
-    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, deed: history.Attempt
+    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, deed: records.Attempt
 ) -> judge.Judgement | None:
     """What was found about the ``deed`` that the step would repeat; None where it is to be done now. Raises Paused where a person must say so."""
     decision = engine.history.decisions.get(path)
@@ -139,7 +139,7 @@ async def judged(
 
 
 def _ask(
-    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, deed: history.Attempt, why: str
+    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, deed: records.Attempt, why: str
 ) -> Paused:
     """The question about this one step. The answer is kept with its path, not with the earlier deed: another turn may ask about that too."""
     return Paused(

@@ -10,7 +10,7 @@ from typing import Literal
 
 from nodes.errors import LogError, Paused, UsageError
 from nodes.values import Json
-from runtime import conversations, damage, history, holders, journal, log, secrets, settings, store, version
+from runtime import conversations, damage, history, holders, journal, log, records, secrets, settings, store, version
 
 Verdict = Literal["done", "not-done", "skip"]
 RunState = Literal["running", "passed", "failed", "paused", "interrupted", "out-of-budget", "died", "damaged"]
@@ -265,8 +265,8 @@ def decide(chosen: settings.Settings, run: str, verdict: Verdict, *, take_over: 
     return pen
 
 
-def _write_verdict(pen: journal.Journal, attempt: history.Attempt, verdict: Verdict) -> None:
-    if attempt.result is None and verdict == "done" and attempt.call.node == history.AGENT:
+def _write_verdict(pen: journal.Journal, attempt: records.Attempt, verdict: Verdict) -> None:
+    if attempt.result is None and verdict == "done" and attempt.call.node == records.AGENT:
         # That its goal is reached is not its value: it may still be asked for that.
         pen.result(attempt.call, "interrupted")
     elif attempt.result is None:

@@ -1,6 +1,6 @@
 """The state of a step, and what happens when a run reaches it: one enum, one table.
 
-A step has a state from its attempts (`history.Attempt.state`). The table says for each state, each effect class and each thing that the
+A step has a state from its attempts (`records.Attempt.state`). The table says for each state, each effect class and each thing that the
 author may have configured what happens next. ``docs/crash-recovery.md`` shows it (`scripts/state_docs.py` writes it there).
 """
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nodes.base import Leaf
 from nodes.errors import RunOpsError
 from nodes.values import Json
-from runtime import attempt, events, evidence, frames, history, judge, rounds, states
+from runtime import attempt, events, evidence, frames, judge, records, rounds, states
 from runtime.states import Then
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ async def run(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: st
 
 
 async def _reconciled(
-    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, before: history.Attempt
+    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, before: records.Attempt
 ) -> Json | Tolerated:
     """The value of a step of which it was found out what became of its side effect."""
     if _owes_value(engine, node, path, before):
@@ -76,7 +76,7 @@ async def _first(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path:
     return await _attempts(engine, node, frame, path)
 
 
-def goes_on(engine: ExecutionEngine, node: Leaf, before: history.Attempt, *, closing: bool = False) -> bool:
+def goes_on(engine: ExecutionEngine, node: Leaf, before: records.Attempt, *, closing: bool = False) -> bool:
     """Whether an `agent` goes on with the conversation of the attempt that a crash ended, on the page as the crash left it.
 
     Not in the middle of a deed: what became of that is found out first. ``closing``: no more deeds are allowed it.
@@ -87,14 +87,14 @@ def goes_on(engine: ExecutionEngine, node: Leaf, before: history.Attempt, *, clo
     )
 
 
-def _owes_value(engine: ExecutionEngine, node: Leaf, path: str, before: history.Attempt) -> bool:
+def _owes_value(engine: ExecutionEngine, node: Leaf, path: str, before: records.Attempt) -> bool:
     """Whether the step's deed is known to have happened, and all that is still wanted is the value that nobody has noted."""
     if not node.owes_value or _yielded(before):
         return False
     return any(each.verdict == "done" and not each.voided for each in engine.history.attempts[path])
 
 
-def _yielded(attempt: history.Attempt) -> bool:
+def _yielded(attempt: records.Attempt) -> bool:
     """Whether the attempt has a value, or is to have none."""
     return attempt.verdict == "skipped" or (
         attempt.result is not None and attempt.result.status in ("ok", "recovered", "skipped")
@@ -105,7 +105,7 @@ class Nothing:
     """No value is known."""
 
 
-def _known(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, before: history.Attempt) -> Json:
+def _known(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, before: records.Attempt) -> Json:
     """The recorded value of a step that is done; Nothing where it held a secret and can be read again."""
     result = before.result
     assert result is not None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from nodes.base import Container, Node
 from nodes.handle import Handle
 from nodes.route import Route
-from runtime import history
+from runtime import history, records
 from runtime.language import workflow
 
 PARTS = frozenset({"try", "catch", "finally"})
@@ -42,7 +42,7 @@ def visits(loaded: workflow.Loaded, past: history.History) -> dict[str, Visit]:
 class _Walk:
     def __init__(self, past: history.History) -> None:
         self._past = past
-        self._inner: dict[str, list[history.ScopeState]] = defaultdict(list)
+        self._inner: dict[str, list[records.ScopeState]] = defaultdict(list)
         for scope in past.scopes.values():
             if (owner := _owner(scope)) is not None:
                 self._inner[owner].append(scope)
@@ -79,7 +79,7 @@ class _Walk:
             yield from self.block(visit.file, visit.user, taken, path, over, above)
 
 
-def _owner(scope: history.ScopeState) -> str | None:
+def _owner(scope: records.ScopeState) -> str | None:
     """The path of the container whose turn or block the scope is; None where it is a container itself."""
     around, _, last = scope.path.rpartition("/")
     if scope.node == "item":
@@ -87,7 +87,7 @@ def _owner(scope: history.ScopeState) -> str | None:
     return around if scope.node in PARTS else None
 
 
-def _is_over(scope: history.ScopeState) -> str | None:
+def _is_over(scope: records.ScopeState) -> str | None:
     """Its path, where what is in it is not gone through again; a turn is over once its condition was decided."""
     turn = scope.node == "item" and (scope.committed or scope.decided)
     return scope.path if turn or scope.failed is not None else None
@@ -98,7 +98,7 @@ def _blocks(node: Node, name: str | None) -> list[Node]:
     return [each for field, block in node.blocks() if name is None or field[0] == name for each in block]
 
 
-def _branch(node: Route, scope: history.ScopeState | None) -> list[Node]:
+def _branch(node: Route, scope: records.ScopeState | None) -> list[Node]:
     """The nodes of the branch that was taken; of all branches where the log keeps no word of it, of none before it was decided."""
     if scope is None or scope.decided is None or scope.decided.node == "when":
         return []

@@ -15,7 +15,7 @@ from director.proving import telling as whole_runs
 from nodes.base import Leaf
 from nodes.iterate import Iterate
 from nodes.values import Json
-from runtime import briefs, history
+from runtime import briefs, history, records
 from runtime.agents import telling
 
 LONGEST = 5_000
@@ -264,7 +264,7 @@ def found_out(runs: Mapping[str, history.History | None]) -> str:
             lines.append(f"run {run}: nothing is known of it")
             continue
         for path, attempts in past.attempts.items():
-            last = history.deciding(attempts)
+            last = records.deciding(attempts)
             lines.append(f"{briefs.ours(path)}: {_became(last)}")
         names: list[Json] = (past.header.trial or {}).get("nodes", []) if past.header is not None else []
         begun = {each for path in past.order for each in path.replace("[", "/[").split("/")}
@@ -274,7 +274,7 @@ def found_out(runs: Mapping[str, history.History | None]) -> str:
     return "\n".join(lines)[:LONGEST]
 
 
-def _became(attempt: history.Attempt) -> str:
+def _became(attempt: records.Attempt) -> str:
     if attempt.result is None or attempt.result.status == "interrupted":
         effect = attempt.call.effect == "effect"
         return "open: it may have happened; look at the site before it is done again" if effect else "open"

@@ -9,7 +9,7 @@ from typing import Literal
 from director import effects
 from nodes.base import Leaf
 from nodes.values import Json
-from runtime import attempt, briefs, history
+from runtime import attempt, briefs, history, records
 from runtime.language import workflow
 
 Outcome = Literal["done", "idle", "held", "failed", "passed by", "not reached"]
@@ -174,11 +174,11 @@ def better(one: Outcome, other: Outcome) -> Outcome:
     return one if _RANKS.index(one) > _RANKS.index(other) else other
 
 
-def _of(attempts: Sequence[history.Attempt]) -> Outcome:
+def _of(attempts: Sequence[records.Attempt]) -> Outcome:
     last = attempts[-1]
     result = last.result
     if result is not None and result.status in ("ok", "recovered") and last.verdict != "skipped":
-        return "idle" if last.call.node == history.AGENT and not last.acted else "done"
+        return "idle" if last.call.node == records.AGENT and not last.acted else "done"
     if last.verdict == "done":
         return "done"
     return "passed by" if result is not None and (result.tolerated or result.status == "skipped") else "failed"

@@ -15,7 +15,7 @@ from director.tools import READ, Kit, OfBuild
 from director.workshop import Workshop
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime import history, log, turn
+from runtime import log, records, turn
 from runtime.models.exchange import Tool
 
 _PAGE = of(PERHAPS, "`bench`, or a scout tab; null: the bench's page if it has one, else the scout's.")
@@ -112,7 +112,7 @@ def found_out(shop: Workshop, call: log.Call) -> turn.Outcome:
     gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it anew"
     if eyes.scout.session is not None:
         gone = "`inspect_tab` shows the page as it is now"
-    attempts: list[history.Attempt] = []
+    attempts: list[records.Attempt] = []
     for run in shop.pen.history.runs_of.get(call.call, ()):
         past = shop.runs.past(run)
         attempts += past.all_attempts() if past is not None else ()

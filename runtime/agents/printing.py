@@ -16,7 +16,7 @@ from nodes.errors import UsageError
 from nodes.iterate import Iterate
 from nodes.targets import WAYS
 from nodes.values import Json
-from runtime import history, journal, log, store
+from runtime import history, journal, log, records, store
 from runtime.agents import telling
 from runtime.language import callees, workflow, writing
 from runtime.language.writing import Comment
@@ -42,7 +42,7 @@ def as_nodes(run: str, past: history.History, kept: store.Store, path: str) -> s
     assert past.header is not None, "a run that began has a header"
     found = _stored(past.header, kept).find(path)
     attempts = past.attempts.get(path)
-    agents = [each for each, tries in past.attempts.items() if tries[0].call.node == history.AGENT]
+    agents = [each for each, tries in past.attempts.items() if tries[0].call.node == records.AGENT]
     if found is None or not isinstance(found.node, Agent) or not attempts:
         raise UsageError(
             "not-an-agent",
@@ -221,7 +221,7 @@ class _Deeds:
 
     # The whole.
 
-    def group(self, said: dict[str, Json], attempt: history.Attempt) -> dict[str, Json]:
+    def group(self, said: dict[str, Json], attempt: records.Attempt) -> dict[str, Json]:
         """The group that stands for the agent; ``said`` is what the file says of it."""
         rules: list[Json] = [*(said.get("success") or ()), *(said.get("verify") or ())]
         if rules:
@@ -263,7 +263,7 @@ class _Deeds:
                     node["after_crash"] = after_crash
                 return
 
-    def _used(self, attempt: history.Attempt) -> set[str]:
+    def _used(self, attempt: records.Attempt) -> set[str]:
         """The readings that give a part of the value."""
         if attempt.result is None:
             return set()

@@ -7,7 +7,7 @@ from typing import Any
 from nodes.errors import ModelError
 from nodes.ports import Task
 from nodes.values import Json
-from runtime import framing, history, turn, window
+from runtime import framing, records, turn, window
 from runtime.agents import acting, tools
 from runtime.models import exchanges
 
@@ -52,7 +52,7 @@ class Worker:
             lambda: LIMITS,
             max_output=task.max_output,
         )
-        seat = turn.Seat(call.path, self._asker.thread, history.AGENT, call.fingerprint)
+        seat = turn.Seat(call.path, self._asker.thread, records.AGENT, call.fingerprint)
         turns = turn.Turns(thread, frame, at_work, engine.journal, seat)
         most = task.max_turns
         if not turns.begun:

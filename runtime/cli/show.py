@@ -13,7 +13,7 @@ import typer
 
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import answers, conversations, evidence, history, journal, log, runs, settings, store
+from runtime import answers, conversations, evidence, history, journal, log, records, runs, settings, store
 from runtime.cli import console, show_session, threads, windows
 from runtime.cli.runs import moment
 from runtime.display import costs
@@ -124,8 +124,8 @@ class Step:
     """What it is called below its parent: its id, and for a turn of a loop the turn."""
     status: str
     """``ok``, ``error``, ``tolerated``, ``recovered``, ``skipped``, ``interrupted``, ``redo`` (behind the restored state), ``running``, ``open``."""
-    attempts: list[history.Attempt]
-    scope: history.ScopeState | None
+    attempts: list[records.Attempt]
+    scope: records.ScopeState | None
     seconds: float | None = None
     below: list[Step] = dataclasses.field(default_factory=list["Step"])
 
@@ -176,7 +176,7 @@ class View:
     def _parent(self, path: str) -> Step | None:
         return next((self.known[above] for above in _above(path) if above in self.known), None)
 
-    def _status(self, path: str, attempts: list[history.Attempt], scope: history.ScopeState | None) -> str:
+    def _status(self, path: str, attempts: list[records.Attempt], scope: records.ScopeState | None) -> str:
         if attempts:
             return self._leaf_status(attempts[-1])
         assert scope is not None
@@ -197,7 +197,7 @@ class View:
     def _unfinished(self) -> str:
         return "running" if self.state == "running" else "open"
 
-    def _leaf_status(self, last: history.Attempt) -> str:
+    def _leaf_status(self, last: records.Attempt) -> str:
         if last.behind:
             return "redo"
         if last.result is None:
@@ -276,7 +276,7 @@ class View:
             "attempts": [self._attempt_json(attempt) for attempt in step.attempts],
         }
 
-    def _attempt_json(self, attempt: history.Attempt) -> dict[str, Json]:
+    def _attempt_json(self, attempt: records.Attempt) -> dict[str, Json]:
         call, outcome = attempt.call, attempt.result
         return {
             "attempt": call.attempt,
@@ -386,7 +386,7 @@ class View:
         left = "  ".join(part if place == 0 else one_line(part) for place, part in enumerate(parts) if part)
         return fit(left, took, width) if width else "  ".join(filter(None, [left, took]))
 
-    def _attempt(self, attempt: history.Attempt) -> Iterator[str]:
+    def _attempt(self, attempt: records.Attempt) -> Iterator[str]:
         call, outcome = attempt.call, attempt.result
         status = outcome.status if outcome is not None else f"{self._unfinished}: no outcome recorded"
         took = duration(outcome.seconds) if outcome is not None and outcome.seconds is not None else ""
@@ -431,7 +431,7 @@ def _above(path: str) -> Iterator[str]:
             yield path[:place]
 
 
-def _seconds(attempts: list[history.Attempt]) -> float | None:
+def _seconds(attempts: list[records.Attempt]) -> float | None:
     times = [
         attempt.result.seconds
         for attempt in attempts
@@ -445,7 +445,7 @@ def _error_of(step: Step) -> dict[str, Json] | None:
     return last.error if last is not None else None
 
 
-def _flag_lines(attempts: list[history.Attempt], *, whole: bool = False) -> Iterator[str]:
+def _flag_lines(attempts: list[records.Attempt], *, whole: bool = False) -> Iterator[str]:
     """What a person should look at, though the step went on; ``whole``: with what was seen."""
     for attempt in attempts:
         for flag in (attempt.result.flags if attempt.result is not None else None) or ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from runtime import history, journal, judge, log
+from runtime import journal, judge, log, records
 
 
 def _no_sync() -> None:
@@ -44,9 +44,9 @@ def _deaf() -> None:
 
 def _unjudged() -> None:
     """A unit is done again without a look at the deeds in it."""
-    may_have_happened = history.Attempt.may_have_happened.fget
+    may_have_happened = records.Attempt.may_have_happened.fget
     assert may_have_happened is not None
-    history.Attempt.may_have_happened = property(lambda self: not self.behind and may_have_happened(self))  # type: ignore[method-assign,assignment]
+    records.Attempt.may_have_happened = property(lambda self: not self.behind and may_have_happened(self))  # type: ignore[method-assign,assignment]
     _never_known()
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.values import Json
-from runtime import history, log
+from runtime import history, log, records
 
 BLOB = log.Blob(sha256="0" * 64, bytes=1, preview="x", path="workflow")
 HEADER = log.RunHeader(
@@ -101,7 +101,7 @@ class Past:
         self.add(log.Result(call=call.call, status=status, error=error, files=files))
 
 
-def every(past: history.History) -> list[history.Attempt]:
+def every(past: history.History) -> list[records.Attempt]:
     """All attempts, in order."""
     return past.all_attempts()
 
