@@ -24,7 +24,7 @@ _LEADS = "\\%&"
 _BETWEEN = r"(?=[\\%&#{;\w])(?:[\\%&#xXuU{;0]|2[356]|5[cC]|amp;|bsol;|percnt;|92;|37;){0,16}"
 _END = r"(?:[;}\s]|%(?:25){0,3}[37][bBdD])?"
 _PARTIAL = r"(?:[\\%&=][^\s]{0,200})?"
-"""An escape of which the end is missing."""
+"""An escape whose end is missing."""
 
 _SHORT = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f"}
 
@@ -44,7 +44,7 @@ class _Way(NamedTuple):
     """A way of writing a character."""
 
     leads: str
-    """The characters of which one begins it."""
+    """The characters that may begin it."""
 
     between: str
     """A pattern of what stands behind that one whatever the character is."""

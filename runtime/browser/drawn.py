@@ -172,7 +172,7 @@ class _Document:
                 unread.add(node)
                 if self._is_secret(text):
                     yield node, box
-        # A secret may stand in several texts, of which a script reads some.
+        # A secret may stand in several texts, and a script reads some of them.
         for texts in self._together(unread):
             if len(texts) > 1 and self._is_secret("".join(text for _node, text, _box in texts)):
                 yield from ((node, box) for node, _text, box in texts)

@@ -48,7 +48,7 @@ def on_document(page: Page, loaded: Callable[[Document], None]) -> Callable[[], 
 
 
 def key_of(request: Request) -> object:
-    """What is the same for a request whoever tells of it: the public object is made anew each time."""
+    """What is the same in every report of a request: the public object is made anew each time."""
     return request._impl_obj  # pyright: ignore[reportPrivateUsage]
 
 

@@ -144,7 +144,7 @@ class _Placeholders:
         self._counts = Counter[str]()
         self._meaningless = _with_origins([text for text, each in known.items() if each.startswith(f"<{ORIGIN}")])
         self._masker = secret_texts.Masker(secrets)
-        # Of two secrets of which one begins with the other, the longer one is meant.
+        # Where one secret begins with another, the longer one is meant.
         longest_first = sorted((-len(value), name) for name, value in secrets.items() if value)
         self._maskers = {name: secret_texts.Masker({name: secrets[name]}) for _length, name in longest_first}
 

@@ -19,7 +19,7 @@ class Clock:
     """Counts the time in which a database is at work, and interrupts it when that is used up. Time in which its rows are printed does not count."""
 
     def __init__(self, database: duckdb.DuckDBPyConnection, seconds: float, stuck: Callable[[], None] | None) -> None:
-        """``stuck`` is called, in another thread, where the database goes on all the same."""
+        """``stuck`` is called, in another thread, where the database continues all the same."""
         self.seconds = seconds
         self.over = False
         """Whether the time is used up."""
