@@ -32,7 +32,7 @@ def not_read(what: str, path: Path, error: OSError) -> LogError:
         f"{what} could not be read: {error.strerror or error} ({path})",
         mend="take it away, or put the file back from a copy; nothing was changed"
         if isinstance(error, regular.NotRegular)
-        else "make the file readable for whoever runs this (or mend the disk); nothing was changed",
+        else "make the file readable for the user who runs this (or repair the disk); nothing was changed",
         evidence={"file": str(path), "errno": error.errno},
     )
 

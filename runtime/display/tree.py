@@ -41,7 +41,7 @@ class _Console(Console):
 
 
 class _Drawing:
-    """The stream as the console sees it: what the console sends moves the cursor, so it is sent as it is."""
+    """The stream as the console sees it, which asks for `IO[str]` and uses these: what the console sends moves the cursor, so it is sent as it is."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk

@@ -261,6 +261,7 @@ def round_(value: Json, precision: int = 0, method: str = "common") -> Json:
     """The number rounded to `precision` digits; `method` is `common`, `ceil` or `floor`."""
     if abs(precision) > 15:
         raise Unusable("`round` takes a precision up to 15")
+    # It refuses another method and another value itself.
     return jinja_filters.do_round(value, precision, method)  # type: ignore[arg-type]
 
 

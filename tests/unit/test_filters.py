@@ -13,23 +13,9 @@ from hypothesis import strategies as st
 
 from nodes.errors import AuthorError
 from runtime.language import filters, manual, references, vocabulary
+from tests.expressions import Clock, value_of
 
 LANGUAGE = Path(__file__).parents[2] / "docs" / "references.md"
-
-
-class Clock:
-    """A clock that stands still."""
-
-    def now(self) -> str:
-        return "2026-11-21T03:00:00+00:00"
-
-    def uuid(self) -> str:
-        return "u"
-
-
-def render(expression: str, **values: Any) -> Any:
-    """The value of an expression."""
-    return references.compile("{{ " + expression + " }}").render(values, Clock())
 
 
 @pytest.mark.parametrize(
@@ -108,7 +94,7 @@ def render(expression: str, **values: Any) -> Any:
 )
 def test_examples(expression: str, value: Any) -> None:
     """Each filter and test gives what its documentation says, as plain data of the right kind."""
-    given = render(expression)
+    given = value_of(expression)
     assert given == value
     assert type(given) is type(value)
 
@@ -147,7 +133,7 @@ def test_examples(expression: str, value: Any) -> None:
 def test_what_does_not_suit_a_filter_fails_in_words(expression: str, part: str) -> None:
     """A value of the wrong kind is the expression's failure, told without Python's own words for it."""
     with pytest.raises(AuthorError) as caught:
-        render(expression)
+        value_of(expression)
     assert caught.value.code == "expression-failed"
     assert part in caught.value.message
 
@@ -203,18 +189,18 @@ class TestNumbers:
     )
     def test_the_number_in_a_text(self, text: str, mark: str, value: Any) -> None:
         """Groups, signs, currencies and blanks around do not matter."""
-        assert render("x | number(m)", x=text, m=mark) == value
+        assert value_of("x | number(m)", x=text, m=mark) == value
 
     @pytest.mark.parametrize("text", ["12 34", "1,23", "1.2.3", "1,234,56", "5-3", "", "no", "1e5", ",5"])
     def test_what_could_be_read_in_two_ways_is_no_number(self, text: str) -> None:
         """Rather no value than a wrong one."""
         with pytest.raises(AuthorError, match="number"):
-            render("x | number", x=text)
+            value_of("x | number", x=text)
 
     @given(st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-(10**9), max_value=10**9))
     def test_a_written_amount_is_read_as_it_was_meant(self, amount: Any) -> None:
         """An amount that is written with groups, in either convention, is read as that amount."""
         english = f"{amount:,}"
-        assert render("x | number", x=english) == float(amount)
+        assert value_of("x | number", x=english) == float(amount)
         german = english.translate(str.maketrans(",.", ".,"))
-        assert render("x | number(',')", x=german) == float(amount)
+        assert value_of("x | number(',')", x=german) == float(amount)

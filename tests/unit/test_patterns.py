@@ -18,27 +18,12 @@ from nodes import patterns
 from nodes.errors import AuthorError
 from nodes.fitting import Misfit
 from nodes.outputs import Output
-from runtime.language import references
+from tests.expressions import value_of
 
 ENDLESS = [r"(a+)+[!?]", r"^(\w+\s?)*[!?]", r"(a|aa)*[!?]", r"(?i)(A+)+$", r"(?:a{1,99}){1,99}[!?]"]
 """Each takes longer than anybody waits to find out that it does not fit."""
 
 TEXT = "a" * 5000 + "."
-
-
-class Clock:
-    """A clock that stands still."""
-
-    def now(self) -> str:
-        return "2026-11-21T03:00:00+00:00"
-
-    def uuid(self) -> str:
-        return "u"
-
-
-def render(expression: str, **values: Any) -> Any:
-    """The value of an expression."""
-    return references.compile("{{ " + expression + " }}").render(values, Clock())
 
 
 def here(use: Callable[[], Any]) -> Any:
@@ -62,7 +47,7 @@ def elsewhere(use: Callable[[], Any]) -> Any:
 def test_a_pattern_means_the_same_on_every_thread(pattern: str) -> None:
     """What the main thread finds with a pattern, another finds too."""
     values = {"x": "a" * 500 + "b", "p": pattern}
-    assert elsewhere(lambda: render("x | regex(p)", **values)) == here(lambda: render("x | regex(p)", **values))
+    assert elsewhere(lambda: value_of("x | regex(p)", **values)) == here(lambda: value_of("x | regex(p)", **values))
 
 
 @pytest.mark.parametrize("pattern", ENDLESS)
@@ -73,7 +58,7 @@ def test_a_pattern_that_would_run_for_ever_is_stopped(
 ) -> None:
     """On every thread alike the filter fails after the time that it has."""
     monkeypatch.setattr(patterns, "SECONDS", 0.05)
-    code, message = thread(lambda: render(f"x | {use}", x=TEXT, p=pattern))
+    code, message = thread(lambda: value_of(f"x | {use}", x=TEXT, p=pattern))
     assert code == "expression-failed"
     assert "takes too long on a text of 5001 characters" in message
 
@@ -92,7 +77,7 @@ def test_matching_leaves_signals_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     touched: list[str] = []
     for name in ("signal", "setitimer", "set_wakeup_fd", "alarm"):
         monkeypatch.setattr(signal, name, lambda *_args, name=name: touched.append(name))
-    assert render(r"x | regex('\\d+')", x="Order 12") == "12"
+    assert value_of(r"x | regex('\\d+')", x="Order 12") == "12"
     assert touched == []
 
 

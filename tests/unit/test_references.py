@@ -14,21 +14,7 @@ from nodes.values import normalise
 from runtime.language import references
 from runtime.language.bounds import Unusable
 from runtime.language.references import ReferenceInvalid
-
-
-class Clock:
-    """A clock that stands still."""
-
-    def now(self) -> str:
-        return "2026-11-21T03:00:00+00:00"
-
-    def uuid(self) -> str:
-        return "3f2b8d1e-0000-4000-8000-000000000000"
-
-
-def render(text: str, **values: Any) -> Any:
-    """What a text gives."""
-    return references.compile(text).render(values, Clock())
+from tests.expressions import Clock, render
 
 
 def failure(text: str, **values: Any) -> AuthorError:

@@ -1,0 +1,25 @@
+"""Expressions worked out by themselves: no run, and a clock that stands still."""
+
+from typing import Any
+
+from runtime.language import references
+
+
+class Clock:
+    """A clock that stands still."""
+
+    def now(self) -> str:
+        return "2026-11-21T03:00:00+00:00"
+
+    def uuid(self) -> str:
+        return "3f2b8d1e-0000-4000-8000-000000000000"
+
+
+def render(text: str, **values: Any) -> Any:
+    """The value of a text with references."""
+    return references.compile(text).render(values, Clock())
+
+
+def value_of(expression: str, **values: Any) -> Any:
+    """The value of one expression."""
+    return render("{{ " + expression + " }}", **values)
