@@ -73,7 +73,7 @@ def test_json_means_the_same_and_holds_nothing_that_a_terminal_obeys(name: str, 
 )
 def test_a_result_for_people_is_read_back_as_it_was(text: str) -> None:
     """The YAML of a result holds escapes of YAML in the place of what a terminal would obey."""
-    printed = escapes.shown(console.result_text({"text": text}))
+    printed = escapes.shown(console.result_text({"text": text})) + "\n"
     assert OBEYED.search(printed) is None
     assert yaml.safe_load(printed) == {"text": text}
 
