@@ -8,6 +8,8 @@ BIN := .venv/bin
 ARGS ?=
 # As many tests at once; 0 runs them in one process, for a debugger.
 JOBS ?= 3
+# What `make test` draws and in which order: the same each time. Another number tries other cases.
+SEED ?= 1
 
 CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-switches check-docs
 
@@ -31,7 +33,7 @@ demo-resume: setup browser ## go on with the run that the demo left
 
 # Each of the processes compiles every module anew where Python may not keep what it compiled.
 test: setup browser ## run the tests
-	@exec env PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=worksteal $(ARGS)
+	@exec env PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=worksteal --randomly-seed=$(SEED) $(ARGS)
 
 test-all: setup browser ## run the tests with all their cases, of which `make test` draws a sample
 	@exec env RUNOPS_TEST_WHOLE=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=worksteal $(ARGS)

@@ -107,7 +107,7 @@ class Surroundings:
         assert self._call is not None, "`await ctx.act()` comes first"
         from runtime.agents import acting, worker
 
-        place = acting.Place(self._engine, self._frame, self._call, lambda: self.left, self.closing)
+        place = acting.Place(self._engine, self._node, self._frame, self._call, lambda: self.left, self.closing)
         return worker.Worker(place, self._asker(self._call))
 
     @property

@@ -14,7 +14,9 @@ from runtime.browser import find
 from tests import breadth, drivers
 
 # A busy machine is no defect of the code: the tests of speed have their own place, tests/benchmarks.
-hypothesis.settings.register_profile("runops", deadline=None, max_examples=breadth.of(50, 100))
+hypothesis.settings.register_profile(
+    "runops", deadline=None, derandomize=not breadth.WHOLE, max_examples=breadth.of(50, 100)
+)
 hypothesis.settings.load_profile("runops")
 
 

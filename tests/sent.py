@@ -13,19 +13,20 @@ import dataclasses
 import itertools
 import re
 import threading
+import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from typing_extensions import override
 
-from runtime import events
+from runtime import events, settings
 from runtime.browser import failures, launching, port
 from runtime.browser.options import Mode
 from runtime.browser.page import Tab
 from runtime.browser.session import Session
-from tests import browsers, site
+from tests import agents, browsers, site
 from tests.rig import Rig
 
 Fault = Literal["late", "lost", "refused", "error", "failed", "redirect"]
@@ -55,6 +56,8 @@ class Action:
     """Steps that come first."""
     verify: bool = True
     """Whether the page shows afterwards that it is done."""
+    of_agent: tuple[tuple[str, dict[str, Any]], ...] = ()
+    """The tools by which an agent does it; none where it has none for it."""
 
 
 def _in_form(html: str) -> str:
@@ -62,8 +65,16 @@ def _in_form(html: str) -> str:
 
 
 ACTIONS: dict[str, Action] = {
-    "click": Action(_in_form("<button>Send</button>"), "action: click, target: {role: button, name: Send}"),
-    "press": Action(_in_form("<label>Item <input></label>"), "action: press, key: Enter, target: {label: Item}"),
+    "click": Action(
+        _in_form("<button>Send</button>"),
+        "action: click, target: {role: button, name: Send}",
+        of_agent=(agents.click("Send"),),
+    ),
+    "press": Action(
+        _in_form("<label>Item <input></label>"),
+        "action: press, key: Enter, target: {label: Item}",
+        of_agent=(("press", {"ref": agents.Ref("Item"), "key": "Enter"}),),
+    ),
     "type": Action(_in_form("<label>Item <input></label>"), 'action: type, value: "tea\\n", target: {label: Item}'),
     "dblclick": Action(
         _in_form(f"<button type=button ondblclick={_SUBMIT}>Send</button>"),
@@ -72,14 +83,17 @@ ACTIONS: dict[str, Action] = {
     "check": Action(
         _in_form(f"<label><input type=checkbox onchange={_SUBMIT}> Send</label>"),
         "action: check, target: {label: Send}, effect: effect",
+        of_agent=(agents.click("Send"),),
     ),
     "select": Action(
         _in_form(f"<label>Item <select onchange={_SUBMIT}><option>none<option>tea</select></label>"),
         "action: select, value: tea, target: {label: Item}, effect: effect",
+        of_agent=(("select", {"ref": agents.Ref("Item"), "options": ["tea"]}),),
     ),
     "fill": Action(
         _in_form(f"<label>Item <input oninput={_SUBMIT}></label>"),
         "action: fill, value: tea, target: {label: Item}, effect: effect",
+        of_agent=(agents.fill("Item", "tea"),),
     ),
     "hover": Action(
         _in_form(f"<p id=over onmouseenter={_SUBMIT}>Over</p>"),
@@ -97,8 +111,18 @@ ACTIONS: dict[str, Action] = {
         _in_form(f"<button type=button onclick=\"confirm('Sure?') && {_SUBMIT}\">Ask</button>"),
         "action: dialog, answer: accept",
         before="  - {id: ask, type: browser_action, action: click, target: {role: button, name: Ask}, effect: idempotent}\n",
+        of_agent=(agents.click("Ask"), ("dialog", {"accept": True, "text": None})),
     ),
-    "goto": Action("", 'action: goto, url: "{{ inputs.base }}/order/{ref}", effect: effect'),
+    "goto": Action(
+        "",
+        'action: goto, url: "{{ inputs.base }}/order/{ref}", effect: effect',
+        of_agent=(("goto", {"url": "/order/{ref}"}),),
+    ),
+    "reload": Action(
+        _in_form("<input type=hidden name=once value={once}><button>Prepare</button>"),
+        "action: reload, effect: effect",
+        before="  - {id: prepare, type: browser_action, action: click, target: {role: button, name: Prepare}, effect: idempotent, verify: [{title: Prepared}]}\n",
+    ),
     "download": Action(
         f"<{FORM}><input type=hidden name=as value=file><button>Get</button></form>",
         "action: download, target: {role: button, name: Get}, effect: effect",
@@ -107,6 +131,7 @@ ACTIONS: dict[str, Action] = {
     "fetch": Action(
         "<button onclick=\"fetch('/order/{ref}', {method: 'POST'}).then((a) => a.ok && (document.title = 'Done'))\">Send</button>",
         "action: click, target: {role: button, name: Send}",
+        of_agent=(agents.click("Send"),),
     ),
 }
 
@@ -133,7 +158,22 @@ class Case:
     @property
     def page(self) -> str:
         """The page from which it is sent."""
-        return f"<!doctype html><title>Form</title>{ACTIONS[self.action].html.replace('{ref}', self.ref)}"
+        html = ACTIONS[self.action].html.replace("{ref}", self.ref).replace("{once}", uuid.uuid4().hex)
+        return f"<!doctype html><title>Form</title>{html}"
+
+    @property
+    def tools(self) -> list[tuple[str, dict[str, Any]]]:
+        """What its agent does."""
+        return [
+            (
+                name,
+                {
+                    key: value.replace("{ref}", self.ref) if isinstance(value, str) else value
+                    for key, value in given.items()
+                },
+            )
+            for name, given in ACTIONS[self.action].of_agent
+        ]
 
     @property
     def of_agent(self) -> str:
@@ -142,7 +182,7 @@ class Case:
         return (
             'version: 1\nname: Send\ninputs: {base: {type: string}}\nallowed_origins: ["{{ inputs.base }}"]\nnodes:\n'
             '  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base }}/form/REF"}\n'
-            f"  - {{id: send, type: agent, goal: Send the order., timeout: 30{confirm}}}\n"
+            f"  - {{id: send, type: agent, goal: Send the order., effect: effect, timeout: 30{confirm}}}\n"
         ).replace("REF", self.ref)
 
     @property
@@ -193,8 +233,9 @@ class Orders:
         self.site = served
         self.taken: collections.Counter[str] = collections.Counter()
         self.over = threading.Event()
-        """Whoever is late answers now."""
+        """What is late answers now."""
         self._faults: dict[str, Fault] = {}
+        self._prepared: set[str] = set()
         self._page("/favicon.ico", lambda: "")
 
     def offer(self, case: Case) -> None:
@@ -219,6 +260,11 @@ class Orders:
         return site.Answer("<!doctype html><title>Done</title>", headers={"connection": "close"})
 
     def _ordered(self, ref: str, request: site.Request) -> site.Answer:
+        # A form that is sent once prepares the page; the same one again, by a reload, is the order.
+        once = re.search(r'name="once"\s+(\w+)', request.body)
+        if once is not None and once[1] not in self._prepared:
+            self._prepared.add(once[1])
+            return site.Answer("<!doctype html><title>Prepared</title>", headers={"connection": "close"})
         fault = self._faults.pop(ref, None)
         if fault not in UNTAKEN:
             self.taken[ref] += 1
@@ -317,12 +363,21 @@ async def live_all(cases: Iterable[Case], orders: Orders, folder: Path, at_once:
     return await asyncio.gather(*(one(number, case) for number, case in enumerate(cases)))
 
 
-async def live(case: Case, orders: Orders, folder: Path) -> Lived:
-    """Run a case, and resume it while that is of use."""
+def begun(case: Case, orders: Orders, folder: Path, text: str, chosen: settings.Settings | None = None) -> Live:
+    """What a case runs in; its pages are served."""
     orders.offer(case)
     folder.mkdir(parents=True)
     (folder / "paper.txt").write_text("a paper")
-    rig = Live(folder, case.text, inputs={"base": orders.site.origin})
+    return Live(folder, text, inputs={"base": orders.site.origin}, chosen=chosen)
+
+
+async def live(case: Case, orders: Orders, folder: Path) -> Lived:
+    """Run a case, and resume it while that is of use."""
+    return await lived(begun(case, orders, folder, case.text), case, orders)
+
+
+async def lived(rig: Live, case: Case, orders: Orders) -> Lived:
+    """Run what was begun, and resume it while that is of use."""
     ended = await rig.start()
     statuses = [ended.status]
     if ended.status == "failed":

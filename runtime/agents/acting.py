@@ -59,6 +59,7 @@ class Place:
     """Where an agent works."""
 
     engine: ExecutionEngine
+    node: Leaf
     frame: frames.Frame
     call: log.Call
     """Of its step."""
@@ -431,7 +432,7 @@ class Acting:
         done, note = bool(arguments["done"]), str(arguments["note"])
         if not done:
             return turn.Outcome(told="ended", value={"done": False, "note": note})
-        if (missing := await self._not_reached()) is not None:
+        if (missing := await self._not_reached() or await self._denied()) is not None:
             return missing
         value: Json = None
         if self._task.output is not None:
@@ -461,6 +462,25 @@ class Acting:
                 recorded = self._engine.journal.error(error)
                 return turn.Outcome(told=self._text(words, self._masker.text(shown)), error=recorded)
         return None
+
+    async def _denied(self) -> turn.Outcome | None:
+        """What the model is told where the site does not have what was done; None where it has, or where nobody asks it: no `confirm`, no side effect."""
+        engine, node, call = self._place.engine, self._place.node, self._place.call
+        deed = engine.history.attempt_of(call)
+        if self._place.closing or node.confirm is None or not deed.acted:
+            return None
+        said = await judge.ask_the_site(engine, node, self._place.frame, call.path, call)
+        if said.found == "unknown":
+            raise judge.unknown(call.path, deed, said, None)
+        if said.found == "done":
+            return None
+        denied = ModelError(
+            "goal-denied",
+            "the work is not done: the site does not have it",
+            mend="look at what the page says, and do it, or end with `done` false",
+            phase="after",
+        )
+        return self._refused(denied)
 
 
 def _gone(ref: str, why: str = "") -> SiteError:

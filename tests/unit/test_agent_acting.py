@@ -213,14 +213,16 @@ async def test_it_stays_in_its_tab_until_it_goes_to_another(tmp_path: Path, monk
 # A deed of which nobody knows what became.
 
 
-def lost(on: Bench) -> None:
-    """The first click reaches the site, and its answer is lost."""
+def lost(on: Bench, *, then: str | None = None) -> None:
+    """The first click reaches the site, and its answer is lost; what the site says is paid once another one has come."""
     tries: list[str] = []
 
     async def lose(target: str, _page: FakePage) -> None:
         tries.append(target)
         if len(tries) == 1:
             raise SiteError("answer-lost", "nobody knows", phase="after")
+        if then is not None:
+            on.site.texts["css=paid"] = then
 
     on.site.on_click = lose
 
@@ -297,10 +299,40 @@ async def test_a_goal_that_the_site_denies_is_an_error_and_a_retry_begins_afresh
     """`confirm` says not done, twice: the attempt has failed with the lost answer, and the next one does the deed."""
     text = flow(CONFIRM + "    retry: {attempts: 2, delay: 0}\n")
     with bench(tmp_path, monkeypatch, Obedient(LOOK, click("Pay")), text) as on:
-        lost(on)
+        lost(on, then="yes")
         ended = await on.rig.start()
         assert (ended.status, on.rig.calls("work")) == ("passed", ["error not-done", "ok"])
         assert on.site.deeds == [PAY, PAY]
+
+
+@pytest.mark.parametrize("clicks", [1, 2])
+async def test_a_model_is_not_believed_where_the_site_does_not_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clicks: int
+) -> None:
+    """It says that it is done, and `confirm` says that nothing came: it is told so and goes on, and ends once the site has it; else the step fails."""
+    given = [LOOK, click("Pay"), ("finish", done()), click("Pay")][: 2 * clicks]
+    with bench(tmp_path, monkeypatch, Obedient(*given), flow(CONFIRM)) as on:
+
+        async def take_the_second(_target: str, _page: FakePage) -> None:
+            on.site.texts["css=paid"] = "no" if len(on.site.deeds) == 1 else "yes"
+
+        on.site.on_click = take_the_second
+        ended = await on.rig.start()
+        assert on.site.deeds == [PAY] * clicks
+        assert set(on.errors()) == {"goal-denied"}
+        assert (ended.status, code(ended) if clicks == 1 else None) == (
+            ("failed", "agent-stuck") if clicks == 1 else ("passed", None)
+        )
+
+
+@pytest.mark.parametrize("looks", [True, False])
+async def test_an_agent_that_did_nothing_is_not_held_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: bool
+) -> None:
+    """Where it only looked, `confirm` is not asked: there is nothing that could be missing."""
+    with bench(tmp_path, monkeypatch, Obedient(*([LOOK] if looks else [])), flow(CONFIRM)) as on:
+        ended = await on.rig.start()
+        assert (ended.status, on.errors(), on.rig.calls("work/confirm/asked")) == ("passed", [], [])
 
 
 async def test_a_goal_that_the_site_denies_fails_where_no_attempt_is_left(

@@ -28,7 +28,7 @@ FINISH = done({"number": "1007"})
 
 
 class Careless:
-    """Looks, clicks, looks, and finishes."""
+    """Looks, clicks, looks, and finishes; where it is told that the site does not have it, it clicks again."""
 
     def __init__(self, output: bool) -> None:
         self._end = FINISH if output else done()
@@ -37,8 +37,10 @@ class Careless:
         """The next answer."""
         if "goal was reached" in " ".join(scripted.text_of(item) for item in asked.items):
             return scripted.call("finish", self._end)
-        calls = [each for each in asked.items if each.get("type") == "function_call"]
         told = asked.outputs
+        calls = [each for each in asked.items if each.get("type") == "function_call"]
+        denied = [n for n, each in enumerate(calls) if "goal-denied" in told[each["call_id"]]]
+        calls = calls[max(denied) + 1 :] if denied else calls
         clicked = [n for n, each in enumerate(calls) if each["name"] == "click" and "done" in told[each["call_id"]]]
         if clicked:
             return scripted.call(*LOOK) if clicked == [len(calls) - 1] else scripted.call("finish", self._end)
@@ -90,13 +92,24 @@ def says(on: Bench, site: Site) -> None:
         on.rig.survivor.missing |= on.rig.missing
 
 
+def takes_clicks(on: Bench) -> None:
+    """From now on the site has what is clicked."""
+
+    async def take(_target: str, _page: FakePage) -> None:
+        on.site.texts["css=paid"] = "yes"
+
+    on.site.on_click = take
+
+
 def expected(moment: Moment, survives: bool, site: Site) -> Literal["goes on", "afresh", "done", "asks"]:
     """What is promised: the conversation goes on, a new one begins, the work counts as done, or a person is asked."""
+    if site == "fails":
+        return "asks"
     if survives and moment != "opened":
         return "goes on"
     if moment in ("asked", "looked"):
         return "afresh"
-    return {"done": "done", "not-done": "afresh", "fails": "asks", "none": "asks"}[site]  # type: ignore[return-value]
+    return {"done": "done", "not-done": "afresh", "none": "asks"}[site]  # type: ignore[return-value]
 
 
 CELLS = [
@@ -118,16 +131,18 @@ async def test_after_a_crash_no_deed_is_done_that_nobody_denied(
     with bench(tmp_path, monkeypatch, Careless(output), text) as on:
         await killed(on, moment, survives=survives)
         says(on, site)
+        takes_clicks(on)
         due = expected(moment, survives, site)
         before = len(on.site.deeds)
         ended = await on.rig.resume()
         if due == "asks":
             assert ended.status == "paused"
             assert ended.question is not None
-            assert (ended.question["path"], len(on.site.deeds)) == ("work", before)
+            assert (ended.question["path"], on.site.deeds) == ("work", [PAY])
             return
         assert (ended.status, ended.output) == ("passed", {"number": "1007"} if output else None)
-        clicks = {"goes on": 1, "done": before, "afresh": before + 1}[due]
+        denied = before if site == "not-done" else 0
+        clicks = {"goes on": 1 + denied, "done": before, "afresh": before + 1}[due]
         assert on.site.deeds == [PAY] * clicks
         first, *later = on.rig.history.attempts["work"]
         assert first.result is not None
@@ -163,6 +178,8 @@ async def test_a_persons_word_about_an_agent_counts(
         assert (await on.rig.resume()).status == "paused"
         on.rig.die()
         runs.decide(settings.Settings(home=on.rig.home), on.rig.id, verdict)
+        on.rig.missing = set()
+        takes_clicks(on)
         asked = on.requests
         ended = await on.rig.resume()
         value = {"number": "1007"} if output and verdict != "skip" else None
