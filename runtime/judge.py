@@ -244,9 +244,14 @@ def _line_of(step: Reached) -> int:
 def can_ask_first(engine: ExecutionEngine, step: Reached, line: int) -> bool:
     """Whether ``known_done`` may find out something of the step."""
     before = step.before
-    if before is None or before.last_line <= line or before.call.effect != "effect":
+    if before is None or before.call.effect != "effect":
         return False
-    return before.past_recall or (before.may_have_happened and Then.CONFIRM in _rolled_back(engine, step.node, before))
+    if before.past_recall:
+        # What led to it may have been done again since, and a checkpoint taken there: then its page is none to which the side effect led.
+        return max(before.last_line, before.since) > line
+    return before.last_line > line and (
+        before.may_have_happened and Then.CONFIRM in _rolled_back(engine, step.node, before)
+    )
 
 
 async def _said_done(engine: ExecutionEngine, step: Reached) -> bool:

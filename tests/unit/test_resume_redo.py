@@ -204,6 +204,21 @@ async def test_the_way_to_a_decided_effect_can_be_done_again(tmp_path: Path) -> 
     assert shop.site.deeds == ["css=signin", "css=pay", "css=signin"]
 
 
+async def test_a_checkpoint_taken_on_the_way_to_a_decided_effect_is_not_its_page(tmp_path: Path) -> None:
+    """What led to it was done again, and a checkpoint taken there, before a person said that it had happened: nothing is read on that page as if it were the next one."""
+    shop = Shop()
+    pay = "{id: pay, type: browser_action, action: click, target: {css: pay}, verify: [{text: paid, target: {css: note}}]}"
+    rig = Rig(tmp_path, flow(OPEN, goto("form", "http://shop.test/form"), pay, text("status")), site=shop.site)
+    await die(rig, shop, after="css=pay")
+    *_, latest = sorted(rig.store.private(rig.id).glob("checkpoint-*.json"), key=lambda each: each.stat().st_mtime_ns)
+    latest.unlink()
+    assert (await rig.resume()).exit == 4
+    rig.die()
+    runs.decide(settings.Settings(home=tmp_path), rig.id, "done")
+    ended = await rig.resume()
+    assert (ended.status, (ended.question or {}).get("reason")) == ("paused", "page-lost")
+
+
 async def test_a_browser_left_half_restored_is_not_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed while it restores, with the new browser surviving: the next resume restores again, and goes on where it should be."""
     shop = Shop()
