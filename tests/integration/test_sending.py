@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -103,7 +104,7 @@ async def test_a_bench_tries_nothing_twice(case: sent.Case, orders: sent.Orders,
     if case.confirm:
         assert orders.taken[case.ref] == 1, told
     elif case.fault not in ("error", "failed"):
-        assert "nobody knows whether" in told or "passed" in told, told
+        assert re.search("nobody knows whether|it may have happened|^all done", told) is not None
 
 
 async def processes(session: Session) -> dict[str, list[int]]:
