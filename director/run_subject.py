@@ -317,7 +317,7 @@ class View:
         def price(*_asked: object) -> decimal.Decimal | None:
             return None  # what was paid for stands in the log
 
-        spent = budgets.spent(self.past.ledger.of(), price)
+        spent = budgets.spent_within(self.past.ledger, price)
         return budgets.Account(node_budgets.parse(self.past.budget), spent).share_left
 
     # What stands behind a path.

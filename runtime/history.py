@@ -7,10 +7,10 @@ done but lies behind the state that was restored (``redo``).
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from nodes.values import Json
-from runtime import damage, log, records
+from runtime import damage, log, paths, records
 from runtime.models import ledger, threads
 
 
@@ -22,12 +22,8 @@ def _leaves_answers(result: log.Result) -> bool:
     )
 
 
-def _around(path: str) -> Iterator[str]:
-    """The paths of all that stands around ``path``, the nearest first."""
-    end = path.rfind("/")
-    while end >= 0:
-        yield path[:end]
-        end = path.rfind("/", 0, end)
+def _last_deed(attempts: Sequence[records.Attempt]) -> records.Attempt | None:
+    return next((each for each in reversed(attempts) if each.may_have_happened), None)
 
 
 class History:
@@ -74,6 +70,11 @@ class History:
         """The attempts that do more than read, in the order of their calls."""
         self._steps: list[records.Attempt] = []
         """The attempts of steps of the run's own thread, in the order of their calls."""
+        self._in_blocks: dict[tuple[str, int], dict[str, list[records.Attempt]]] = {}
+        """The attempts that do more than read within a run of a block of a handle, by the path of the block's first run and its number.
+
+        In each by where they stand in it, positions in loops aside, in the order of their calls.
+        """
         self._begun: set[str] = set()
         """The paths at which an attempt counts, and all paths around them."""
         self._named: dict[str, set[str]] = {}
@@ -130,6 +131,10 @@ class History:
             self._begin(entry.path)
             if entry.thread == log.RUN_THREAD:
                 self._steps.append(attempt)
+            if not attempt.only_read:
+                for block in paths.blocks(entry.path):
+                    run = self._in_blocks.setdefault((block.first, block.number), {})
+                    run.setdefault(block.anywhere, []).append(attempt)
         if entry.node == "context":
             self._setters.append(attempt)
         if not attempt.only_read:
@@ -138,7 +143,7 @@ class History:
     def _begin(self, path: str) -> None:
         """Something that counts was done at ``path``, and so within all that stands around it."""
         self._begun.add(path)
-        for each in _around(path):
+        for each in paths.around(path):
             if each in self._begun:
                 break
             self._begun.add(each)
@@ -291,7 +296,31 @@ class History:
     def ended_by_error(self) -> Callable[[str], bool]:
         """Tells of a path whether it stands in a block which an error ended by now, and which is not gone through again."""
         over = {scope.path for scope in self.scopes.values() if scope.stays_failed}
-        return lambda path: bool(over) and any(each in over for each in _around(path))
+        return lambda path: bool(over) and any(each in over for each in paths.around(path))
+
+    def deed_at(self, path: str) -> records.Attempt | None:
+        """The last side effect at ``path`` that happened or may have."""
+        return _last_deed(self.attempts.get(path, ()))
+
+    def deeds_within(self, first: str, number: int) -> list[records.Attempt]:
+        """The last side effect of each step that happened or may have in the run of that number of the block of a handle whose first run is ``first``."""
+        run = self._in_blocks.get((first, number), {})
+        reached = {attempt.call.path: None for attempts in run.values() for attempt in attempts}
+        return [deed for path in reached if (deed := self.deed_at(path)) is not None]
+
+    def repeated(self, block: paths.Block) -> records.Attempt | None:
+        """The side effect of an earlier run of the block that a step in it would repeat.
+
+        Turns of a loop without keys are told apart by position, which proves nothing between two runs: where none was at the same
+        position, any of them may be the one, and it is the last.
+        """
+        numbers = range(block.number - 1, 0, -1)
+        same = [self.deed_at(f"{block.first}{f'[{each}]' if each > 1 else ''}/{block.rest}") for each in numbers]
+        runs = [self._in_blocks.get((block.first, each), {}).get(block.anywhere, ()) for each in numbers]
+        found = [deed for deed in same if deed is not None] or [
+            deed for attempts in runs if (deed := _last_deed(attempts)) is not None
+        ]
+        return max(found, key=lambda deed: deed.call.seq, default=None)
 
     def done(self, path: str) -> records.Attempt | None:
         """The attempt from which the step at ``path`` has its value, if it has one that counts."""

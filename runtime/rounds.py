@@ -7,7 +7,6 @@ and a resumed run asks a person.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, TypeVar
 
 from nodes.base import Leaf
@@ -22,16 +21,10 @@ from nodes.errors import (
     SiteError,
 )
 from nodes.values import Json
-from runtime import attempt, events, frames, judge, log, records
+from runtime import attempt, events, frames, judge, log, paths, records
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
-
-PART = re.compile(r"/(try|catch|finally)(?:\[(\d+)\])?(?=/)")
-"""A block of a handle in a step path; a node may have such a name too."""
-
-NUMBER = re.compile(r"\[\d+\]")
-"""A position in a step path: the turn of a loop without keys, the try of a handle."""
 
 Caught = TypeVar("Caught", bound=RunOpsError)
 
@@ -63,25 +56,13 @@ def rebuilt(error: dict[str, Json]) -> RunOpsError:
     return made.located(step) if step is not None else made
 
 
-def _earlier_parts(path: str, number: int) -> tuple[str, ...]:
-    """What the paths of the earlier runs of a block of a handle begin with; ``path`` is that of its first."""
-    return tuple(f"{path}/" if each == 1 else f"{path}[{each}]/" for each in range(1, number))
-
-
-def _deed_at(engine: ExecutionEngine, path: str) -> records.Attempt | None:
-    """The last deed at ``path`` that happened or may have."""
-    attempts = engine.history.attempts[path]
-    return next((each for each in reversed(attempts) if each.may_have_happened), None)
-
-
 def in_the_way(engine: ExecutionEngine, handle: str, number: int) -> list[records.Attempt]:
     """The deeds of a handle's tries up to ``number`` for which nothing says what to do about them if ``try`` ran again."""
-    before = _earlier_parts(f"{handle}/try", number + 1)
-    deeds = (_deed_at(engine, path) for path in engine.history.attempts if path.startswith(before))
     return [
         deed
-        for deed in deeds
-        if deed is not None and deed.call.thread == log.RUN_THREAD and judge.policy(engine, deed) == "ask"
+        for each in range(1, number + 1)
+        for deed in engine.history.deeds_within(part_path(handle, "try", 1), each)
+        if deed.call.thread == log.RUN_THREAD and judge.policy(engine, deed) == "ask"
     ]
 
 
@@ -95,24 +76,14 @@ def not_tried_again(error: Caught, deeds: list[records.Attempt]) -> Caught:
 
 
 def earlier(engine: ExecutionEngine, path: str) -> records.Attempt | None:
-    """The deed of an earlier run of the block that the step at ``path`` would repeat.
-
-    Turns of a loop without keys are told apart by position, which proves nothing between two runs: any of them may be the one.
-    """
+    """The deed of an earlier run of a block of a handle that the step at ``path`` would repeat."""
     found: list[tuple[bool, int, records.Attempt]] = []
-    for match in PART.finditer(path):
-        scope = engine.history.scopes.get(path[: match.end()])
-        number = int(match[2] or 1)
-        if scope is None or scope.node != match[1] or number == 1:
+    for block in paths.blocks(path):
+        scope = engine.history.scopes.get(block.path)
+        if scope is None or scope.node != block.name or block.number == 1:
             continue
-        before = _earlier_parts(f"{path[: match.start()]}/{match[1]}", number)
-        tail = path[match.end() + 1 :]
-        for other in engine.history.attempts:
-            if not other.startswith(before):
-                continue
-            rest = next(other[len(each) :] for each in before if other.startswith(each))
-            if NUMBER.sub("", rest) == NUMBER.sub("", tail) and (deed := _deed_at(engine, other)) is not None:
-                found.append((rest == tail, deed.call.seq, deed))
+        if (deed := engine.history.repeated(block)) is not None:
+            found.append((deed.call.path.endswith(f"/{block.rest}"), deed.call.seq, deed))
     return max(found, key=lambda each: each[:2])[2] if found else None
 
 

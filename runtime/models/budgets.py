@@ -170,8 +170,20 @@ Price = Callable[[Usage, str], Decimal | None]
 
 
 def spent(rows: Iterable[Spent], price: Price) -> Amount:
-    """What requests of the ledger cost together."""
+    """What these requests cost together."""
     return sum((_of(row, price) for row in rows), Amount())
+
+
+def spent_within(ledger: Ledger, price: Price, path: str | None = None) -> Amount:
+    """What the requests of the step at ``path`` cost, with those of all that works for it; without a path all of a ledger."""
+    settled = ledger.settled(path)
+    dollars: Decimal | None = settled.dollars
+    for row in settled.unpriced:
+        if (each := _price(row, price)) is None:
+            dollars = None
+            break
+        dollars += each
+    return Amount(settled.calls, settled.tokens, dollars, settled.seconds) + spent(ledger.unsettled(path), price)
 
 
 def _of(row: Spent, price: Price) -> Amount:
@@ -179,11 +191,18 @@ def _of(row: Spent, price: Price) -> Amount:
         return Amount()
     if row.free:
         return Amount(calls=1, seconds=row.seconds)
-    usage = row.usage or Usage(row.estimate, 0, row.limit, 0)
-    counted = Usage(usage.input, usage.cached, usage.output, usage.reasoning)
+    return Amount(1, row.tokens, row.dollars if row.dollars is not None else _price(row, price), row.seconds)
+
+
+def _price(row: Spent, price: Price) -> Decimal | None:
+    usage = row.usage
+    counted = (
+        Usage(usage.input, usage.cached, usage.output, usage.reasoning)
+        if usage is not None
+        else Usage(row.estimate, 0, row.limit, 0)
+    )
     # A server may call the model something else than whoever asked for it.
-    dollars = row.dollars if row.dollars is not None else price(counted, row.asked or row.model)
-    return Amount(1, usage.input + usage.output, dollars, row.seconds)
+    return price(counted, row.asked or row.model)
 
 
 def need(request: Request, estimate: int, price: Price) -> Amount:
@@ -213,22 +232,21 @@ def accounts(
     # Only in a session somebody asks who is no step: the session itself.
     session = None if chain[-1].path else "last"
     found = [
-        Account(each.budget, spent(ledger.within(each.path), price), each.path, session)
+        Account(each.budget, spent_within(ledger, price, each.path), each.path, session)
         for each in chain
         if each.budget is not None
     ]
     if run is not None:
         found.append(Account(run, spent_in_all(ledger, price), session=session))
     if purse is not None:
-        found.append(
-            Account(purse.budget, purse.spent + spent(ledger.of(), price), session=purse.session, command=purse.command)
-        )
+        own = purse.spent + spent_within(ledger, price)
+        found.append(Account(purse.budget, own, session=purse.session, command=purse.command))
     return found
 
 
 def spent_in_all(ledger: Ledger, price: Price) -> Amount:
     """What a run has spent; or a session, with the runs that it followed."""
-    return sum((amount(each) for _run, each in ledger.runs), spent(ledger.of(), price))
+    return sum((amount(each) for _run, each in ledger.runs), spent_within(ledger, price))
 
 
 def amount(ran: log.Ran) -> Amount:
@@ -238,7 +256,7 @@ def amount(ran: log.Ran) -> Amount:
 
 def ran(ledger: Ledger, price: Price, before: log.Ran | None = None) -> log.Ran:
     """What a run has spent by now, beyond what it had ``before``."""
-    now, totals = spent(ledger.of(), price), ledger.totals()
+    now, totals = spent_within(ledger, price), ledger.totals()
     if before is not None:
         now -= amount(before)
         totals = less(totals, before.totals) if totals is not None and before.totals is not None else totals

@@ -8,7 +8,7 @@ import decimal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from nodes.values import Json
-from runtime import log
+from runtime import log, paths
 
 MONEY = ("dollars", "known_dollars")
 """The parts of totals that are sums of money, as texts."""
@@ -56,6 +56,36 @@ class Spent:
         """Whether it costs anything, for all that is known."""
         return self.source == "model" and not self.free
 
+    @property
+    def tokens(self) -> int:
+        """What it had; where nobody knows, all that it may have had."""
+        return self.usage.input + self.usage.output if self.usage else self.estimate + self.limit
+
+
+@dataclasses.dataclass(slots=True)
+class Settled:
+    """What requests of which nothing more is to come had together, added up as they ended."""
+
+    calls: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    dollars: decimal.Decimal = decimal.Decimal(0)
+    unpriced: list[Spent] = dataclasses.field(default_factory=list)
+    """Those that were paid for and whose price the log does not hold; ``dollars`` is without them."""
+
+    def add(self, row: Spent) -> None:
+        """Add one."""
+        if row.source != "model":
+            return
+        self.calls, self.seconds = self.calls + 1, self.seconds + row.seconds
+        if row.free:
+            return
+        self.tokens += row.tokens
+        if row.dollars is None:
+            self.unpriced.append(row)
+        else:
+            self.dollars += row.dollars
+
 
 class Ledger:
     """The fold. ``add`` takes the entries of model threads in order."""
@@ -63,6 +93,8 @@ class Ledger:
     def __init__(self) -> None:
         self.rows: list[Spent] = []
         self._open: dict[str, Spent] = {}
+        self._settled: dict[str | None, Settled] = {}
+        """By the path of each step for which one worked; of all of them under None."""
         self._answers: dict[str, dict[str, log.Assistant]] = {}
         self._waiting: dict[str, dict[str, str]] = {}
         self.exchanges = 0
@@ -76,22 +108,7 @@ class Ledger:
         """Take an entry of the step at ``path``; those that are none of a model's say nothing here."""
         match entry:
             case log.Note(name="requested"):
-                data = entry.data
-                row = Spent(
-                    entry.seq,
-                    entry.at,
-                    path,
-                    entry.thread,
-                    str(data["model"]),
-                    int(data["estimate"]),
-                    int(data["limit"]),
-                    key=str(data["key"]),
-                    asked=str(data["model"]),
-                    raw=int(data["raw"]),
-                    allowed=float(data["seconds"]),
-                )
-                self.rows.append(row)
-                self._open[entry.thread] = row
+                self._requested(entry, path)
             case log.Note(name="submitted"):
                 key, response = str(entry.data["key"]), str(entry.data["response"])
                 self._waiting.setdefault(entry.thread, {})[key] = response
@@ -113,6 +130,7 @@ class Ledger:
                     row.status, row.usage, row.free = "error", entry.usage, bool(entry.free)
                     row.dollars, row.seconds = _decimal(entry.dollars), row.waited + (entry.seconds or 0.0)
                     row.error = str(entry.error.get("code"))
+                    self.settle(row)
                     # What was asked for in the background came to nothing: nobody asks for it again.
                     self._waiting.get(entry.thread, {}).pop(row.key, None)
             case log.Event(run=str(run), spent=log.Ran() as spent):
@@ -121,6 +139,26 @@ class Ledger:
                 self.runs.append((str(entry.data["run"]), log.Ran.model_validate(entry.data["spent"])))
             case _:
                 pass
+
+    def _requested(self, entry: log.Note, path: str) -> None:
+        data = entry.data
+        row = Spent(
+            entry.seq,
+            entry.at,
+            path,
+            entry.thread,
+            str(data["model"]),
+            int(data["estimate"]),
+            int(data["limit"]),
+            key=str(data["key"]),
+            asked=str(data["model"]),
+            raw=int(data["raw"]),
+            allowed=float(data["seconds"]),
+        )
+        self.rows.append(row)
+        if (lost := self._open.pop(entry.thread, None)) is not None:
+            self.settle(lost)
+        self._open[entry.thread] = row
 
     def stopped(self, at: str) -> None:
         """The process that asked is gone, at that time at the latest: what it waited for counts as waited for until then, or as long as it might take."""
@@ -157,6 +195,20 @@ class Ledger:
         row.status, row.source, row.usage, row.model = "ok", entry.source, entry.usage, entry.model
         row.dollars, row.seconds = _decimal(entry.dollars), row.waited + (entry.seconds or 0.0)
         row.response = entry.response
+        self.settle(row)
+
+    def settle(self, row: Spent) -> None:
+        """Nothing more is to come of it."""
+        for path in (None, row.path, *paths.around(row.path)):
+            self._settled.setdefault(path, Settled()).add(row)
+
+    def settled(self, path: str | None = None) -> Settled:
+        """What those requests had together of which nothing more is to come: of the step at ``path`` and all that works for it, or of all."""
+        return self._settled.get(path) or Settled()
+
+    def unsettled(self, path: str | None = None) -> Iterator[Spent]:
+        """The others, of which something may come."""
+        return (row for row in self._open.values() if path is None or path in (row.path, *paths.around(row.path)))
 
     def answer(self, threads: Iterable[str], key: str) -> log.Assistant | None:
         """The answer that one of these threads has to the request of that key."""
@@ -166,13 +218,9 @@ class Ledger:
         """The id of the background response to the request of that key, which one of these threads asked for and never had."""
         return next((found for each in threads if (found := self._waiting.get(each, {}).get(key)) is not None), None)
 
-    def of(self, path: str | None = None) -> Iterator[Spent]:
-        """The requests of the step at ``path``, or all of them."""
-        return (row for row in self.rows if path is None or row.path == path)
-
     def within(self, path: str) -> Iterator[Spent]:
         """The requests of the step at ``path``, and of all that works for it."""
-        return (row for row in self.rows if row.path == path or row.path.startswith(f"{path}/"))
+        return (row for row in self.rows if path in (row.path, *paths.around(row.path)))
 
     def totals(self) -> dict[str, Json] | None:
         """What was spent on all requests, rolled up; None where no model was asked."""

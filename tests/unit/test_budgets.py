@@ -184,8 +184,15 @@ def row(path: str = "a", *, usage: tuple[int, int] | None = (0, 0), **more: Any)
 def ledger(*rows: Spent) -> Ledger:
     """A ledger with these requests."""
     made = Ledger()
-    made.rows.extend(rows)
+    for each in rows:
+        had(made, each)
     return made
+
+
+def had(made: Ledger, spent: Spent) -> None:
+    """The ledger with a request that is over."""
+    made.rows.append(spent)
+    made.settle(spent)
 
 
 def afford(
@@ -228,10 +235,8 @@ def test_a_request_fits_to_the_last_token() -> None:
 def test_calls_and_money_are_limited(budget: str, fits: bool) -> None:
     """Requests are counted, and money at the price of the model: of the two that were, and of the most that the next may cost."""
     # 100 × 2 + 10 × 10 and 10 × 2 + 10 × 10 dollars per million before; 10 × 2 + 100 × 10 at most for the next, and 800 of the ledger.
-    made = ledger(row(usage=(100, 10)), row(usage=(10, 10)), row("b", usage=None, source="cassette"))
-    made.rows[0].dollars, made.rows[1].dollars = Decimal("0.0008"), None
-    if budget.startswith("money"):
-        made.rows[1] = row(usage=(10, 40))
+    second = row(usage=(10, 40 if budget.startswith("money") else 10))
+    made = ledger(row(usage=(100, 10), dollars=Decimal("0.0008")), second, row("b", usage=None, source="cassette"))
     if fits:
         afford(made, None, budget)
     else:
@@ -398,7 +403,8 @@ def test_a_budget_holds(steps: list[Any], run: Budget, step: Budget) -> None:
         used = (math.floor(estimate * actual), math.floor(limit * part))
         free = ends == "free"
         cost = Decimal(0) if free else (2 * Decimal(used[0]) + 10 * Decimal(used[1])) / 1_000_000
-        made.rows.append(
+        had(
+            made,
             row(
                 path,
                 usage=used if ends == "ok" else None,
@@ -407,7 +413,7 @@ def test_a_budget_holds(steps: list[Any], run: Budget, step: Budget) -> None:
                 estimate=estimate,
                 limit=limit,
                 seconds=min(seconds, left),
-            )
+            ),
         )
         real.append((path, 0 if free else sum(used), cost, min(seconds, left)))
         error = max(0, used[0] - estimate)

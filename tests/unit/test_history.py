@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.values import Json
-from runtime import history, log, records
+from runtime import history, log, paths, records
 
 BLOB = log.Blob(sha256="0" * 64, bytes=1, preview="x", path="workflow")
 HEADER = log.RunHeader(
@@ -119,11 +120,11 @@ def begun(past: history.History, path: str) -> bool:
 def test_what_is_asked_often_is_what_a_walk_over_everything_says(acts: list[tuple[Any, ...]]) -> None:
     """Whatever a run did, took back and restored: what was begun, the page's last change, whose a file's name is, and the latest steps are as all attempts say."""
     past = Past()
-    paths = {*STEPS, *(path for path, _node in SCOPES), "tail/b", "each[1", "", "nowhere"}
+    places = {*STEPS, *(path for path, _node in SCOPES), "tail/b", "each[1", "", "nowhere"}
     for act in acts:
         past.take(act)
         now = past.history
-        assert {path: now.begun(path) for path in paths} == {path: begun(now, path) for path in paths}
+        assert {path: now.begun(path) for path in places} == {path: begun(now, path) for path in places}
         on_page = [each for each in every(now) if each.touched_page]
         assert now.last_on_page() is (on_page[-1] if on_page else None)
         lines = range(now.last_seq + 1)
@@ -159,3 +160,62 @@ def test_what_an_error_ended_stays_ended(acts: list[tuple[Any, ...]]) -> None:
     over = tuple(f"{scope.path}/" for scope in past.history.scopes.values() if scope.stays_failed)
     for path in (*STEPS, "each[1]", "each[1", ""):
         assert ended(path) == path.startswith(over)
+
+
+BLOCKS = (
+    "h/try/pay", "h/try[2]/pay", "h/try[3]/pay", "h/try[12]/pay", "h/catch/pay", "h/try/all[1]/pay", "h/try[2]/all[3]/pay",
+    "h/try[2]/all[1]/pay", "h/try[3]/all[3]/pay", "all[#k]/h/try/pay", "all[#k]/h/try[2]/in/try/pay", "h/try[2]/in/try[2]/pay", "h/try/in/try/pay",
+)  # fmt: skip
+
+SIDE_EFFECTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("call"), st.sampled_from(BLOCKS), st.just("browser_action"), st.sampled_from(["run"])),
+        st.tuples(st.just("result"), st.sampled_from(["ok", "before", "after", "interrupted"]), st.just("")),
+        st.tuples(st.just("void"), st.sets(st.sampled_from(BLOCKS), max_size=3)),
+    ),
+    min_size=10,
+    max_size=40,
+)  # fmt: skip
+
+
+def last_effect(now: history.History, path: str) -> records.Attempt | None:
+    """What the step at ``path`` did last, if anything."""
+    return next((each for each in reversed(now.attempts.get(path, [])) if each.may_have_happened), None)
+
+
+def repeated(now: history.History, block: paths.Block) -> records.Attempt | None:
+    """The definition of ``History.repeated``."""
+    first = block.first
+    before = tuple(f"{first}{f'[{each}]' if each > 1 else ''}/" for each in range(1, block.number))
+    same: list[records.Attempt] = []
+    elsewhere: list[records.Attempt] = []
+    for path in now.attempts:
+        start = next((each for each in before if path.startswith(each)), None)
+        effect = last_effect(now, path)
+        if start is None or effect is None:
+            continue
+        rest = path.removeprefix(start)
+        if re.sub(r"\[\d+\]", "", rest) == re.sub(r"\[\d+\]", "", block.rest):
+            (same if rest == block.rest else elsewhere).append(effect)
+    return max(same or elsewhere, key=lambda each: each.call.seq, default=None)
+
+
+@given(SIDE_EFFECTS)
+def test_a_side_effect_of_an_earlier_run_of_a_block_is_found(acts: list[tuple[Any, ...]]) -> None:
+    """By the step's path if it has the same there, else by any turn of a loop without keys; the last each time, and each step once in what a run did."""
+    past = Past()
+    for act in acts:
+        past.take(act)
+    now = past.history
+    for path in BLOCKS:
+        for block in paths.blocks(path):
+            assert now.repeated(block) is repeated(now, block)
+            within = [
+                effect
+                for each in now.attempts
+                if each.startswith(f"{block.path}/") and (effect := last_effect(now, each))
+            ]
+            assert {each.call.seq for each in now.deeds_within(block.first, block.number)} == {
+                each.call.seq for each in within
+            }
+            assert len(now.deeds_within(block.first, block.number)) == len(within)
