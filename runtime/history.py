@@ -22,7 +22,7 @@ def _leaves_answers(result: log.Result) -> bool:
     )
 
 
-def _last_deed(attempts: Sequence[records.Attempt]) -> records.Attempt | None:
+def _last_effect(attempts: Sequence[records.Attempt]) -> records.Attempt | None:
     return next((each for each in reversed(attempts) if each.may_have_happened), None)
 
 
@@ -298,15 +298,15 @@ class History:
         over = {scope.path for scope in self.scopes.values() if scope.stays_failed}
         return lambda path: bool(over) and any(each in over for each in paths.around(path))
 
-    def deed_at(self, path: str) -> records.Attempt | None:
+    def effect_at(self, path: str) -> records.Attempt | None:
         """The last side effect at ``path`` that happened or may have."""
-        return _last_deed(self.attempts.get(path, ()))
+        return _last_effect(self.attempts.get(path, ()))
 
-    def deeds_within(self, first: str, number: int) -> list[records.Attempt]:
+    def effects_within(self, first: str, number: int) -> list[records.Attempt]:
         """The last side effect of each step that happened or may have in the run of that number of the block of a handle whose first run is ``first``."""
         run = self._in_blocks.get((first, number), {})
         reached = {attempt.call.path: None for attempts in run.values() for attempt in attempts}
-        return [deed for path in reached if (deed := self.deed_at(path)) is not None]
+        return [effect for path in reached if (effect := self.effect_at(path)) is not None]
 
     def repeated(self, block: paths.Block) -> records.Attempt | None:
         """The side effect of an earlier run of the block that a step in it would repeat.
@@ -315,12 +315,12 @@ class History:
         position, any of them may be the one, and it is the last.
         """
         numbers = range(block.number - 1, 0, -1)
-        same = [self.deed_at(f"{block.first}{f'[{each}]' if each > 1 else ''}/{block.rest}") for each in numbers]
+        same = [self.effect_at(f"{block.first}{f'[{each}]' if each > 1 else ''}/{block.rest}") for each in numbers]
         runs = [self._in_blocks.get((block.first, each), {}).get(block.anywhere, ()) for each in numbers]
-        found = [deed for deed in same if deed is not None] or [
-            deed for attempts in runs if (deed := _last_deed(attempts)) is not None
+        found = [effect for effect in same if effect is not None] or [
+            effect for attempts in runs if (effect := _last_effect(attempts)) is not None
         ]
-        return max(found, key=lambda deed: deed.call.seq, default=None)
+        return max(found, key=lambda effect: effect.call.seq, default=None)
 
     def done(self, path: str) -> records.Attempt | None:
         """The attempt from which the step at ``path`` has its value, if it has one that counts."""

@@ -57,12 +57,12 @@ def rebuilt(error: dict[str, Json]) -> RunOpsError:
 
 
 def in_the_way(engine: ExecutionEngine, handle: str, number: int) -> list[records.Attempt]:
-    """The deeds of a handle's tries up to ``number`` for which nothing says what to do about them if ``try`` ran again."""
+    """The side effects of a handle's tries up to ``number`` for which nothing says what to do about them if ``try`` ran again."""
     return [
-        deed
+        effect
         for each in range(1, number + 1)
-        for deed in engine.history.deeds_within(part_path(handle, "try", 1), each)
-        if deed.call.thread == log.RUN_THREAD and judge.policy(engine, deed) == "ask"
+        for effect in engine.history.effects_within(part_path(handle, "try", 1), each)
+        if effect.call.thread == log.RUN_THREAD and judge.policy(engine, effect) == "ask"
     ]
 
 
@@ -76,14 +76,14 @@ def not_tried_again(error: Caught, deeds: list[records.Attempt]) -> Caught:
 
 
 def earlier(engine: ExecutionEngine, path: str) -> records.Attempt | None:
-    """The deed of an earlier run of a block of a handle that the step at ``path`` would repeat."""
+    """The side effect of an earlier run of a block of a handle that the step at ``path`` would repeat."""
     found: list[tuple[bool, int, records.Attempt]] = []
     for block in paths.blocks(path):
         scope = engine.history.scopes.get(block.path)
         if scope is None or scope.node != block.name or block.number == 1:
             continue
-        if (deed := engine.history.repeated(block)) is not None:
-            found.append((deed.call.path.endswith(f"/{block.rest}"), deed.call.seq, deed))
+        if (effect := engine.history.repeated(block)) is not None:
+            found.append((effect.call.path.endswith(f"/{block.rest}"), effect.call.seq, effect))
     return max(found, key=lambda each: each[:2])[2] if found else None
 
 

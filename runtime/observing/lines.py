@@ -30,6 +30,7 @@ _PLAIN = frozenset({
 _REGIONS = LANDMARKS | URGENT | {"table", "grid", "treegrid", "iframe", "tablist", "menu", "menubar", "listbox", "tree", "radiogroup", "group", "feed"}  # fmt: skip
 UNNAMED = "(unnamed)"
 """What is said of what has no name of its own, though something stands beside it that says what it is."""
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _PUNCTUATION = re.compile(
     r"[\s!-/:-@\[-`{-~\xa1\xa7\xab\xb7\xbb\xbf\u2010-\u2015\u2018-\u201f\u2022\u2026\u2039\u203a]+"
@@ -59,9 +60,9 @@ class Item:
 
 def quoted(text: str, most: int) -> str:
     """The text in quotation marks, cut at ``most`` characters; in one line, whatever a program takes for the end of one."""
-    text = _CONTROLS.sub(" ", text)
+    text = text if text.isprintable() else _CONTROLS.sub(" ", text)
     text = text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
-    return json.dumps(text, ensure_ascii=False)
+    return _ENCODER.encode(text)
 
 
 def name_of(node: Node) -> str:

@@ -106,12 +106,11 @@ _KEY = re.compile(
 _STATE = re.compile(r"\[([^\[\]]*)\]")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)")
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_BLANKS = re.compile(r"\s+")
 
 
 def folded(text: str) -> str:
     """The text with white space folded."""
-    return _BLANKS.sub(" ", text).strip()
+    return " ".join(text.split())
 
 
 def read(snapshot: str) -> Node:

@@ -215,7 +215,7 @@ def test_a_side_effect_of_an_earlier_run_of_a_block_is_found(acts: list[tuple[An
                 for each in now.attempts
                 if each.startswith(f"{block.path}/") and (effect := last_effect(now, each))
             ]
-            assert {each.call.seq for each in now.deeds_within(block.first, block.number)} == {
+            assert {each.call.seq for each in now.effects_within(block.first, block.number)} == {
                 each.call.seq for each in within
             }
-            assert len(now.deeds_within(block.first, block.number)) == len(within)
+            assert len(now.effects_within(block.first, block.number)) == len(within)
