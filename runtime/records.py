@@ -147,13 +147,15 @@ class Attempt:
 
 
 def deciding(attempts: list[Attempt]) -> Attempt:
-    """Which of a step's attempts says what became of it: the last one, unless that failed before its deed and one before it may have done it."""
+    """Return the attempt that says what became of a step.
+
+    It is the last one, unless that came to nothing (it failed before it acted, or is no side effect and was broken off or failed) and one
+    before it has the step's value, or may have acted. So a step that was being done again still is one that was done.
+    """
     last = attempts[-1]
-    if last.did_nothing and not last.settled:
-        acted = next((each for each in reversed(attempts) if not each.did_nothing), None)
-        if acted is not None and (acted.may_have_happened or acted.settled):
-            return acted
-    return last
+    if last.settled or not (last.did_nothing or last.call.effect != "effect"):
+        return last
+    return next((each for each in reversed(attempts) if each.settled or each.may_have_happened), last)
 
 
 ENDED_BY_ERROR = frozenset({"item", "try", "catch", "finally"})

@@ -155,6 +155,50 @@ async def test_confirm_is_asked_by_a_browser_that_is_signed_in_again(tmp_path: P
     assert shop.site.deeds.count("css=pay") == 1
 
 
+@pytest.mark.parametrize("broken_off", ["killed", "failed"])
+async def test_a_way_that_was_broken_off_still_leads_to_its_effect(tmp_path: Path, broken_off: str) -> None:
+    """A life that does the way to a side effect again is killed there, or fails: the next one knows of the side effect as well, and does no more of the way again than `confirm` needs."""
+    shop = Shop()
+    signed: set[FakeBrowser] = set()
+    breaks = [False, True, False]
+
+    class Gated(FakePage):
+        async def text(self, target: object) -> str:
+            found = await super().text(target)  # type: ignore[arg-type]
+            return found if self.browser in signed else "please sign in"
+
+    async def click(target: str, page: FakePage) -> None:
+        shop.site.texts[f"{target}_done"] = "yes"
+        if target != "css=signin":
+            return
+        if breaks.pop(0):
+            if broken_off == "killed":
+                raise Killed
+            raise SiteError("verify-failed", "the site is down", phase="after")
+        signed.add(page.browser)
+
+    shop.site.on_click, shop.site.page = click, Gated
+    unit = group(
+        goto("login", "http://shop.test/login"),
+        *(
+            f"{{id: {name}, type: browser_action, action: click, target: {{css: {name}}}, effect: idempotent}}"
+            for name in ("signin", "put")
+        ),
+        deed("pay"),
+        "{id: last, type: browser_action, action: click, target: {css: last}, effect: idempotent}",
+    )
+    rig = Rig(tmp_path, flow(unit), site=shop.site)
+    await die(rig, shop, before="css=last")
+    if broken_off == "killed":
+        with pytest.raises(Killed):
+            await rig.resume()
+    else:
+        assert (await rig.resume()).status == "failed"
+    rig.die()
+    assert (await rig.resume()).status == "passed"
+    assert shop.site.deeds == ["css=signin", "css=put", "css=pay", "css=signin", "css=signin", "css=last"]
+
+
 async def _decided(tmp_path: Path, pay: str) -> tuple[Rig, Shop]:
     """A run killed in ``pay``, which has happened, as a person has said since; its browser is gone, and so is the sign-in before it."""
     shop = Shop()
