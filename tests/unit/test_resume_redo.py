@@ -65,6 +65,17 @@ class Shop:
             raise Killed
 
 
+def signed_in_only(signed: set[FakeBrowser]) -> type[FakePage]:
+    """Pages whose texts a browser sees only once it is among ``signed``."""
+
+    class Gated(FakePage):
+        async def text(self, target: object) -> str:
+            found = await super().text(target)  # type: ignore[arg-type]
+            return found if self.browser in signed else "please sign in"
+
+    return Gated
+
+
 async def die(rig: Rig, shop: Shop, *, before: str = "", after: str = "", browser_survives: bool = False) -> None:
     """Start the run and kill it at a deed; then let the shop be."""
     shop.kill_before, shop.kill_after = {before}, {after}
@@ -130,11 +141,6 @@ async def test_confirm_is_asked_by_a_browser_that_is_signed_in_again(tmp_path: P
     shop = Shop()
     signed: set[FakeBrowser] = set()
 
-    class Gated(FakePage):
-        async def text(self, target: object) -> str:
-            found = await super().text(target)  # type: ignore[arg-type]
-            return found if self.browser in signed else "please sign in"
-
     async def sign_in(target: str, page: FakePage) -> None:
         shop.site.texts[f"{target}_done"] = "yes"
         if target == "css=signin":
@@ -142,8 +148,7 @@ async def test_confirm_is_asked_by_a_browser_that_is_signed_in_again(tmp_path: P
         elif shop.kill_after:
             raise Killed
 
-    shop.site.on_click = sign_in
-    shop.site.page = Gated
+    shop.site.on_click, shop.site.page = sign_in, signed_in_only(signed)
     sign = "{id: signin, type: browser_action, action: click, target: {css: signin}, effect: idempotent}"
     rig = Rig(tmp_path, flow(group(goto("login", "http://shop.test/login"), sign, deed("pay"))), site=shop.site)
     shop.kill_after = {"css=pay"}
@@ -162,11 +167,6 @@ async def test_a_way_that_was_broken_off_still_leads_to_its_effect(tmp_path: Pat
     signed: set[FakeBrowser] = set()
     breaks = [False, True, False]
 
-    class Gated(FakePage):
-        async def text(self, target: object) -> str:
-            found = await super().text(target)  # type: ignore[arg-type]
-            return found if self.browser in signed else "please sign in"
-
     async def click(target: str, page: FakePage) -> None:
         shop.site.texts[f"{target}_done"] = "yes"
         if target != "css=signin":
@@ -177,7 +177,7 @@ async def test_a_way_that_was_broken_off_still_leads_to_its_effect(tmp_path: Pat
             raise SiteError("verify-failed", "the site is down", phase="after")
         signed.add(page.browser)
 
-    shop.site.on_click, shop.site.page = click, Gated
+    shop.site.on_click, shop.site.page = click, signed_in_only(signed)
     unit = group(
         goto("login", "http://shop.test/login"),
         *(
