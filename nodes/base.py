@@ -63,7 +63,7 @@ class Confirm(Part):
     done: Condition
     """True when the deed happened. False is believed when it is false again ``settle`` seconds later."""
     settle: float = Field(default=5.0, ge=0, le=600)
-    """Seconds before a *not done* is looked at again: a slow site may still be at it."""
+    """Seconds before a *not done* is looked at again. Longer than the site takes to carry out what it has received: after a crash nobody else knows that it is still at work."""
 
 
 class Node(Part, ABC):

@@ -337,6 +337,10 @@ class Step(surroundings.Surroundings):
             yields = self._engine.browser is not None and self._node.asks != "agent"
             return self._finished("recovered", self.page.url if yields else None, self._engine.journal.error(error))
         self.not_done = verdict == "not-done"
+        if self.not_done:
+            error = error.replaced(
+                mend="`confirm` says that it did not happen; see why on the site. `runops resume` asks again before it does it again"
+            )
         raise error
 
     def _broken_off(self, error: RunOpsError) -> RunOpsError:

@@ -75,6 +75,8 @@ class History:
 
         In each by where they stand in it, positions in loops aside, in the order of their calls.
         """
+        self._seen_not_done: list[records.Attempt] = []
+        """The side effects of which the site, asked in this life, showed nothing."""
         self._begun: set[str] = set()
         """The paths at which an attempt counts, and all paths around them."""
         self._named: dict[str, set[str]] = {}
@@ -179,12 +181,15 @@ class History:
                 self.ending = None
                 self.budget = entry.data.get("budget", self.budget)
                 self.ledger.stopped(entry.at)
+                self._forget_not_done()
             case "restoring":
                 self.restoring = True
             case "restored":
                 self._restored(entry.data)
             case "judged":
                 self._judged(str(entry.data["call"]), entry.data["verdict"], entry)
+                if entry.data["verdict"] == "not-done" and entry.data["how"] != log.PERSON:
+                    self._seen_not_done.append(self._by_call[str(entry.data["call"])])
             case "paused":
                 self.question, self.answer = entry, None
             case "decided":
@@ -231,6 +236,12 @@ class History:
         attempt.verdict, attempt.judged_value = verdict, entry.data.get("value")
         if verdict != "not-done":
             attempt.behind, attempt.since = False, entry.seq
+
+    def _forget_not_done(self) -> None:
+        """What a site did not show in an earlier life it may show by now: only a person's *not done* outlasts the process that heard it."""
+        for attempt in self._seen_not_done:
+            attempt.verdict = None
+        self._seen_not_done.clear()
 
     def _decided(self, entry: log.Note) -> None:
         self.answer = entry

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 LOST = frozenset({"answer-lost", "timeout", "page-crashed", "browser-gone"})
 """Errors after which nobody here knows whether the deed happened. After the others the site has answered, and not as the author wants."""
 
+ANSWER_SECONDS = 10.0
+"""How long what an agent sent may take to be answered once its model says that all is done."""
+
 Found = Literal["done", "not-done", "skipped", "unknown"]
 
 
@@ -97,7 +100,8 @@ async def after_error(
         then = (Then.CONFIRM, Then.ASK)
     if again and node.retry is not None and error.code in (node.retry.on or ()):
         return "failed"
-    judgement = await _find_out(engine, Reached(node, frame, path, engine.history.attempt_of(call)), then)
+    reached = Reached(node, frame, path, engine.history.attempt_of(call))
+    judgement = await _find_out(engine, reached, then, unanswered=error.code == "timeout")
     if judgement.found == "done":
         return "done"
     if judgement.found == "not-done":
@@ -302,8 +306,10 @@ def _row(engine: ExecutionEngine, node: Leaf, before: records.Attempt, state: st
     return states.TABLE[state, "effect", word]
 
 
-async def _find_out(engine: ExecutionEngine, reached: Reached, then: Sequence[Then]) -> Judgement:
-    """Do what a row of the table says, until something of it tells what became of the side effect."""
+async def _find_out(
+    engine: ExecutionEngine, reached: Reached, then: Sequence[Then], *, unanswered: bool = False
+) -> Judgement:
+    """Do what a row of the table says, until something of it tells what became of the side effect; ``unanswered``: by this process, a moment ago."""
     node, before = reached.node, reached.before
     assert before is not None
     word = "on_redo: redo" if before.state is states.State.UNDONE else f"after_crash: {node.after_crash}"
@@ -315,7 +321,8 @@ async def _find_out(engine: ExecutionEngine, reached: Reached, then: Sequence[Th
                 if attached and (seen := await _surviving(engine, reached, before.call)) is not None:
                     return seen
             case Then.CONFIRM:
-                said = await ask_the_site(engine, node, reached.frame, reached.path, before.call)
+                ask = ask_once_answered if unanswered else ask_the_site
+                said = await ask(engine, node, reached.frame, reached.path, before.call)
                 if said.found != "unknown":
                     return said
                 how = said.how
@@ -326,6 +333,22 @@ async def _find_out(engine: ExecutionEngine, reached: Reached, then: Sequence[Th
             case Then.ASK | Then.TAKE:
                 break
     return Judgement("unknown", how)
+
+
+async def ask_once_answered(
+    engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, call: log.Call
+) -> Judgement:
+    """Ask the site once it has answered all that the action sent, of an `agent` all its actions; while it has not, that it shows nothing proves nothing.
+
+    Waits for the answers as long as the step may take.
+    """
+    browser, agent = await engine.need_browser(), node.asks == "agent"
+    browser.bound(ANSWER_SECONDS if agent else node.seconds)
+    answered = await browser.at_rest(earlier=agent)
+    said = await ask_the_site(engine, node, frame, path, call)
+    if said.found == "not-done" and not answered:
+        return Judgement("unknown", "`confirm` shows nothing of it yet, and the site has not answered")
+    return said
 
 
 async def ask_the_site(

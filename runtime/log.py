@@ -53,6 +53,9 @@ def summary_thread(thread: str, number: int) -> str:
 CONFIRM = "confirm:"
 """What the name of a thread begins with in which the site is asked about a deed, in a tab of its own."""
 
+PERSON = "a person said so"
+"""How it is known what became of a side effect of which a person said so; this alone outlasts the process that heard *not done*."""
+
 SUM = b',"sum":"'
 SUM_LENGTH = len(SUM) + len('00000000"}')
 

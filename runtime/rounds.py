@@ -94,7 +94,7 @@ async def judged(
     decision = engine.history.decisions.get(path)
     if decision is not None:
         found: judge.Found = "done" if decision == "done" else "skipped"
-        return None if decision == "not-done" else judge.Judgement(found, "a person said so")
+        return None if decision == "not-done" else judge.Judgement(found, log.PERSON)
     policy = judge.policy(engine, deed)
     if policy == "redo":
         engine.tell(events.Said(f"{path}: done again, as `on_redo: redo` says"))

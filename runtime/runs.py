@@ -276,7 +276,7 @@ def _write_verdict(pen: journal.Journal, attempt: records.Attempt, verdict: Verd
             return
     # An interrupted call says nothing of its deed: the note does, so that nobody is asked again.
     found = "skipped" if verdict == "skip" else verdict
-    pen.note("judged", call=attempt.call.call, verdict=found, how="a person said so")
+    pen.note("judged", call=attempt.call.call, verdict=found, how=log.PERSON)
 
 
 def question_of(past: history.History, run: str) -> Paused | None:

@@ -316,6 +316,8 @@ class FakeBrowser:
         self.reads: list[str] = []
         self.lost: str | None = None
         self.unanswered: MissingAnswer | None = None
+        self.on_its_way = False
+        """Whether what is not answered in time is not answered later either."""
         """What is missing where every request of a deed is waited for."""
         self.refused: OriginRefused | None = None
         self.closed = False
@@ -355,6 +357,9 @@ class FakeBrowser:
 
     async def missing_answer(self, *, every: bool) -> MissingAnswer | None:
         return await self.lost_answer() or (self.unanswered if every else None)
+
+    async def at_rest(self, *, earlier: bool = False) -> bool:
+        return not self.on_its_way
 
     @contextlib.asynccontextmanager
     async def fresh_page(self) -> AsyncGenerator[FakePage]:

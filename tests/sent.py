@@ -29,16 +29,19 @@ from runtime.browser.session import Session
 from tests import agents, browsers, site
 from tests.rig import Rig
 
-Fault = Literal["late", "lost", "refused", "error", "failed", "redirect"]
-"""What the site does with the first request of an order: takes it and answers late; takes it and closes the connection; closes it untaken;
-takes it and answers 500; answers 500 untaken; takes it and redirects to a page that is late."""
+Fault = Literal["late", "slow", "lost", "refused", "error", "failed", "redirect"]
+"""What the site does with the first request of an order: takes it and answers late; works on it for longer than a step waits, takes it and answers;
+takes it and closes the connection; closes it untaken; takes it and answers 500; answers 500 untaken; takes it and redirects to a page that is late."""
 
-FAULTS: tuple[Fault, ...] = ("late", "lost", "refused", "error", "failed", "redirect")
+FAULTS: tuple[Fault, ...] = ("late", "slow", "lost", "refused", "error", "failed", "redirect")
 
 UNTAKEN = frozenset({"refused", "failed"})
 
 LATE_SECONDS = 8.0
 """How long an answer is late: longer than any step waits."""
+
+SLOW_SECONDS = 4.0
+"""How long an order is worked on before it is taken: longer than a step waits for an answer, and then once more."""
 
 FORM = "form id=f method=post enctype='multipart/form-data' action=/order/{ref}"
 _SUBMIT = "f.requestSubmit()"
@@ -232,6 +235,7 @@ class Orders:
     def __init__(self, served: site.Site) -> None:
         self.site = served
         self.taken: collections.Counter[str] = collections.Counter()
+        self._took: collections.defaultdict[str, threading.Event] = collections.defaultdict(threading.Event)
         self.over = threading.Event()
         """What is late answers now."""
         self._faults: dict[str, Fault] = {}
@@ -246,6 +250,10 @@ class Orders:
         self._page(f"/taken/{ref}", lambda: f"<title>Taken</title><p data-testid=count>{self.taken[ref]}</p>")
         self.site.answer(f"/order/{ref}", lambda request: self._ordered(ref, request))
         self.site.answer(f"/done/{ref}", lambda _request: self._late())
+
+    async def finished(self, ref: str) -> None:
+        """Wait until what is worked on is taken."""
+        assert await asyncio.to_thread(self._took[ref].wait, 10 * SLOW_SECONDS)
 
     def _page(self, path: str, body: Callable[[], str]) -> None:
         # Each request on a connection of its own: on one that was used before, Chromium sends a request again that was not answered.
@@ -266,8 +274,11 @@ class Orders:
             self._prepared.add(once[1])
             return site.Answer("<!doctype html><title>Prepared</title>", headers={"connection": "close"})
         fault = self._faults.pop(ref, None)
+        if fault == "slow":
+            self.over.wait(SLOW_SECONDS)
         if fault not in UNTAKEN:
             self.taken[ref] += 1
+            self._took[ref].set()
         match fault:
             case "late":
                 self.over.wait(LATE_SECONDS)
@@ -277,7 +288,7 @@ class Orders:
                 return site.Answer("<!doctype html><title>Error</title>", 500, {"connection": "close"})
             case "redirect":
                 return site.Answer("", 303, {"location": f"/done/{ref}", "connection": "close"})
-            case None:
+            case "slow" | None:
                 pass
         if 'name="as"' in request.body:
             return site.Answer("a file", headers={"content-disposition": "attachment; filename=a.txt"})
@@ -380,7 +391,9 @@ async def lived(rig: Live, case: Case, orders: Orders) -> Lived:
     """Run what was begun, and resume it while that is of use."""
     ended = await rig.start()
     statuses = [ended.status]
-    if ended.status == "failed":
+    if ended.status == "failed" or (ended.status == "paused" and case.confirm):
+        if case.fault == "slow":
+            await orders.finished(case.ref)
         ended = await resumed(rig, statuses)
     rig.die()
     return Lived(case, list(statuses), orders.taken[case.ref], str(ended.error or ended.question or ""))

@@ -469,7 +469,7 @@ class Acting:
         deed = engine.history.attempt_of(call)
         if self._place.closing or node.confirm is None or not deed.acted:
             return None
-        said = await judge.ask_the_site(engine, node, self._place.frame, call.path, call)
+        said = await judge.ask_once_answered(engine, node, self._place.frame, call.path, call)
         if said.found == "unknown":
             raise judge.unknown(call.path, deed, said, None)
         if said.found == "done":

@@ -57,6 +57,8 @@ class Answers:
         self._driver_waits = True
         self._asked: dict[Request, bool] = {}
         """The requests since the present action began, and whether they are still without an answer."""
+        self._earlier: set[Request] = set()
+        """Those of earlier actions that are still without an answer."""
         self._changed = asyncio.Event()
         self._lost: str | None = None
         self._aborted: str | None = None
@@ -71,6 +73,7 @@ class Answers:
     def begin(self, page: Page, *, driver_waits: bool) -> None:
         """An action begins in ``page``. ``driver_waits``: Playwright waits for the document that it asks for."""
         self._page, self._driver_waits = page, driver_waits
+        self._earlier.update(self._open)
         self._asked.clear()
         self._lost = self._aborted = self._refused = None
         self.reached = False
@@ -81,6 +84,7 @@ class Answers:
 
     def _answered(self, response: Response) -> None:
         request = response.request
+        self._earlier.discard(request)
         if request.is_navigation_request():
             self.reached = True
         if request in self._asked:
@@ -89,6 +93,7 @@ class Answers:
                 self._refused = MissingAnswer(described(request), "error", response.status)
 
     def _failed(self, request: Request) -> None:
+        self._earlier.discard(request)
         if (was_open := self._asked.get(request)) is None:
             return
         self._over(request)
@@ -135,11 +140,28 @@ class Answers:
         while (late := self._late(every=every)) is not None and not stopped():
             if self._patience.over() or (self._page is not None and self._page.is_closed()):
                 return await self.missing() or MissingAnswer(described(late), "late")
-            self._changed.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(LOOK_SECONDS, self._patience.left())):
-                    await self._changed.wait()
+            await self._change()
         return await self.missing() or (self._refused if every else None)
+
+    async def at_rest(self, *, earlier: bool, stopped: Callable[[], bool]) -> bool:
+        """Wait until the page has done what the action set off, and all that it sent is answered; return whether it came to that in time.
+
+        With ``earlier`` what the actions before it sent counts too.
+        """
+        if not stopped():
+            await self._flush()
+        while (on_its_way := bool(self._open or (earlier and self._earlier))) and not stopped():
+            if self._patience.over() or (self._page is not None and self._page.is_closed()):
+                break
+            await self._change()
+        return not on_its_way and not self._patience.over()
+
+    async def _change(self) -> None:
+        """Wait until something is answered, or for a moment."""
+        self._changed.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(LOOK_SECONDS, self._patience.left())):
+                await self._changed.wait()
 
     def _late(self, *, every: bool) -> Request | None:
         mine = (each for each in self._open if _of_main_frame(each) and _page_of(each) is self._page)

@@ -72,6 +72,10 @@ class Lent(port.Browser):
         return await self._browser.missing_answer(every=every)
 
     @override
+    async def at_rest(self, *, earlier: bool = False) -> bool:
+        return await self._browser.at_rest(earlier=earlier)
+
+    @override
     def fresh_page(self) -> contextlib.AbstractAsyncContextManager[Page]:
         return self._browser.fresh_page()
 

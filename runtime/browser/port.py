@@ -140,6 +140,13 @@ class Browser(Protocol):
         """
         ...
 
+    async def at_rest(self, *, earlier: bool = False) -> bool:
+        """Wait, as long as there is time, until nothing is on its way that the last side effect sent; return whether that is so.
+
+        With ``earlier`` also nothing that those before it sent.
+        """
+        ...
+
     def fresh_page(self) -> contextlib.AbstractAsyncContextManager[Page]:
         """A tab of its own in the same browser (same cookies), closed at the end; the current tab is not touched."""
         ...

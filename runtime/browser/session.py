@@ -190,7 +190,14 @@ class Session:
 
     async def missing_answer(self, *, every: bool) -> MissingAnswer | None:
         """Wait for the answers to what the last deed asked for; the one that is missing then."""
-        return await self._answers.awaited(every=every, stopped=lambda: any(each.message for each in self.dialogs))
+        return await self._answers.awaited(every=every, stopped=self._stopped)
+
+    async def at_rest(self, *, earlier: bool = False) -> bool:
+        """Wait until nothing is on its way that the last side effect sent; with ``earlier`` nothing that those before it sent either."""
+        return await self._answers.at_rest(earlier=earlier, stopped=self._stopped)
+
+    def _stopped(self) -> bool:
+        return any(each.message for each in self.dialogs)
 
     @contextlib.asynccontextmanager
     async def fresh_page(self) -> AsyncGenerator[Tab]:

@@ -333,6 +333,43 @@ async def test_with_confirm_every_answer_counts(
     assert (ended.status, rig.calls("pay"), len(rig.site.deeds)) == ("passed", calls, deeds)
 
 
+async def test_confirm_proves_nothing_while_the_request_is_on_its_way(tmp_path: Path) -> None:
+    """The site takes longer than the step and shows nothing yet: nothing is sent again, a person is asked, and a later resume finds that it happened."""
+    site = FakeSite(texts={'test_id="status"': "open"})
+    rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay, retry: {{attempts: 2, delay: 0}}{CONFIRMED}}}"), site=site)
+
+    async def answer_late(_target: str, page: FakePage) -> None:
+        page.browser.unanswered = MissingAnswer("POST http://shop.test/pay", "late", None)
+        page.browser.on_its_way = True
+
+    site.on_click = answer_late
+    ended = await rig.start()
+    assert (ended.status, len(site.deeds), (ended.question or {})["reason"]) == ("paused", 1, "outcome-unknown")
+    assert "the site has not answered" in (ended.question or {})["message"]
+    rig.die()
+    site.texts['test_id="status"'] = "paid"
+    assert ((await rig.resume()).status, len(site.deeds)) == ("passed", 1)
+
+
+@pytest.mark.parametrize("tries_again", [False, True])
+async def test_what_a_site_did_not_show_is_asked_again_by_the_next_life(tmp_path: Path, tries_again: bool) -> None:
+    """A run that failed because `confirm` said no asks once more before it acts: an order that came late is not sent again."""
+    site = FakeSite(texts={'test_id="status"': "open"})
+    retry = "retry: {attempts: 2, delay: 0}" if tries_again else "timeout: 5"
+    rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay, {retry}{CONFIRMED}}}"), site=site)
+
+    async def answer_late(target: str, page: FakePage) -> None:
+        page.browser.unanswered = MissingAnswer("POST http://shop.test/pay", "late", None)
+        page.browser.missing.add(target)
+
+    site.on_click = answer_late
+    ended = await rig.start()
+    assert (ended.status, len(site.deeds)) == ("failed", 1)
+    rig.die()
+    site.texts['test_id="status"'] = "paid"
+    assert ((await rig.resume()).status, len(site.deeds)) == ("passed", 1)
+
+
 async def test_a_verify_that_fails_is_a_failure_not_a_question(tmp_path: Path) -> None:
     """The site answered, and not as the author wants: the run fails with exit 1."""
     rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay, verify: [{{text: paid, target: {{css: p}}}}]}}"))
