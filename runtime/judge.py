@@ -401,10 +401,12 @@ def unknown(path: str, deed: records.Attempt, judgement: Judgement, error: RunOp
             f"the agent was ended after {how_many}{open_one}; whether its goal is reached nobody knows: {judgement.how}"
         )
         evidence["deeds"] = [{"deed": each.call.action, "args": each.call.args} for each in deeds]
+    at_work = error is not None and error.code == "timeout"
+    mend = "look at the site, then say `done`, `not-done` or `skip`"
     return Paused(
         "outcome-unknown",
         said,
-        mend="look at the site, then say `done`, `not-done` or `skip`",
+        mend=f"the site had not answered and may still be at work: give it time, {mend}" if at_work else mend,
         phase="after",
         evidence=evidence,
     ).located(path)
