@@ -163,15 +163,15 @@ async def test_signed_in_states(tmp_path: Path) -> None:
     assert ended.error is not None
     assert (ended.error["code"], ended.error["phase"]) == ("session-not-found", "before")
     one = rig(tmp_path, action("s", "save_session", "name: shop"))
-    one.site.texts["session"] = "ada"
+    one.site.texts["session"] = "zoe"
     saved = (await one.start()).output
     assert saved["name"] == "shop"
     file = tmp_path / "private" / "sessions" / "shop.json"
     assert file.stat().st_mode & 0o777 == 0o600
     other = rig(tmp_path, action("s", "load_session", "name: shop, max_age: 3600"))
     assert (await other.start()).output == saved
-    assert other.site.texts["session"] == "ada"
-    assert "ada" not in (tmp_path / "conversations" / f"{other.id}.jsonl").read_text()
+    assert other.site.texts["session"] == "zoe"
+    assert "zoe" not in (tmp_path / "conversations" / f"{other.id}.jsonl").read_text()
     kept = json.loads(file.read_text())
     file.write_text(json.dumps({**kept, "saved_at": "2020-01-01T00:00:00Z"}))
     too_old = await rig(tmp_path, action("s", "load_session", "name: shop, max_age: 3600")).start()
