@@ -37,9 +37,25 @@ def how(run: str, reason: str, evidence: Json) -> str:
     if reason in runs.ABOUT_PAGE:
         return f"runops resume {run} --from STEP"
     if reason != REASON:
-        return f"runops decide {run} done|not-done|skip"
+        decide = f"runops decide {run} done|not-done|skip"
+        asks = isinstance(evidence, dict) and "resume_asks" in evidence
+        return f"runops resume {run}   (asks the site again), or {decide}" if asks else decide
     names = evidence["questions"] if isinstance(evidence, dict) else {}
     return " ".join(["runops answer", run, *(f"{name}=…" for name in names)])
+
+
+def shown(reason: str, evidence: Json) -> dict[str, Json]:
+    """What is known of a pause, for the person who must answer."""
+    known = dict(evidence) if isinstance(evidence, dict) else {}
+    if reason == REASON:
+        return {name: in_words(question) for name, question in known.get("questions", {}).items()}
+    if (error := known.pop("error", None)) is not None:
+        known["because"] = error["message"]
+    return {name: value for name, value in known.items() if name not in OF_PROGRAMS}
+
+
+OF_PROGRAMS = frozenset({"call", "calls", "args", "resume_asks", "unanswered"})
+"""Names in the evidence of a pause that say nothing to a person which the rest does not say."""
 
 
 def in_words(question: Question) -> str:

@@ -191,7 +191,7 @@ class History:
                 if entry.data["verdict"] == "not-done" and entry.data["how"] != log.PERSON:
                     self._seen_not_done.append(self._by_call[str(entry.data["call"])])
             case "paused":
-                self.question, self.answer = entry, None
+                self._paused(entry)
             case "decided":
                 self._decided(entry)
             case "answered":
@@ -236,6 +236,12 @@ class History:
         attempt.verdict, attempt.judged_value = verdict, entry.data.get("value")
         if verdict != "not-done":
             attempt.behind, attempt.since = False, entry.seq
+
+    def _paused(self, entry: log.Note) -> None:
+        self.question, self.answer = entry, None
+        evidence: dict[str, Json] = entry.data.get("evidence") or {}
+        if evidence.get("unanswered"):
+            self._by_call[str(evidence["call"])].unanswered = True
 
     def _forget_not_done(self) -> None:
         """What a site did not show in an earlier life it may show by now: only a person's *not done* outlasts the process that heard it."""

@@ -55,6 +55,12 @@ class Judgement:
 
     found: Found
     how: str
+    unanswered: bool = False
+    """Whether the site had not answered yet what the action sent."""
+
+
+STILL_UNANSWERED = Judgement("unknown", "`confirm` shows nothing of it yet, and the site has not answered", True)
+"""A *not done* that proves nothing: what was sent may still be on its way."""
 
 
 def demand_expr(rule: Rule) -> None:
@@ -101,7 +107,7 @@ async def after_error(
     if again and node.retry is not None and error.code in (node.retry.on or ()):
         return "failed"
     reached = Reached(node, frame, path, engine.history.attempt_of(call))
-    judgement = await _find_out(engine, reached, then, unanswered=error.code == "timeout")
+    judgement = await _find_out(engine, reached, then, on_its_way=error.code == "timeout")
     if judgement.found == "done":
         return "done"
     if judgement.found == "not-done":
@@ -109,7 +115,7 @@ async def after_error(
     if judgement.found == "skipped":
         engine.tell(events.Said(f"{path}: passed over, as `after_crash: skip` asks"))
         return "done"
-    raise unknown(path, engine.history.attempt_of(call), judgement, error)
+    raise unknown(node, engine.history.attempt_of(call), judgement, error)
 
 
 async def before_attempt(engine: ExecutionEngine, reached: Reached) -> None:
@@ -122,7 +128,7 @@ async def before_attempt(engine: ExecutionEngine, reached: Reached) -> None:
     call, behind = before.call, before.behind
     judgement = await _find_out(engine, reached, what_then(engine, reached.node, before))
     if judgement.found == "unknown":
-        raise unknown(reached.path, before, judgement, None)
+        raise unknown(reached.node, before, judgement)
     say = {"done": "had happened", "not-done": "had not happened", "skipped": "is passed over"}[judgement.found]
     engine.tell(events.Said(f"{reached.path}: the {call.action or call.node} {say} ({judgement.how})"))
     settle(engine, reached, judgement)
@@ -307,12 +313,13 @@ def _row(engine: ExecutionEngine, node: Leaf, before: records.Attempt, state: st
 
 
 async def _find_out(
-    engine: ExecutionEngine, reached: Reached, then: Sequence[Then], *, unanswered: bool = False
+    engine: ExecutionEngine, reached: Reached, then: Sequence[Then], *, on_its_way: bool = False
 ) -> Judgement:
-    """Do what a row of the table says, until something of it tells what became of the side effect; ``unanswered``: by this process, a moment ago."""
+    """Do what a row of the table says, until something of it tells what became of the side effect; ``on_its_way``: this process sent it, and has no answer."""
     node, before = reached.node, reached.before
     assert before is not None
     word = "on_redo: redo" if before.state is states.State.UNDONE else f"after_crash: {node.after_crash}"
+    unanswered = on_its_way or before.unanswered
     how = "the node has no `confirm`" if node.confirm is None else "`after_crash: ask` asks no `confirm`"
     for each in then:
         match each:
@@ -321,8 +328,11 @@ async def _find_out(
                 if attached and (seen := await _surviving(engine, reached, before.call)) is not None:
                     return seen
             case Then.CONFIRM:
-                ask = ask_once_answered if unanswered else ask_the_site
+                ask = ask_once_answered if on_its_way else ask_the_site
                 said = await ask(engine, node, reached.frame, reached.path, before.call)
+                unanswered = said.unanswered if on_its_way else unanswered
+                if said.found == "not-done" and unanswered:
+                    said = STILL_UNANSWERED
                 if said.found != "unknown":
                     return said
                 how = said.how
@@ -332,7 +342,7 @@ async def _find_out(
                 return Judgement("skipped", f"`{word}` says to go on without it")
             case Then.ASK | Then.TAKE:
                 break
-    return Judgement("unknown", how)
+    return Judgement("unknown", how, unanswered)
 
 
 async def ask_once_answered(
@@ -346,9 +356,9 @@ async def ask_once_answered(
     browser.bound(ANSWER_SECONDS if agent else node.seconds)
     answered = await browser.at_rest(earlier=agent)
     said = await ask_the_site(engine, node, frame, path, call)
-    if said.found == "not-done" and not answered:
-        return Judgement("unknown", "`confirm` shows nothing of it yet, and the site has not answered")
-    return said
+    if said.found == "done" or answered:
+        return said
+    return STILL_UNANSWERED if said.found == "not-done" else dataclasses.replace(said, unanswered=True)
 
 
 async def ask_the_site(
@@ -385,13 +395,19 @@ async def _look(engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: 
         return engine.render(node.confirm, "done", inner, path)
 
 
-def unknown(path: str, deed: records.Attempt, judgement: Judgement, error: RunOpsError | None) -> Paused:
-    """The pause that asks a person whether the deed happened; of an `agent`, whether all of it is done."""
+def unknown(node: Leaf, deed: records.Attempt, judgement: Judgement, error: RunOpsError | None = None) -> Paused:
+    """The pause that asks a person whether the side effect happened; of an `agent`, whether all of it is done.
+
+    ``resume_asks`` in its evidence: a resumed run asks the site again. ``unanswered``: that it shows nothing proves nothing then, either.
+    """
     call = deed.call
-    said = f"nobody knows whether the {call.action or call.node} happened: {judgement.how}"
+    cut_off = deed.state is states.State.OPEN and error is None and not deed.unanswered
+    ended = "the run ended while it was on its way, and " if cut_off else ""
+    said = f"nobody knows whether the {call.action or call.node} happened: {ended}{judgement.how}"
     evidence: dict[str, Json] = {
+        "page": led_to(deed),
         "call": call.call,
-        "error": error.as_json() if error is not None else None,
+        "error": error.as_json() if error is not None else deed.result.error if deed.result is not None else None,
         "args": call.args,
     }
     if deeds := [each for each in deed.deeds if each.may_have_happened]:
@@ -401,15 +417,14 @@ def unknown(path: str, deed: records.Attempt, judgement: Judgement, error: RunOp
             f"the agent was ended after {how_many}{open_one}; whether its goal is reached nobody knows: {judgement.how}"
         )
         evidence["deeds"] = [{"deed": each.call.action, "args": each.call.args} for each in deeds]
-    at_work = error is not None and error.code == "timeout"
     mend = "look at the site, then say `done`, `not-done` or `skip`"
-    return Paused(
-        "outcome-unknown",
-        said,
-        mend=f"the site had not answered and may still be at work: give it time, {mend}" if at_work else mend,
-        phase="after",
-        evidence=evidence,
-    ).located(path)
+    if node.confirm is not None and node.after_crash != "ask":
+        evidence["resume_asks"] = True
+        mend = f"`runops resume` asks the site again; or {mend}"
+    if judgement.unanswered:
+        evidence["unanswered"] = True
+        mend = f"the site may still be at work, so give it time; then {mend}"
+    return Paused("outcome-unknown", said, mend=mend, phase="after", evidence=evidence).located(call.path)
 
 
 def ask_before_redo(engine: ExecutionEngine, deeds: list[records.Attempt]) -> None:

@@ -158,7 +158,9 @@ async def _restore(engine: ExecutionEngine, reached: judge.Reached | None, from_
     rebuilt.again = todo.again
     engine.journal.note("restored", mode="checkpoint", after=line, **_said_of(todo))
     if count := len([each for each in todo.again if reached is None or each != reached.path]):
-        engine.tell(events.Said(f"{_steps(count)} after it {'are' if count != 1 else 'is'} done again"))
+        engine.tell(
+            events.Said(f"{_steps(count)} {'are' if count != 1 else 'is'} done again, to come back to the page")
+        )
     unsure = [each for each in asked if judge.can_ask_first(engine, each, line)]
     if unsure:
 

@@ -177,6 +177,8 @@ async def resume_run(
 ) -> events.RunEnded:
     """Go on with a run. One that passed yields its result again, one that waits for an answer its question; nothing is written to either.
 
+    Where the site may answer in the person's place, it is asked.
+
     With ``allow_changed`` it goes on with its file as it is now, and then a question is asked again only if it still stands. With ``take_over``
     a living process that holds it is ended first. Where the browser is gone, nothing before ``from_step`` is done again. ``purse`` is what a
     session leaves it that goes on with it.
@@ -188,9 +190,7 @@ async def resume_run(
     if past.status != "passed":
         # Also one that waits: nobody is to answer what goes on nowhere.
         runs.refuse_trial(past, run_id)
-    told = _already_over(past, run_id, kept, chosen)
-    if told is not None and from_step is not None and runs.answered_by_step(past):
-        told = None
+    told = _already_over(past, run_id, kept, chosen, from_step)
     if told is not None and not (allow_changed and told.status in MENDED_BY_FILE):
         return told
     runs.refuse_trial(past, run_id)
@@ -204,9 +204,7 @@ async def resume_run(
 
     def may_go_on(now: history.History) -> None:
         # Whoever held it until this moment may have ended it, or taken it further.
-        told = _already_over(now, run_id, kept, chosen)
-        if told is not None and from_step is not None and runs.answered_by_step(now):
-            told = None
+        told = _already_over(now, run_id, kept, chosen, from_step)
         if told is not None and not (text.changed and allow_changed and told.status in MENDED_BY_FILE):
             over.append(told)
             raise _OverMeanwhile
@@ -294,7 +292,7 @@ MENDED_BY_FILE = ("paused", "out-of-budget")
 
 
 def _already_over(
-    past: history.History, run_id: str, kept: store.Store, chosen: settings.Settings
+    past: history.History, run_id: str, kept: store.Store, chosen: settings.Settings, from_step: str | None
 ) -> events.RunEnded | None:
     """How the run ended, where nothing has come since that would let it go on."""
     ending = past.ending
@@ -315,7 +313,9 @@ def _already_over(
             costs=costs,
         )
     question = runs.question_of(past, run_id)
-    if ending is not None and ending.status == "paused" and question is not None:
+    by_step = from_step is not None and runs.answered_by_step(past)
+    waits = question is not None and not by_step and not runs.site_can_tell(past)
+    if ending is not None and ending.status == "paused" and question is not None and waits:
         asked = run.as_question(question, question.as_json())
         return events.RunEnded(
             run_id, "paused", 4, 0.0, path=question.path, question=asked, files=past.files, flags=past.flags

@@ -193,6 +193,12 @@ def answered_by_step(past: history.History) -> bool:
     return past.question is not None and past.answer is None and past.question.data["reason"] in ABOUT_PAGE
 
 
+def site_can_tell(past: history.History) -> bool:
+    """Whether the run waits to hear what became of a side effect, and its node says how to ask the site."""
+    question = past.question
+    return question is not None and past.answer is None and "resume_asks" in (question.data.get("evidence") or {})
+
+
 def refuse_trial(past: history.History, run: str) -> None:
     """Raise UsageError ``trial`` where the run was one of single nodes, or a copy: nothing follows it."""
     if past.header is None or past.header.trial is None:

@@ -471,7 +471,7 @@ class Acting:
             return None
         said = await judge.ask_once_answered(engine, node, self._place.frame, call.path, call)
         if said.found == "unknown":
-            raise judge.unknown(call.path, deed, said, None)
+            raise judge.unknown(node, deed, said)
         if said.found == "done":
             return None
         denied = ModelError(

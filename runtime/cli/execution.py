@@ -230,10 +230,10 @@ def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = F
     word = console.paint(ended.status.upper().replace("-", " "), console.BOLD, colour)
     lines = [f"{word} {one_line(ended.path or '')}   {harmless(str(error.get('message', '')))}".rstrip()]
     evidence = error.get("evidence")
-    seen: dict[str, Any] = evidence if isinstance(evidence, dict) else {}
-    if error.get("reason") == "question":
-        seen = {name: answers.in_words(asked) for name, asked in seen.get("questions", {}).items()}
-    more: dict[str, str] = {"code": str(error.get("code") or error.get("reason"))}
+    seen: dict[str, Json] = evidence if isinstance(evidence, dict) else {}
+    if (reason := error.get("reason")) is not None:
+        seen = answers.shown(str(reason), evidence)
+    more: dict[str, str] = {"code": str(error.get("code") or reason)}
     if ended.place is not None:
         more["at"] = one_line(ended.place)
     if mend := error.get("mend"):
@@ -247,7 +247,7 @@ def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = F
     elif ended.status == "replaced":
         more["look"] = f"runops show {ended.run}"
     elif ended.status == "paused":
-        more["answer"] = answers.how(ended.run, str(error.get("reason")), evidence)
+        more["answer"] = answers.how(ended.run, str(reason), evidence)
     elif ended.status == "out-of-budget":
         more["again"] = costs.resume_command(ended.run, ended.error)
     else:

@@ -95,6 +95,56 @@ def test_a_person_decides_what_nobody_knows(project: Project, shop: Shop) -> Non
     assert len(shop.ledger("payment")) == 1
 
 
+PAY_SLOWLY = PAY_ONE.replace(
+    """    verify: [{text: "paid", target: {test_id: status}}]
+""",
+    """    timeout: 1
+    confirm:
+      settle: 0.2
+      nodes:
+        - {id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/1001"}
+        - {id: status, type: browser_query, query: text, target: {test_id: status}}
+      done: "{{ status == 'paid' }}"
+""",
+)
+
+
+def test_resume_asks_a_slow_site_again_and_believes_only_that_it_happened(project: Project, shop: Shop) -> None:
+    """While the site is at work its *not done* sends nothing again, however often a person resumes; once it shows the payment, `resume` alone goes on."""
+    project.write("pay.yaml", PAY_SLOWLY)
+    shop.switch("hold", path="/orders/1001/pay", method="POST")
+    ended = project.runops("run", "pay.yaml", "-i", f"base_url={shop.url}")
+    assert (ended.returncode, shop.ledger("payment")) == (4, [])
+    assert "(asks the site again), or runops decide" in ended.stderr
+    assert "because  " in ended.stderr
+
+    for _ in range(2):
+        asked = project.runops("resume", "last", "--json")
+        question = json.loads(asked.stdout)["question"]
+        assert (asked.returncode, shop.ledger("payment")) == (4, [])
+        assert (question["reason"], question["path"]) == ("outcome-unknown", "pay")
+        assert "the site has not answered" in question["message"]
+    assert len(shop.held()) == 1
+
+    shop.clear()
+    shop.wait("ledger", kind="payment")
+    done = project.runops("resume", "last")
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert "`confirm` says so" in done.stderr
+    assert len(shop.ledger("payment")) == 1
+
+
+def test_a_person_may_say_what_a_slow_site_does_not_show(project: Project, shop: Shop) -> None:
+    """`decide not-done` is believed where the site's *not done* is not: the payment is made, once."""
+    project.write("pay.yaml", PAY_SLOWLY)
+    shop.switch("hold", path="/orders/1001/pay", method="POST")
+    assert project.runops("run", "pay.yaml", "-i", f"base_url={shop.url}").returncode == 4
+    shop.release(go_on=False)
+    assert project.runops("resume", "last").returncode == 4
+    done = project.runops("decide", "last", "not-done")
+    assert (done.returncode, done.stdout, len(shop.ledger("payment"))) == (0, "done\n", 1)
+
+
 def test_a_container_that_failed_shows_why(project: Project) -> None:
     """A loop whose key fails has no attempt of its own: `show`, and the `show --at` that the failure prints, have its error."""
     loop = (
