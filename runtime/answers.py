@@ -46,15 +46,14 @@ def how(run: str, reason: str, evidence: Json) -> str:
 
 def shown(reason: str, evidence: Json) -> dict[str, Json]:
     """What is known of a pause, for the person who must answer."""
-    known = dict(evidence) if isinstance(evidence, dict) else {}
+    known: dict[str, Any] = evidence if isinstance(evidence, dict) else {}
     if reason == REASON:
         return {name: in_words(question) for name, question in known.get("questions", {}).items()}
-    if (error := known.pop("error", None)) is not None:
-        known["because"] = error["message"]
-    return {name: value for name, value in known.items() if name not in OF_PROGRAMS}
+    because = {"because": known["error"]["message"]} if known.get("error") else {}
+    return because | {name: value for name, value in known.items() if name not in OF_PROGRAMS}
 
 
-OF_PROGRAMS = frozenset({"call", "calls", "args", "resume_asks", "unanswered"})
+OF_PROGRAMS = frozenset({"call", "calls", "error", "args", "resume_asks", "unanswered"})
 """Names in the evidence of a pause that say nothing to a person which the rest does not say."""
 
 
