@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from playwright.async_api import Error, Frame, Locator
 
-from nodes.errors import AuthorError
+from nodes.errors import AuthorError, SiteError
 from nodes.targets import Target
 from runtime.browser import drawn, isolated
 from runtime.browser.reach import Reach
 
 MASK_COLOUR = "#000000"
+
+UNMARK_MILLISECONDS = 500.0
+"""How long a frame may take to lose the marks of a picture."""
 
 TOGETHER = 1_000
 """Characters of the text of elements in which a secret is looked for that stands in several of them."""
@@ -116,7 +119,7 @@ class Pictures(Reach):
             raise await self._inquiry.failed(error, target, "before") from None
         finally:
             for frame in masked:
-                await _ask(frame, _UNMARK)
+                await _unmark(frame)
 
     async def _picture(self, found: Locator | None, *, full_page: bool, mask: list[Locator]) -> bytes:
         milliseconds = self._patience.milliseconds()
@@ -172,11 +175,7 @@ async def _showing(frame: Frame, shown: str, hide: Callable[[str], bool], then: 
         raise
 
 
-async def _ask(frame: Frame, script: str) -> Any:
-    """What a frame answers; None where it went away."""
-    try:
-        return await isolated.Script[None](script, None).on(frame)
-    except Error:
-        if frame.is_detached():
-            return None
-        raise
+async def _unmark(frame: Frame) -> None:
+    """Take the marks away where the frame answers soon: one that stays hides more of the next picture, not less."""
+    with contextlib.suppress(Error, SiteError):
+        await isolated.Script[None](_UNMARK, None).on(frame, milliseconds=UNMARK_MILLISECONDS)

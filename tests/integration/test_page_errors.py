@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import threading
@@ -258,6 +259,10 @@ async def test_a_dead_site(driven: Session, tab: Tab, shop: site.Site) -> None:
     driven.bound(2)
     slow = await failure(tab.goto(f"{shop.origin}/late"))
     assert (slow.code, slow.phase) == ("timeout", "after")
+    # On a page that waits for an answer no script is run until that comes, and a picture takes no longer for it than a step may.
+    async with asyncio.timeout(20):
+        unseen = await failure(tab.screenshot(None, full_page=False, hide=lambda text: "never" in text))
+    assert (unseen.code, unseen.phase) == ("timeout", "before")
     answered.set()
 
 
