@@ -22,7 +22,7 @@ setup: ## make .venv with exactly the locked packages
 	@scripts/setup.sh
 
 browser: setup ## make sure that there is a browser to drive
-	@$(BIN)/runops install --if-missing
+	@$(BIN)/runops install
 
 # `exec` leaves no shell between: Ctrl-C reaches the demo once, and make says the exit code of the demo itself.
 demo: setup browser ## show a run that is killed half-way and goes on

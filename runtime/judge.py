@@ -24,9 +24,6 @@ from runtime.states import Then
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
 
-LOST = frozenset({"answer-lost", "timeout", "page-crashed", "browser-gone"})
-"""Errors after which nobody here knows whether the deed happened. After the others the site has answered, and not as the author wants."""
-
 ANSWER_SECONDS = 10.0
 """How long what an agent sent may take to be answered once its model says that all is done."""
 
@@ -99,7 +96,7 @@ async def after_error(
         states.State.FAILED_AFTER, confirm=node.confirm is not None, after_crash=node.after_crash, on_redo=None
     )
     then = states.TABLE[states.State.FAILED_AFTER, "effect", word]
-    if error.code not in LOST:
+    if error.code not in states.LOST:
         # The site has answered: only the site itself can say more, and `after_crash` is for what is unknown.
         if Then.CONFIRM not in then:
             return "failed"

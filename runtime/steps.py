@@ -126,6 +126,16 @@ def _bind_effects(node: Leaf, frame: frames.Frame, value: Json) -> Json:
     return value
 
 
+def _with_earlier(engine: ExecutionEngine, path: str, error: RunOpsError) -> RunOpsError:
+    """The error of a step's last attempt, with what an earlier one may have done that the author's ``retry.on`` had tried again unasked."""
+    for each in engine.history.attempts.get(path, [])[:-1]:
+        failed = each.result.error if each.result is not None else None
+        if each.acted and each.verdict is None and (failed or {}).get("phase") == "after" and failed is not None:
+            told = f"attempt {each.call.attempt} may have acted ({failed['code']})"
+            return error.replaced(evidence={**error.evidence, "earlier": told})
+    return error
+
+
 async def _attempts(
     engine: ExecutionEngine, node: Leaf, frame: frames.Frame, path: str, *, closing: bool = False
 ) -> Json | Tolerated:
@@ -145,15 +155,16 @@ async def _attempts(
             value = await step.attempt()
         except attempt.OwesValue:
             return await _attempts(engine, node, frame, path, closing=True)
-        except RunOpsError as error:
-            again = number < last and step.may_try_again(error)
+        except RunOpsError as raised:
+            again = number < last and step.may_try_again(raised)
+            error = raised if again else _with_earlier(engine, path, raised)
             tolerated = not again and engine.tolerates(node, error)
             recorded = step.failed(error, tolerated=tolerated)
             if tolerated:
                 await evidence.keep(engine, error.located(path), tolerated=True)
                 return Tolerated(recorded)
             if not again:
-                raise
+                raise error from raised.__cause__
             engine.tell(events.StepWaiting(path, f"{delay:g} s before attempt {number + 1}: {error.message}"))
             await asyncio.sleep(delay)
             delay *= retry.backoff if retry else 1.0

@@ -157,7 +157,7 @@ class Inquiry:
         if problem == "busy" and phase == "after":
             return SiteError(
                 "timeout",
-                f"{target} took the deed, and the page did not answer in time (waited {self._patience.waited():g} s)",
+                f"{target} took the action, and the page did not answer in time (waited {self._patience.waited():g} s)",
                 mend="give the step a larger `timeout`, and a `confirm` that tells whether it was carried out",
                 phase="after",
                 evidence={"page": self.page.url, "waited": self._patience.waited()},

@@ -56,6 +56,7 @@ def answer(
     if only:
         execution.written_down(run_id, as_json=as_json, answered=known)
     else:
+        console.say("the answer is written down")
         execution.go_on(chosen, run_id, as_json=as_json, quiet=quiet)
 
 

@@ -137,7 +137,8 @@ def _ended_by(error: BaseException, arguments: list[str]) -> int:
         case RunOpsError():
             return _failed(error, arguments)
         case typer.TyperException():
-            message = error.format_message()
+            # What pydantic says of a value stands behind typer's own words.
+            message = error.format_message().replace(": Value error, ", ": ").replace(": Input ", ": it ")
             return _failed(UsageError("usage", f"{message[0].lower()}{message[1:].rstrip('.')}"), arguments)
         case signals.Interrupted():
             console.say("interrupted")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from runtime import runs, settings
-from runtime.cli import execution, flags
+from runtime.cli import console, execution, flags
 
 
 def decide(
@@ -40,4 +40,5 @@ def decide(
     if only:
         execution.written_down(run_id, as_json=as_json, decided=verdict)
     else:
+        console.say("the answer is written down")
         execution.go_on(chosen, run_id, as_json=as_json, quiet=quiet)

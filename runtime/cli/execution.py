@@ -228,7 +228,8 @@ def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = F
     error = ended.question or ended.error or {}
     colour = console.YELLOW if ended.status in ("paused", "out-of-budget", "replaced") else console.RED
     word = console.paint(ended.status.upper().replace("-", " "), console.BOLD, colour)
-    lines = [f"{word} {one_line(ended.path or '')}   {harmless(str(error.get('message', '')))}".rstrip()]
+    where = f"{one_line(ended.path)}   " if ended.path else ""
+    lines = [f"{word} {where}{harmless(str(error.get('message', '')))}".rstrip()]
     evidence = error.get("evidence")
     seen: dict[str, Json] = evidence if isinstance(evidence, dict) else {}
     if (reason := error.get("reason")) is not None:

@@ -7,9 +7,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from nodes.errors import SetupError
 from runtime import settings
@@ -23,17 +20,13 @@ START_SECONDS = 30.0
 """How long a browser may take to tell its version."""
 
 
-def install(
-    if_missing: Annotated[
-        bool, typer.Option("--if-missing", help="Do nothing where there is a browser already.")
-    ] = False,
-) -> None:
-    """Install a browser for RunOps to drive: Playwright's own download, or else the system's Chromium.
+def install() -> None:
+    """Find a browser for RunOps to drive; where there is none, install one: Playwright's own download, or else the system's Chromium.
 
     Ends with exit code 3 and the command to type where neither can be had.
     """
     named = settings.load().browser
-    if if_missing and (found := usable(named)) is not None:
+    if (found := usable(named)) is not None:
         console.result(str(found))
         return
     for way in (playwright_download, system_package):

@@ -421,7 +421,11 @@ class View:
                 f"{console.paint('OUT OF BUDGET', console.BOLD, stream=sys.stdout)} {harmless(str(error.get('message', '')))}",
                 f"  again  {costs.resume_command(self.run, error)}",
             ]
-        return [self.state, f"  again  {runs.again(self.past, self.run)}"]
+        ending = self.past.ending.data if self.past.ending is not None else {}
+        failed: dict[str, Json] = ending.get("error") or {}
+        # What failed in no step stands at none above.
+        why = "" if ending.get("path") else str(failed.get("message", ""))
+        return [f"{self.state}  {harmless(why)}".rstrip(), f"  again  {runs.again(self.past, self.run)}"]
 
 
 def _above(path: str) -> Iterator[str]:

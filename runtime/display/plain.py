@@ -71,7 +71,8 @@ class Plain(Display):
         if event.container and (event.status == "ok" or (event.error and event.error == self._error_shown)):
             return
         self._error_shown = event.error
-        told = str(event.error.get("message", "")) if event.error else ""
+        told = "it had happened" if event.status == "recovered" else ""
+        told = str(event.error.get("message", "")) if event.error else told
         self._line(event.status, event.path, step.summary if step is not None else "", told, duration(event.seconds))
 
     def _line(self, *parts: str) -> None:

@@ -1,6 +1,7 @@
 """What a valid file could say better for the day on which a run of it dies: hints, found without a run.
 
 - ``confirm-reads-one-page``, ``verify-reads-one-page``: a side effect is looked up on one page of a list that the file itself leafs through.
+- ``retry-acts-twice``: a side effect is tried again where nobody knows whether it happened.
 - ``effect-without-goto``: a step reads the page to which a side effect leads, and after a crash that page may be gone.
 """
 
@@ -15,6 +16,7 @@ from nodes.iterate import Iterate
 from nodes.route import Route
 from nodes.targets import Target
 from nodes.template import OPENING
+from runtime import states
 from runtime.language.diagnostics import Diagnostic
 from runtime.language.workflow import Loaded
 
@@ -43,7 +45,7 @@ class Hint:
 
 def of(file: Loaded) -> list[Hint]:
     """Those of one file; of the files that it uses each has its own."""
-    return [*_of_lists(file), *_without_goto(file)]
+    return [*_of_lists(file), *_of_retries(file), *_without_goto(file)]
 
 
 def _effects(file: Loaded) -> Iterator[tuple[Leaf, tuple[Node, ...]]]:
@@ -157,6 +159,22 @@ def _verified(node: Leaf) -> Iterator[Target]:
 def _kind(target: Target) -> str:
     """What a target finds, whichever of them it chooses."""
     return target.model_dump_json(exclude_none=True, exclude=set(_WHICH))
+
+
+# What is tried again
+
+
+def _of_retries(file: Loaded) -> Iterator[Hint]:
+    for node, _around in _effects(file):
+        on = [code for code in (node.retry.on or () if node.retry else ()) if code in states.LOST]
+        if on:
+            yield Hint(
+                file,
+                "retry-acts-twice",
+                node.id,
+                f"`{node.id}` is tried again on {' and '.join(f'`{code}`' for code in on)}, after which nobody knows whether it happened: it may happen twice",
+                "leave that out of `retry.on`, and give the node a `confirm`: with it `retry` asks the site first",
+            )
 
 
 # The page after a side effect

@@ -22,7 +22,7 @@ def program(folder: Path, name: str, text: str) -> Path:
     return file
 
 
-def install(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def install(tmp_path: Path) -> subprocess.CompletedProcess[str]:
     """`runops install` with an empty home, and nothing but ``tmp_path/bin`` on PATH. Playwright's download has nowhere to come from."""
     environment = {
         "HOME": str(tmp_path),
@@ -31,7 +31,7 @@ def install(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]
         "LANG": "C.UTF-8",
     }
     return subprocess.run(
-        [RUNOPS, "install", *arguments],
+        [RUNOPS, "install"],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
@@ -42,9 +42,9 @@ def install(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def test_a_browser_that_is_there_is_enough(tmp_path: Path) -> None:
-    """With `--if-missing` and a Chromium on PATH nothing is installed, and its path is the result."""
+    """With a Chromium on PATH nothing is installed, and its path is the result."""
     browser = program(tmp_path / "bin", "chromium", "echo Chromium 1")
-    done = install(tmp_path, "--if-missing")
+    done = install(tmp_path)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, str(browser), "")
 
 
@@ -63,7 +63,7 @@ def test_the_systems_package_is_the_second_way(tmp_path: Path) -> None:
 def test_without_any_way_the_last_line_is_the_mend(tmp_path: Path) -> None:
     """Where nothing can be installed the command ends with 3, no traceback, and the one command to type at the end."""
     program(tmp_path / "bin", "apt-get", "exit 100")
-    done = install(tmp_path, "--if-missing")
+    done = install(tmp_path)
     assert done.returncode == 3
     assert done.stdout == ""
     assert "Traceback" not in done.stderr

@@ -36,6 +36,16 @@ def found(*nodes: str, **files: str) -> list[tuple[str, str]]:
     return [(each.node, each.code) for each in hints.of(workflow.parse(flow(*nodes), "test.yaml", texts))]
 
 
+@pytest.mark.parametrize("confirm", [(), (READ,)])
+def test_a_side_effect_is_tried_again_where_nobody_knows(confirm: tuple[str, ...]) -> None:
+    """`retry.on` overrides `confirm`: what it names that leaves a side effect unknown is hinted at; what proves that nothing happened, and what only reads, is not."""
+    again = ", retry: {attempts: 2, on: [%s]}"
+    assert found(OPEN, pay(*confirm, more=again % "timeout")) == [("pay", "retry-acts-twice")]
+    assert found(OPEN, pay(*confirm, more=again % "target-not-found")) == []
+    assert found(OPEN, pay(*confirm, more=", retry: {attempts: 2}")) == []
+    assert found(OPEN, NEXT.replace("effect: read", f"effect: read{again % 'timeout'}")) == []
+
+
 LOOK = goto("look", "/bills")
 STATE = "{id: state, type: browser_query, query: exists, target: {css: '#bills tr', has_text: '25'}}"
 LEAF = NEXT.replace("id: next", "id: leaf")

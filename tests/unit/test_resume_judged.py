@@ -178,7 +178,8 @@ async def test_an_attempt_that_may_have_done_it_is_not_forgotten(tmp_path: Path,
         raise SiteError("timeout", "no answer in time", phase="after")
 
     rig.site.before_click, rig.site.on_click = no_button_any_more, too_slow
-    assert (await rig.start()).status == "failed"
+    error = (await rig.start()).error or {}
+    assert (error["code"], error["evidence"]["earlier"]) == ("target-not-found", "attempt 1 may have acted (timeout)")
     rig.die()
     rig.site.before_click = rig.site.on_click = None
     for _ in range(2):
