@@ -235,7 +235,8 @@ class Orders:
     def __init__(self, served: site.Site) -> None:
         self.site = served
         self.taken: collections.Counter[str] = collections.Counter()
-        self._took: collections.defaultdict[str, threading.Event] = collections.defaultdict(threading.Event)
+        self._at_work: dict[str, threading.Event] = {}
+        """Orders that came; what is set is taken."""
         self.over = threading.Event()
         """What is late answers now."""
         self._faults: dict[str, Fault] = {}
@@ -252,8 +253,9 @@ class Orders:
         self.site.answer(f"/done/{ref}", lambda _request: self._late())
 
     async def finished(self, ref: str) -> None:
-        """Wait until what is worked on is taken."""
-        assert await asyncio.to_thread(self._took[ref].wait, 10 * SLOW_SECONDS)
+        """Wait until what is worked on is taken; nothing is where no order came."""
+        if ref in self._at_work:
+            assert await asyncio.to_thread(self._at_work[ref].wait, 10 * SLOW_SECONDS)
 
     def _page(self, path: str, body: Callable[[], str]) -> None:
         # Each request on a connection of its own: on one that was used before, Chromium sends a request again that was not answered.
@@ -274,11 +276,12 @@ class Orders:
             self._prepared.add(once[1])
             return site.Answer("<!doctype html><title>Prepared</title>", headers={"connection": "close"})
         fault = self._faults.pop(ref, None)
+        at_work = self._at_work.setdefault(ref, threading.Event())
         if fault == "slow":
             self.over.wait(SLOW_SECONDS)
         if fault not in UNTAKEN:
             self.taken[ref] += 1
-            self._took[ref].set()
+            at_work.set()
         match fault:
             case "late":
                 self.over.wait(LATE_SECONDS)

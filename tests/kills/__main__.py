@@ -80,6 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 reports += carry_out(bench, plan.cases(missed, chosen.seed + number + 1), chosen.jobs)
                 missed = plan.left(missed, reports)
             controls = carry_out(bench, plan.CONTROLS, chosen.jobs)
+            # Before the rest, so that nothing that breaks there hides it.
+            code = conclude(reports, controls)
             whole = chosen.only is None and chosen.mode is None and chosen.point is None
             models_fine = not whole or all((
                 send(bench), let_work(bench, chosen.seed, chosen.jobs), ask(chosen.seed),
@@ -92,8 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(
             f"never come to: {', '.join(f'{mode} {each}' for (mode, _how, _by), some in missed.items() for each in some)}"
         )
-        return conclude(reports, controls) or 1
-    return conclude(reports, controls) or int(not models_fine)
+        return code or 1
+    return code or int(not models_fine)
 
 
 def send(bench: Bench) -> bool:
