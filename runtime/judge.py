@@ -414,7 +414,7 @@ def unknown(node: Leaf, deed: records.Attempt, judgement: Judgement, error: RunO
             f"the agent was ended after {how_many}{open_one}; whether its goal is reached nobody knows: {judgement.how}"
         )
         evidence["deeds"] = [{"deed": each.call.action, "args": each.call.args} for each in deeds]
-    mend = "look at the site, then say `done`, `not-done` or `skip`"
+    mend = "look at the site, and say `done`, `not-done` or `skip`"
     if node.confirm is not None and node.after_crash != "ask":
         evidence["resume_asks"] = True
         mend = f"`runops resume` asks the site again; or {mend}"

@@ -43,13 +43,15 @@ class Rig:
     """How models are asked, where a node asks one."""
     models: supply.Supply | None = None
     """The models that the run had last."""
+    file: str = "test.yaml"
+    """Where the workflow stands: beside it stand its files."""
     told: list[events.Event] = dataclasses.field(default_factory=list)
     id: str = dataclasses.field(default_factory=store.new_id)
 
     def __post_init__(self) -> None:
         """Parse the workflow."""
         self.store = store.FileStore(self.home)
-        self.loaded = workflow.parse(self.text, "test.yaml", callees.Texts(self.texts))
+        self.loaded = workflow.parse(self.text, self.file, callees.Texts(self.texts))
         self.masker = secrets.Masker(self.secrets)
         self.open_pen: journal.Journal | None = None
         self.open_run: run.Run | None = None
@@ -91,7 +93,7 @@ class Rig:
 
     async def resume_changed(self, text: str, texts: Mapping[str, str] | None = None) -> events.RunEnded:
         """Go on with it as ``--allow-changed`` does, its file being ``text`` now. Raises UsageError where that may not be."""
-        present = workflow.parse(text, "test.yaml", callees.Texts(texts if texts is not None else self.texts))
+        present = workflow.parse(text, self.file, callees.Texts(texts if texts is not None else self.texts))
         header = self.history.header
         assert header is not None
         taken = taking.Text(self.id, self.loaded, present, header, take=True)
