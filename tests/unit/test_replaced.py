@@ -326,7 +326,7 @@ async def test_the_last_words_say_where_it_goes_on(tmp_path: Path) -> None:
     rig.told = Told("pay", rig.claim)
     ended = await rig.start()
     words = execution.closing(ended)
-    assert words.startswith(f"REPLACED    run {rig.id} is held by process ")
+    assert words.startswith(f"REPLACED run {rig.id} is held by process ")
     assert f"runops show {rig.id}" in words
     assert "resume" not in words
     assert outcomes.worst([0, 1, 75, 130]) == 130
