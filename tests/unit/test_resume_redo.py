@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import SiteError, UsageError
+from nodes.targets import Target
 from runtime import durable, events, history, log, runs, settings
 from tests.fakes import FakeBrowser, FakePage, FakeSite
 from tests.rig import Killed, Rig
@@ -69,8 +70,8 @@ def signed_in_only(signed: set[FakeBrowser]) -> type[FakePage]:
     """Pages whose texts a browser sees only once it is among ``signed``."""
 
     class Gated(FakePage):
-        async def text(self, target: object) -> str:
-            found = await super().text(target)  # type: ignore[arg-type]
+        async def text(self, target: Target) -> str:
+            found = await super().text(target)
             return found if self.browser in signed else "please sign in"
 
     return Gated
@@ -206,10 +207,10 @@ async def _decided(tmp_path: Path, pay: str) -> tuple[Rig, Shop]:
     signed: set[FakeBrowser] = set()
 
     class Gated(FakePage):
-        async def text(self, target: object) -> str:
+        async def text(self, target: Target) -> str:
             if self.browser not in signed:
                 raise SiteError("target-not-found", "this is the sign-in page")
-            return await super().text(target)  # type: ignore[arg-type]
+            return await super().text(target)
 
     async def click(target: str, page: FakePage) -> None:
         shop.site.texts[f"{target}_done"] = "yes"
