@@ -71,7 +71,7 @@ class Order(Rig):
         self.site.on_click = answer
 
     @property
-    def file(self) -> Path:
+    def log(self) -> Path:
         """Its log."""
         return self.store.conversation_file(self.id)
 
@@ -80,7 +80,7 @@ class Order(Rig):
         shutil.copytree(self.home, home)
         other = Order(home)
         other.id, other.site.deeds, other.site.texts = self.id, [*self.site.deeds], dict(self.site.texts)
-        other.file.write_bytes(data)
+        other.log.write_bytes(data)
         return other
 
 
@@ -91,7 +91,7 @@ async def killed_at(home: Path, number: int, monkeypatch: pytest.MonkeyPatch) ->
     asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
 
     def fdatasync(_handle: int) -> None:
-        order.synced = max(order.synced, order.file.stat().st_size)
+        order.synced = max(order.synced, order.log.stat().st_size)
 
     def hook(point: CrashPoint) -> None:
         passed.append(point)
@@ -116,7 +116,7 @@ async def all_deaths(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tupl
         order, point = await killed_at(folder / f"killed-{len(deaths)}", len(deaths) + 1, monkeypatch)
         deaths.append((order, point))
         if point is None:
-            return [(order, point) for order, point in deaths if b"\n" in order.file.read_bytes()]
+            return [(order, point) for order, point in deaths if b"\n" in order.log.read_bytes()]
 
 
 def lines_of(data: bytes) -> list[tuple[int, int]]:
@@ -131,7 +131,7 @@ async def test_a_log_that_lost_its_end_in_a_power_cut_is_gone_on_with(
     """Whatever of the lines that were not on the disk is lost, at whichever point the run died: it passes, and each deed is done once."""
     count = 0
     for order, point in await all_deaths(tmp_path, monkeypatch):
-        data = order.file.read_bytes()
+        data = order.log.read_bytes()
         last_three = [each for each in lines_of(data)[-3:] if each[0] >= max(order.synced, 1)]
         for begin, end in last_three:
             for cut in (begin, begin + 1, (begin + end) // 2, end - 1):
@@ -148,13 +148,13 @@ async def test_every_cut_of_the_last_lines_yields_the_lines_before_it(
 ) -> None:
     """Cut at any byte of its last three lines a log holds its whole lines, and says how much of a torn one follows."""
     order, _point = await killed_at(tmp_path / "home", 0, monkeypatch)
-    data = order.file.read_bytes()
-    entries, torn = damage.parse(order.file, data)
+    data = order.log.read_bytes()
+    entries, torn = damage.parse(order.log, data)
     lines = lines_of(data)
     assert (len(entries), torn) == (len(lines), 0)
     for cut in range(lines[-3][0], len(data)):
         whole = sum(end <= cut for _begin, end in lines)
-        assert damage.parse(order.file, data[:cut]) == (entries[:whole], cut - lines[whole][0])
+        assert damage.parse(order.log, data[:cut]) == (entries[:whole], cut - lines[whole][0])
 
 
 def flips(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -171,19 +171,19 @@ async def test_a_flipped_byte_is_refused_by_its_line(tmp_path: Path, monkeypatch
     order, _point = await killed_at(tmp_path / "home", 0, monkeypatch)
     beside = Order(order.home)
     await beside.start()
-    data = order.file.read_bytes()
+    data = order.log.read_bytes()
     for number, hurt in flips(data):
         with pytest.raises(LogError, match=f":{number}: this line of the log is damaged") as caught:
-            damage.parse(order.file, hurt)
+            damage.parse(order.log, hurt)
         assert caught.value.code == "log-damaged"
     for number, hurt in [next(each for each in flips(data) if each[0] == n) for n in range(1, len(lines_of(data)) + 1)]:
-        order.file.write_bytes(hurt)
-        for look in (order.store.read, order.store.claim, lambda _run: list(query.entries(order.file))):
-            with pytest.raises(LogError, match=f"{order.file}:{number}:"):
+        order.log.write_bytes(hurt)
+        for look in (order.store.read, order.store.claim, lambda _run: list(query.entries(order.log))):
+            with pytest.raises(LogError, match=f"{order.log}:{number}:"):
                 look(order.id)
-        assert order.file.read_bytes() == hurt
+        assert order.log.read_bytes() == hurt
         assert not order.store.held(order.id)
-    assert damage.parse(beside.file, beside.file.read_bytes())[1] == 0
+    assert damage.parse(beside.log, beside.log.read_bytes())[1] == 0
 
 
 async def test_a_damaged_call_of_a_deed_that_happened_is_not_cut(
@@ -193,12 +193,12 @@ async def test_a_damaged_call_of_a_deed_that_happened_is_not_cut(
     for order, point in await all_deaths(tmp_path, monkeypatch):
         if point != CrashPoint.DEED_OVER:
             continue
-        data = order.file.read_bytes()
+        data = order.log.read_bytes()
         for number, hurt in list(flips(data))[-8:]:
             assert number == data.count(b"\n")
-            order.file.write_bytes(hurt)
+            order.log.write_bytes(hurt)
             deeds = [*order.site.deeds]
-            with pytest.raises(LogError, match=f"{order.file}:{number}:"):
+            with pytest.raises(LogError, match=f"{order.log}:{number}:"):
                 await order.resume()
             assert order.site.deeds == deeds
 
@@ -213,7 +213,7 @@ async def test_a_question_whose_line_is_torn_is_asked_again(tmp_path: Path) -> N
     order.site.on_click, order.missing = lose, {"css=cart"}
     assert (await order.start()).status == "paused"
     order.die()
-    data = order.file.read_bytes()
+    data = order.log.read_bytes()
     calls = [each for each in order.store.read(order.id).entries if isinstance(each, log.Call)]
     (deed,) = (each.seq for each in calls if each.effect == "effect")
     behind = lines_of(data)[deed:]
