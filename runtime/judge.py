@@ -398,13 +398,15 @@ def unknown(node: Leaf, deed: records.Attempt, judgement: Judgement, error: RunO
     ``resume_asks`` in its evidence: a resumed run asks the site again. ``unanswered``: that it shows nothing proves nothing then, either.
     """
     call = deed.call
-    cut_off = deed.state is states.State.OPEN and error is None and not deed.unanswered
+    failed = error.as_json() if error else deed.result.error if deed.result else None
+    known = failed or deed.asked.get("error")
+    cut_off = deed.state is states.State.OPEN and known is None
     ended = "the run ended while it was on its way, and " if cut_off else ""
     said = f"nobody knows whether the {call.action or call.node} happened: {ended}{judgement.how}"
     evidence: dict[str, Json] = {
         "page": led_to(deed),
         "call": call.call,
-        "error": error.as_json() if error is not None else deed.result.error if deed.result is not None else None,
+        "error": known,
         "args": call.args,
     }
     if deeds := [each for each in deed.deeds if each.may_have_happened]:

@@ -35,10 +35,15 @@ class Attempt:
     """Whether the run took another file since, in which the step does something else: what it yielded does not count."""
     renewed: bool = False
     """Whether the node was changed since, so that what stands in the call says nothing of what the node would do."""
-    unanswered: bool = False
-    """Whether the site had not answered what it sent when a person was asked about it: that the site shows nothing of it proves nothing."""
+    asked: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """What was known of it when a person was asked about it; empty where nobody was."""
     deeds: list[Attempt] = dataclasses.field(default_factory=list["Attempt"])
     """What the model of an `agent` did, in order; also what it did in the attempt with whose conversation this one goes on."""
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether the site had not answered what it sent when a person was asked: that the site shows nothing of it proves nothing."""
+        return bool(self.asked.get("unanswered"))
 
     @property
     def settled(self) -> bool:

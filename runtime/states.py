@@ -107,7 +107,7 @@ TABLE: Final[dict[Row, tuple[Then, ...]]] = {
 }
 """What happens at a step, in order, for every state, effect class and word of the author."""
 
-LOST: Final = frozenset({"answer-lost", "timeout", "page-crashed", "browser-gone"})
+LOST: Final = frozenset({"answer-lost", "timeout", "navigation-failed", "page-crashed", "browser-gone"})
 """Errors after which nobody here knows whether a side effect happened. After the others the site has answered, and not as the author wants."""
 
 MAY_HAVE_ACTED: Final = frozenset({State.OPEN, State.FAILED_AFTER, State.UNDONE})

@@ -215,7 +215,7 @@ CONFIRM = (
     "{id: count, type: browser_query, query: text, target: {test_id: count}, as: number}]}"
 )
 
-SECONDS = 1.0
+SECONDS = 1.5
 """How long a step waits."""
 
 

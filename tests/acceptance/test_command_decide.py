@@ -124,6 +124,7 @@ def test_resume_asks_a_slow_site_again_and_believes_only_that_it_happened(projec
         assert (asked.returncode, shop.ledger("payment")) == (4, [])
         assert (question["reason"], question["path"]) == ("outcome-unknown", "pay")
         assert "the site has not answered" in question["message"]
+        assert question["evidence"]["error"]["code"] == "timeout"
     assert len(shop.held()) == 1
 
     shop.clear()

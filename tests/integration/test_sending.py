@@ -64,6 +64,7 @@ def of_agents() -> list[sent.Case]:
         sent.Case("click", "failed", confirm=True),
         sent.Case("press", "slow", confirm=True),
         sent.Case("goto", "late", confirm=True),
+        sent.Case("goto", "refused"),
     ]
 
 
