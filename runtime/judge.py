@@ -104,7 +104,7 @@ async def after_error(
     if again and node.retry is not None and error.code in (node.retry.on or ()):
         return "failed"
     reached = Reached(node, frame, path, engine.history.attempt_of(call))
-    judgement = await _find_out(engine, reached, then, on_its_way=error.code == "timeout")
+    judgement = await _find_out(engine, reached, then, here=True, unanswered=error.code == "timeout")
     if judgement.found == "done":
         return "done"
     if judgement.found == "not-done":
@@ -310,13 +310,16 @@ def _row(engine: ExecutionEngine, node: Leaf, before: records.Attempt, state: st
 
 
 async def _find_out(
-    engine: ExecutionEngine, reached: Reached, then: Sequence[Then], *, on_its_way: bool = False
+    engine: ExecutionEngine, reached: Reached, then: Sequence[Then], *, here: bool = False, unanswered: bool = False
 ) -> Judgement:
-    """Do what a row of the table says, until something of it tells what became of the side effect; ``on_its_way``: this process sent it, and has no answer."""
+    """Do what a row of the table says, until something of it tells what became of the side effect.
+
+    ``here``: this process did it, and knows what of it is on its way. ``unanswered``: something is, as far as is known without looking.
+    """
     node, before = reached.node, reached.before
     assert before is not None
     word = "on_redo: redo" if before.state is states.State.UNDONE else f"after_crash: {node.after_crash}"
-    unanswered = on_its_way or before.unanswered
+    unanswered = unanswered or before.unanswered
     how = "the node has no `confirm`" if node.confirm is None else "`after_crash: ask` asks no `confirm`"
     for each in then:
         match each:
@@ -325,9 +328,9 @@ async def _find_out(
                 if attached and (seen := await _surviving(engine, reached, before.call)) is not None:
                     return seen
             case Then.CONFIRM:
-                ask = ask_once_answered if on_its_way else ask_the_site
+                ask = ask_once_answered if here else ask_the_site
                 said = await ask(engine, node, reached.frame, reached.path, before.call)
-                unanswered = said.unanswered if on_its_way else unanswered
+                unanswered = said.unanswered if here else unanswered
                 if said.found == "not-done" and unanswered:
                     said = STILL_UNANSWERED
                 if said.found != "unknown":

@@ -220,11 +220,11 @@ SECONDS = 1.5
 
 
 def every() -> list[Case]:
-    """The whole matrix."""
+    """The whole matrix. Neighbours have different actions: Chromium does the drags of one browser one after the other."""
     options = itertools.product((False, True), repeat=3)
     return [
         Case(action, fault, confirm, verify, retry)
-        for (confirm, verify, retry), action, fault in itertools.product(options, ACTIONS, FAULTS)
+        for (confirm, verify, retry), fault, action in itertools.product(options, FAULTS, ACTIONS)
         if ACTIONS[action].verify or not verify
     ]
 
@@ -235,8 +235,9 @@ class Orders:
     def __init__(self, served: site.Site) -> None:
         self.site = served
         self.taken: collections.Counter[str] = collections.Counter()
-        self._at_work: dict[str, threading.Event] = {}
-        """Orders that came; what is set is taken."""
+        self._at_work: collections.Counter[str] = collections.Counter()
+        """How many requests of each order came and are neither taken nor turned away."""
+        self._settled = threading.Condition()
         self.over = threading.Event()
         """What is late answers now."""
         self._faults: dict[str, Fault] = {}
@@ -253,9 +254,13 @@ class Orders:
         self.site.answer(f"/done/{ref}", lambda _request: self._late())
 
     async def finished(self, ref: str) -> None:
-        """Wait until what is worked on is taken; nothing is where no order came."""
-        if ref in self._at_work:
-            assert await asyncio.to_thread(self._at_work[ref].wait, 10 * SLOW_SECONDS)
+        """Wait until every request that came is taken or turned away."""
+
+        def settled() -> bool:
+            with self._settled:
+                return self._settled.wait_for(lambda: not self._at_work[ref], 10 * SLOW_SECONDS)
+
+        assert await asyncio.to_thread(settled)
 
     def _page(self, path: str, body: Callable[[], str]) -> None:
         # Each request on a connection of its own: on one that was used before, Chromium sends a request again that was not answered.
@@ -276,12 +281,14 @@ class Orders:
             self._prepared.add(once[1])
             return site.Answer("<!doctype html><title>Prepared</title>", headers={"connection": "close"})
         fault = self._faults.pop(ref, None)
-        at_work = self._at_work.setdefault(ref, threading.Event())
+        with self._settled:
+            self._at_work[ref] += 1
         if fault == "slow":
             self.over.wait(SLOW_SECONDS)
-        if fault not in UNTAKEN:
-            self.taken[ref] += 1
-            at_work.set()
+        with self._settled:
+            self.taken[ref] += fault not in UNTAKEN
+            self._at_work[ref] -= 1
+            self._settled.notify_all()
         match fault:
             case "late":
                 self.over.wait(LATE_SECONDS)
@@ -408,6 +415,7 @@ async def lived(rig: Live, case: Case, orders: Orders) -> Lived:
         runs.decide(settings.Settings(home=rig.home), rig.id, "not-done")
         ended = await resumed(rig, statuses)
     rig.die()
+    await orders.finished(case.ref)
     return Lived(case, list(statuses), orders.taken[case.ref], str(ended.error or ended.question or ""))
 
 

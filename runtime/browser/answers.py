@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from playwright.async_api import BrowserContext, Error, Page, Request, Response
 
 from nodes.errors import SiteError
-from runtime.browser import isolated, origins
+from runtime.browser import failures, isolated, origins
 from runtime.browser.patience import Patience
 from runtime.browser.port import MissingAnswer
 
@@ -116,7 +116,9 @@ class Answers:
         return any(_of_main_frame(each) and _page_of(each) is page for each in self._open)
 
     def crashed(self, page: Page) -> None:
-        """A page has crashed: what it had asked for is lost."""
+        """A page has crashed: what it had asked for is lost, also what nobody has heard of."""
+        if page is self._page:
+            self._lost = self._lost or "what the page had sent"
         for request in self._open:
             if _page_of(request) in (page, None):
                 self._lost = described(request)
@@ -171,13 +173,18 @@ class Answers:
         """Have the page's own tasks done and what they ask for told of."""
         if self._page is None:
             return
-        with contextlib.suppress(Error, TimeoutError, SiteError):
+        try:
             async with self._patience.limit():
                 await _WAIT.on(self._page)
                 while not await _WAITED.on(self._page):
                     pass
                 # What Chromium hears of the page meanwhile it tells before this is answered.
                 await _WAITED.on(self._page)
+        except (TimeoutError, SiteError):
+            return
+        except Error as error:
+            if failures.kind_of(error) == "crashed":
+                self.crashed(self._page)
 
     async def _network_died(self) -> bool:
         """Whether Chromium has another network process than before; in doubt it has."""

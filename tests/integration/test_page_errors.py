@@ -223,14 +223,29 @@ async def test_a_click_that_may_have_happened(driven: Session, tab: Tab) -> None
     assert (silent.code, silent.phase) == ("timeout", "before")
 
 
-async def test_a_page_that_crashes(driven: Session, tab: Tab) -> None:
-    """A crashed page says so, and the click during it may have happened."""
-    driven.bound(10)
+async def crash(driven: Session, tab: Tab) -> None:
+    """Have the page crash."""
     connection = driven._watch._connection
     target = await own.target_id(tab.page.context, tab.page)
     attached = await connection.send("Target.attachToTarget", {"targetId": target, "flatten": True})
     async with tab.page.expect_event("crash"):
         connection.post("Page.crash", {}, attached["sessionId"])
+
+
+async def test_a_page_that_crashes_behind_a_click(driven: Session, tab: Tab) -> None:
+    """What it sent before its end nobody may have heard of: the answer is lost, also where no request is known."""
+    driven.bound(10)
+    await tab.click(Target(role="button", name="Return to shop"))
+    await crash(driven, tab)
+    missing = await driven.missing_answer(every=False)
+    assert missing is not None
+    assert (missing.how, missing.request) == ("lost", "what the page had sent")
+
+
+async def test_a_page_that_crashes(driven: Session, tab: Tab) -> None:
+    """A crashed page says so, and the click during it may have happened."""
+    driven.bound(10)
+    await crash(driven, tab)
     for deed in (tab.click(Target(css="button")), tab.title()):
         error = await failure(deed)
         assert error.code == "page-crashed"
