@@ -240,8 +240,8 @@ class History:
     def _paused(self, entry: log.Note) -> None:
         self.question, self.answer = entry, None
         evidence: dict[str, Json] = entry.data.get("evidence") or {}
-        if (asked := self._by_call.get(str(evidence.get("call")))) is not None:
-            asked.asked = evidence
+        if (attempt := self._by_call.get(str(evidence.get("call")))) is not None:
+            attempt.asked = evidence
 
     def _forget_not_done(self) -> None:
         """What a site did not show in an earlier life it may show by now: only a person's *not done* outlasts the process that heard it."""
