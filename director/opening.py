@@ -13,7 +13,7 @@ from nodes.values import Json
 from runtime import conversations, holders, journal, log, secrets, sessions, store, version
 
 if TYPE_CHECKING:
-    from runtime import settings
+    pass
 
 Purpose = Literal["chat", "build"]
 
@@ -132,12 +132,11 @@ class _Unwritten(store.Conversation):
         pass
 
 
-def find(chosen: settings.Settings, name: str, purpose: Purpose | None = None) -> str:
+def find(kept: store.Store, name: str, purpose: Purpose | None = None) -> str:
     """The id of the session that ``name`` means: the id, a part of it that no other has, or ``last``: of that ``purpose``, if one is given.
 
     Raises UsageError ``unknown-session``, and ``not-a-session`` where it is a run's.
     """
-    kept = store.FileStore(chosen.home)
     ids = kept.ids()
     if name == "last":
         last = next((each for each in reversed(ids) if _has_begun(kept, each, purpose)), None)
@@ -145,7 +144,7 @@ def find(chosen: settings.Settings, name: str, purpose: Purpose | None = None) -
             builds = purpose == "build"
             raise UsageError(
                 "unknown-session",
-                f"there are no {'builds' if builds else 'sessions'} in {chosen.home}",
+                f"there are no {'builds' if builds else 'sessions'} in {kept.place}",
                 mend='begin one: `runops build "GOAL" --url URL`' if builds else "begin one: `runops chat`",
             )
         return last
@@ -162,7 +161,7 @@ def find(chosen: settings.Settings, name: str, purpose: Purpose | None = None) -
     raise UsageError("unknown-session", what, mend="`runops runs --sessions` lists the sessions")
 
 
-def _has_begun(kept: store.FileStore, conversation: str, purpose: Purpose | None) -> bool:
+def _has_begun(kept: store.Store, conversation: str, purpose: Purpose | None) -> bool:
     try:
         if conversations.kind(kept, conversation) != "session":
             return False

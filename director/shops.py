@@ -8,19 +8,18 @@ from director import build_subject, kits, person, session_settings, starting, wo
 from director import desk as desks
 from director.listening import Listener
 from nodes.values import Json
-from runtime import journal, sessions, settings, store
+from runtime import host, journal, secret_sources, sessions
 
 
 def of_session(
     pen: journal.Journal[sessions.Session],
     desk: desks.Desk,
-    kept: store.FileStore,
-    chosen: settings.Settings,
+    here: host.Host,
     listener: Listener,
     who: person.Person,
     price: starting.Price,
 ) -> workshop.Workshop:
-    """The workshop of a build whose wish stands in the log; nothing is opened or written yet. ``chosen`` are the settings of its runs, ``who`` answers questions."""
+    """The workshop of a build whose wish stands in the log; nothing is opened or written yet. ``here`` has the settings of its runs, ``who`` answers questions."""
     header = pen.history.header
     assert header is not None
     assert header.build is not None, "a build says in its first line what it is to reach"
@@ -29,17 +28,16 @@ def of_session(
     def known() -> Mapping[str, str]:
         draft = desk.draft
         declared = draft.loaded.workflow.secrets if draft is not None else ()
-        return settings.known_secrets(dict.fromkeys([*wish.secrets, *declared]), wish.place.parent)
+        return secret_sources.known(here.secrets, [*wish.secrets, *declared], wish.place.parent)
 
     shop = workshop.Workshop(
         pen=pen,
         desk=desk,
-        kept=kept,
-        chosen=chosen,
+        here=here,
         listener=listener,
         wish=wish,
         person=person.Remembering(pen, who),
-        runs=starting.Runs(pen, chosen, listener, price),
+        runs=starting.Runs(pen, here.store, listener, price),
         known=known,
     )
     kits.furnish(shop)

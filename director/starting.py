@@ -11,7 +11,7 @@ from director.listening import Listener
 from nodes import budgets as node_budgets
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import events, history, journal, log, runs, sessions, settings
+from runtime import events, history, journal, log, runs, sessions, store
 from runtime.models import budgets
 from runtime.models.exchange import Usage
 
@@ -32,10 +32,10 @@ class Runs:
     """
 
     def __init__(
-        self, pen: journal.Journal[sessions.Session], chosen: settings.Settings, listener: Listener, price: Price
+        self, pen: journal.Journal[sessions.Session], kept: store.Store, listener: Listener, price: Price
     ) -> None:
-        """``pen`` is the session's; ``chosen`` are the settings of its runs; ``price`` says what a usage of a model costs."""
-        self._pen, self._chosen, self._listener, self._price = pen, chosen, listener, price
+        """``pen`` is the session's; ``kept`` keeps its runs; ``price`` says what a usage of a model costs."""
+        self._pen, self._kept, self._listener, self._price = pen, kept, listener, price
 
     async def follow(self, call: log.Call, begin: Begin) -> events.RunEnded:
         """Start a run for the tool's ``call``, and await its end. Raises RunOpsError for what could not start; the session has what it spent in any case."""
@@ -78,7 +78,7 @@ class Runs:
     def past(self, run: str) -> history.History | None:
         """What a run has done; None where nobody can read it."""
         with contextlib.suppress(UsageError, LogError):
-            return runs.load_history(self._chosen, run)[0]
+            return runs.load_history(self._kept, run)[0]
         return None
 
     def _purse(self) -> budgets.Purse | None:

@@ -12,7 +12,7 @@ from director import layout
 from director.run_subject import RunSubject
 from director.subject import Subject
 from nodes.errors import RunOpsError, UsageError
-from runtime import pythons, regular, secrets, settings, store, window
+from runtime import host, pythons, regular, secret_sources, secrets, store, window
 from runtime.language import workflow, yaml_text
 from runtime.language.diagnostics import WorkflowInvalid
 
@@ -30,9 +30,9 @@ def of_run(kept: store.Store, run: str) -> RunSubject:
     return RunSubject(kept, run)
 
 
-def of_file(path: Path, chosen: settings.Settings) -> Subject:
+def of_file(path: Path, here: host.Host) -> Subject:
     """A workflow file, as it stands when it is asked; also one with mistakes in it. Raises UsageError where it cannot be read."""
-    return FileSubject(path, chosen)
+    return FileSubject(path, here)
 
 
 def of_draft(desk: desks.Desk) -> Subject:
@@ -73,14 +73,15 @@ class NoRun(Subject):
 class FileSubject(NoRun):
     """A workflow file. Its secrets are masked, should one stand in it."""
 
-    def __init__(self, path: Path, chosen: settings.Settings) -> None:
+    def __init__(self, path: Path, here: host.Host) -> None:
         """Raises UsageError where the file cannot be read."""
-        if path.resolve().is_relative_to(chosen.home.resolve()):
+        if path.resolve().is_relative_to(here.settings.home.resolve()):
             raise UsageError(
-                "file-not-read", f"{path} belongs to the logs in {chosen.home}", mend="name a workflow file"
+                "file-not-read", f"{path} belongs to the logs in {here.settings.home}", mend="name a workflow file"
             )
         self._path = path
-        self._allowed = chosen.python_modules
+        self._allowed = here.settings.python_modules
+        self._secrets = here.secrets
         self._masker = secrets.Masker({})
         self._known: tuple[list[tuple[str, int, int]], _File] | None = None
         now = self._now
@@ -92,7 +93,7 @@ class FileSubject(NoRun):
         if self._known is None or not self._known[1].files or self._known[0] != _stamps(self._known[1].files):
             file = _File(self._path, self._allowed)
             self._known = (_stamps(file.files), file)
-            self._masker = secrets.Masker(settings.known_secrets(file.secrets, self._path.parent))
+            self._masker = secrets.Masker(secret_sources.known(self._secrets, file.secrets, self._path.parent))
         return self._known[1]
 
     @property

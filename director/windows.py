@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from director import desk, kits, listening, loop, opening, person, session_settings, shops, talking
 from director.cli import beginning, ordering
-from runtime import conversations, limits, log, reports, secrets, sessions, settings, store
+from runtime import conversations, host, limits, log, reports, secrets, sessions
 
 
-def report(chosen: settings.Settings, conversation: str) -> reports.Report:
+def report(here: host.Host, conversation: str) -> reports.Report:
     """What the next request of a session would hold; of a run, that of a chat about it. Nothing is claimed, written or sent, and it may be going on.
 
     Raises UsageError ``not-a-session``, ``unknown-run``; ModelError ``window-too-large``; LogError.
     """
-    kept = store.FileStore(chosen.home)
+    kept = here.store
     reading = kept.read(conversation)
     if conversations.kind(kept, conversation) == "session":
         past = conversations.fold(reading)
@@ -20,36 +20,36 @@ def report(chosen: settings.Settings, conversation: str) -> reports.Report:
         header = log.SessionHeader(purpose="chat", run=conversation, versions={})
         opened = log.Scope(thread=log.SESSION_THREAD, path="", event="opened", node="session", session=header)
         past = sessions.Session([opened])
-    pen = opening.look(kept, reading, past, secrets.Masker(beginning.secrets_of(past, chosen)))
+    pen = opening.look(kept, reading, past, secrets.Masker(beginning.secrets_of(past, here)))
     kept_things = desk.Desk(pen)
-    chosen = session_settings.of_session(past, pen, chosen)
+    here = here.having(session_settings.of_session(past, pen, here.settings))
     if past.header is not None and past.header.build is not None:
-        return _of_build(pen, kept_things, kept, chosen).window()
+        return _of_build(pen, kept_things, here).window()
     talk = talking.Talk(
         pen,
-        beginning.About.of(past).subject(kept, chosen, kept_things),
+        beginning.About.of(past).subject(here, kept_things),
         kept_things,
         None,
-        chosen,
+        here.settings,
         listening.Listener(),
-        lambda: limits.of_session(past, pen, chosen),
+        lambda: limits.of_session(past, pen, here.settings),
     )
     return talk.window()
 
 
-def _of_build(pen: opening.Pen, own: desk.Desk, kept: store.FileStore, chosen: settings.Settings) -> talking.Talk:
+def _of_build(pen: opening.Pen, own: desk.Desk, here: host.Host) -> talking.Talk:
     """The talk of a build, with all its tools; none of them is used."""
-    chosen = ordering.chosen_for(chosen)
+    here = here.having(ordering.chosen_for(here.settings))
     quiet, nobody = listening.Listener(), person.Nobody()
-    shop = shops.of_session(pen, own, kept, chosen, quiet, nobody, lambda _usage, _model: None)
+    shop = shops.of_session(pen, own, here, quiet, nobody, lambda _usage, _model: None)
     return talking.Talk(
         pen,
         shops.subject_of(shop),
         own,
         None,
-        chosen,
+        here.settings,
         quiet,
-        lambda: limits.of_session(pen.history, pen, chosen),
+        lambda: limits.of_session(pen.history, pen, here.settings),
         kits.kits(shop),
         loop.MANNER,
     )

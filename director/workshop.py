@@ -13,7 +13,7 @@ from director import starting
 from director.listening import Listener
 from nodes.base import Leaf
 from nodes.values import Json
-from runtime import engine, journal, log, preparing, sessions, settings, store
+from runtime import engine, host, journal, log, preparing, sessions
 from runtime.browser import port
 from runtime.observation import Observation
 
@@ -192,9 +192,8 @@ class Workshop:
 
     pen: journal.Journal[sessions.Session]
     desk: desks.Desk
-    kept: store.FileStore
-    chosen: settings.Settings
-    """Of the runs and browsers that it starts."""
+    here: host.Host
+    """Its settings are those of the runs and browsers that it starts."""
     listener: Listener
     wish: Wish
     person: persons.Person

@@ -9,7 +9,7 @@ from typing import Any
 from nodes import registry
 from nodes.errors import Paused, UsageError
 from nodes.values import Json, as_text
-from runtime import history, journal, runs, secrets, settings, store
+from runtime import history, host, journal, runs, secret_sources, secrets
 from runtime.language import inputs, yaml_text
 
 REASON = "question"
@@ -122,18 +122,16 @@ def read_all(questions: Mapping[str, Question], given: Mapping[str, str]) -> tup
     return {**known, **defaults}, [name for name in questions if name not in known and name not in defaults]
 
 
-def masker_of(past: history.History) -> secrets.Masker:
+def masker_of(past: history.History, source: secret_sources.SecretSource) -> secrets.Masker:
     """What no answer may hold: the secrets of the run. Raises SetupError where one is not set."""
     assert past.header is not None
-    return secrets.Masker(settings.read_secrets(past.header.secrets, Path(past.header.file).parent))
+    return secrets.Masker(secret_sources.read(source, past.header.secrets, Path(past.header.file).parent))
 
 
-def write(
-    chosen: settings.Settings, run: str, answers: Mapping[str, Json], *, take_over: bool = False
-) -> journal.Journal:
+def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take_over: bool = False) -> journal.Journal:
     """Write the answers into the run's log; the journal, closed. Raises UsageError ``secret-in-answer``, and ``nothing-to-answer`` where somebody was faster."""
-    past, _reading = runs.load_history(chosen, run)
-    masker = masker_of(past)
+    past, _reading = runs.load_history(given.store, run)
+    masker = masker_of(past, given.secrets)
     for name, value in answers.items():
         if masker.json(value) != value:
             raise UsageError(
@@ -141,7 +139,7 @@ def write(
                 f"the answer `{name}` holds a secret, and answers are kept in the log",
                 mend="answer without it: a field that takes secrets reads `secrets.NAME`",
             )
-    pen = runs.claim(store.FileStore(chosen.home), run, masker, lambda now: _same(now, run, past), take_over=take_over)
+    pen = runs.claim(given.store, run, masker, lambda now: _same(now, run, past), take_over=take_over)
     try:
         question = pen.history.question
         assert question is not None

@@ -7,7 +7,7 @@ from typing import Literal
 
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import log, sessions, settings, store
+from runtime import log, sessions, store
 from runtime.display.text import cut, one_line
 
 Kind = Literal["run", "session"]
@@ -103,9 +103,8 @@ class SessionSummary:
     """For a damaged log: what is wrong, with file and line."""
 
 
-def list_sessions(chosen: settings.Settings) -> list[SessionSummary]:
+def list_sessions(kept: store.Store) -> list[SessionSummary]:
     """Every session, oldest first. A damaged one is listed as such; one that has not begun is left out."""
-    kept = store.FileStore(chosen.home)
     found: list[SessionSummary] = []
     for conversation in kept.ids():
         try:

@@ -15,7 +15,7 @@ from typing import Literal
 import psutil
 
 from nodes.errors import RunOpsError
-from runtime import locks, settings, version
+from runtime import host, locks, settings, version
 from runtime.browser import find, launch
 from runtime.display.text import duration, size
 from runtime.models import choosing
@@ -161,8 +161,9 @@ OTHERS = (choosing.KEY, "RUNOPS_TRACEBACK")
 """Variables that are read and are no settings."""
 
 
-def models(chosen: settings.Settings) -> list[Check]:
+def models(given: host.Host) -> list[Check]:
     """Which model is asked for what, where, and whether there is a key for it."""
+    chosen = given.settings
     roles: tuple[choosing.Role, ...] = ("cognition", "agent", "director", "summary")
     named = {role: choosing.model_for(role, chosen) for role in roles if choosing.is_set(role, chosen)}
     if not named:
@@ -175,7 +176,7 @@ def models(chosen: settings.Settings) -> list[Check]:
     )
     found = [Check("models", "ok", told)]
     try:
-        server = choosing.server(chosen)
+        server = choosing.server(chosen, given.secrets)
     except RunOpsError as error:
         return [*found, Check.failed("server", error)]
     key = "no key is set, and none is needed there" if server.key == choosing.NO_KEY else "a key is set"

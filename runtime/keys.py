@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import events, history, log, preparing, running, runs, secrets, settings, store
+from runtime import events, history, host, log, preparing, running, runs, secrets
 
 LONGEST = 200
 """Characters of a key."""
@@ -18,7 +18,7 @@ LONGEST = 200
 async def begin_or_go_on(
     prepared: preparing.Prepared,
     key: str,
-    chosen: settings.Settings,
+    given: host.Host,
     listener: events.Listener | None = None,
     *,
     allow_changed: bool = False,
@@ -29,14 +29,14 @@ async def begin_or_go_on(
     """
     check(key, prepared.secrets)
     try:
-        return await running.begin(prepared, chosen, listener, key=key)
+        return await running.begin(prepared, given, listener, key=key)
     except LogError as error:
         if error.code != "run-exists":
             raise
-    run_id = store.FileStore(chosen.home).keyed(key)
-    past, _reading = runs.load_history(chosen, run_id)
+    run_id = given.store.keyed(key)
+    past, _reading = runs.load_history(given.store, run_id)
     _refuse_other(past, run_id, prepared, key)
-    return await running.resume_run(run_id, chosen, listener, allow_changed=allow_changed)
+    return await running.resume_run(run_id, given, listener, allow_changed=allow_changed)
 
 
 def check(key: str, known: Mapping[str, str]) -> None:

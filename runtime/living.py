@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import socket
-from pathlib import Path
 from typing import Literal
 
 from nodes.errors import LogError, UsageError
-from runtime import conversations, history, log, runs, sessions, settings, store
+from runtime import conversations, history, log, runs, sessions, store
 from runtime.browser import surviving
 
 State = Literal[runs.RunState, "gone"]
@@ -64,9 +63,8 @@ class Living:
     kind: conversations.Kind = "run"
 
 
-def find(chosen: settings.Settings) -> list[Living]:
+def find(kept: store.Store) -> list[Living]:
     """Every run or session that is held or whose browser lives, oldest first."""
-    kept = store.FileStore(chosen.home)
     browsers = _browsers(kept)
     found: list[Living] = []
     for run in sorted({*kept.ids(), *browsers}):
@@ -79,9 +77,9 @@ def find(chosen: settings.Settings) -> list[Living]:
     return [each for each in found if each.browser is not None or each.state in ("running", "damaged")]
 
 
-def _browsers(kept: store.FileStore) -> dict[str, Browser]:
+def _browsers(kept: store.Store) -> dict[str, Browser]:
     found: dict[str, Browser] = {}
-    for private in named_after_runs(kept.home / "private"):
+    for private in kept.private_folders():
         if (alive := surviving.find(private)) is not None:
             looked = surviving.look(alive)
             found[private.name] = Browser(
@@ -93,12 +91,7 @@ def _browsers(kept: store.FileStore) -> dict[str, Browser]:
     return found
 
 
-def named_after_runs(folder: Path) -> list[Path]:
-    """What stands in ``folder`` under the id of a run, in order; nothing where there is no such folder."""
-    return sorted(each for each in folder.iterdir() if store.ID.match(each.name)) if folder.is_dir() else []
-
-
-def _living(kept: store.FileStore, run: str, browser: Browser | None) -> Living:
+def _living(kept: store.Store, run: str, browser: Browser | None) -> Living:
     kind: conversations.Kind | None = None
     try:
         kind = conversations.kind(kept, run)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime import secrets, settings
+from runtime import secret_sources, secrets
 from runtime.language import callees, workflow
 
 
@@ -21,14 +21,14 @@ class Prepared:
     secrets: Mapping[str, str] = dataclasses.field(repr=False)
 
 
-def prepare(loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> Prepared:
+def prepare(loaded: workflow.Loaded, inputs: Mapping[str, Json], source: secret_sources.SecretSource) -> Prepared:
     """What a run of ``loaded`` needs. ``inputs`` may be text (as typed on a command line) or values. Writes nothing.
 
     Raises RunOpsError for what keeps it from starting: inputs, origins, secrets, a secret in the file or in an input.
     """
     typed = loaded.check_inputs(inputs)
     loaded.origins(typed)
-    known = settings.read_secrets(loaded.workflow.secrets, loaded.path.parent)
+    known = secret_sources.read(source, loaded.workflow.secrets, loaded.path.parent)
     masker = secrets.Masker(known)
     _refuse_secret_in_file(loaded, masker)
     if masker.json(typed) != typed:

@@ -109,7 +109,10 @@ class _Pruning:
             if each.run not in self._removed:
                 self._leftovers_of(each)
         there = {*self._kept.ids()} | self._removed
-        folders = [*living.named_after_runs(self._home / "private"), *living.named_after_runs(self._home / "files")]
+        folders = [
+            *store.named_after_conversations(self._home / "private"),
+            *store.named_after_conversations(self._home / "files"),
+        ]
         for run in sorted({*(folder.name for folder in folders), *keys} - there):
             self._of_no_run(run, keys.get(run, []))
         self._half_written()

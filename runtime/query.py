@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from nodes import registry
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import conversations, damage, log, query_sessions, regular, settings, store
+from runtime import conversations, damage, log, query_sessions, regular, store
 from runtime.models import ledger
 from runtime.query_views import STEPS, VIEWS, cost, hand_over
 from runtime.sql import clock, lockdown, results, statement
@@ -43,7 +43,7 @@ class Answer:
 
 
 def ask(
-    chosen: settings.Settings,
+    kept: store.FileStore,
     text: str,
     seconds: float = SECONDS,
     stuck: Callable[[UsageError], None] | None = None,
@@ -62,7 +62,7 @@ def ask(
             _refuse_unknown(table.name, read.own)
         if read.params:
             raise statement.Refused("sql-refused", f"`${min(read.params)}` has no value", "write the value itself")
-        left_out = _load(database, store.FileStore(chosen.home), limit)
+        left_out = _load(database, kept, limit)
         found = results.carry_out(database, read, {})
     return Answer(results.Result(found.columns, _told(found.batches, limit)), left_out)
 

@@ -17,6 +17,7 @@ from runtime import (
     events,
     history,
     holders,
+    host,
     journal,
     preparing,
     pythons,
@@ -70,12 +71,12 @@ class Chromium(run.Browsers):
 
 
 async def start(
-    file: Path, inputs: Mapping[str, Json], chosen: settings.Settings, listener: events.Listener | None = None
+    file: Path, inputs: Mapping[str, Json], given: host.Host, listener: events.Listener | None = None
 ) -> events.RunEnded:
     """Run a workflow file to its end: ``preparing.prepare``, then ``begin``."""
     loaded = workflow.load(file)
-    pythons.check(loaded, chosen.python_modules)
-    return await begin(preparing.prepare(loaded, inputs), chosen, listener)
+    pythons.check(loaded, given.settings.python_modules)
+    return await begin(preparing.prepare(loaded, inputs, given.secrets), given, listener)
 
 
 class Part(Protocol):
@@ -93,7 +94,7 @@ class Part(Protocol):
 
 async def begin(
     prepared: preparing.Prepared,
-    chosen: settings.Settings,
+    given: host.Host,
     listener: events.Listener | None = None,
     part: Part | None = None,
     key: str | None = None,
@@ -111,15 +112,15 @@ async def begin(
     Raises RunOpsError only where no log could be opened; how it went on from there is in what it returns. LogError ``run-exists``: the key has its run.
     """
     loaded, known = prepared.loaded, prepared.secrets
-    pythons.check(loaded, chosen.python_modules)
-    models = supplies.plan(loaded, chosen, purse=purse)
-    kept = store.FileStore(chosen.home)
+    pythons.check(loaded, given.settings.python_modules)
+    models = supplies.plan(loaded, given, purse=purse)
+    kept = given.store
     conversation = kept.create(store.new_id()) if key is None else _of_key(kept, key)
     with holders.given_up_where_it_fails(conversation):
         pen = journal.Journal(conversation, history.History(), secrets.Masker({**known, **models.masked}), kept)
         trial = part.header if part is not None else None
         run.write_header(pen, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=parent)
-        one = _run(loaded, pen, kept, chosen, prepared.inputs, known, listener, models, browsers)
+        one = _run(loaded, pen, given, prepared.inputs, known, listener, models, browsers)
         if holds is not None:
             one.engine.holds = holds
         one.engine.watch = watch
@@ -142,15 +143,14 @@ def _of_key(kept: store.Store, key: str) -> store.Conversation:
 def _run(
     loaded: workflow.Loaded,
     pen: journal.Journal,
-    kept: store.Store,
-    chosen: settings.Settings,
+    given: host.Host,
     inputs: Mapping[str, Json],
     known: Mapping[str, str],
     listener: events.Listener | None,
     models: supplies.Plan,
     browsers: run.Browsers | None = None,
 ) -> run.Run:
-    private = kept.private(pen.conversation.id)
+    chosen, private = given.settings, given.store.private(pen.conversation.id)
     return run.Run(
         loaded,
         pen,
@@ -167,7 +167,7 @@ def _run(
 
 async def resume_run(
     run_id: str,
-    chosen: settings.Settings,
+    given: host.Host,
     listener: events.Listener | None = None,
     *,
     allow_changed: bool = False,
@@ -185,33 +185,33 @@ async def resume_run(
 
     Raises RunHeld, LogError for a damaged log, WorkflowInvalid, UsageError ``node-changed`` where what was done does not fit the file as it is now.
     """
-    kept = store.FileStore(chosen.home)
-    past, reading = runs.load_history(chosen, run_id, kept)
+    kept = given.store
+    past, reading = runs.load_history(kept, run_id)
     if past.status != "passed":
         # Also one that waits: nobody is to answer what goes on nowhere.
         runs.refuse_trial(past, run_id)
-    told = _already_over(past, run_id, kept, chosen, from_step)
+    told = _already_over(past, run_id, given, from_step)
     if told is not None and not (allow_changed and told.status in MENDED_BY_FILE):
         return told
     runs.refuse_trial(past, run_id)
     assert past.header is not None
-    text = taking.text_of(run_id, past.header, kept, take=allow_changed)
+    text = taking.text_of(run_id, past.header, given, take=allow_changed)
     if allow_changed:
-        pythons.check(text.loaded, chosen.python_modules)
+        pythons.check(text.loaded, given.settings.python_modules)
     if told is not None and not text.changed:
         return told
     over: list[events.RunEnded] = []
 
     def may_go_on(now: history.History) -> None:
         # Whoever held it until this moment may have ended it, or taken it further.
-        told = _already_over(now, run_id, kept, chosen, from_step)
+        told = _already_over(now, run_id, given, from_step)
         if told is not None and not (text.changed and allow_changed and told.status in MENDED_BY_FILE):
             over.append(told)
             raise _OverMeanwhile
         text.check(now)
 
     text.check(past)
-    models = supplies.plan(text.loaded, chosen, past.budget, purse)
+    models = supplies.plan(text.loaded, given, past.budget, purse)
     models.refuse_late_recording(past.ledger.exchanges, kept.private(run_id))
     masker = secrets.Masker({**text.secrets, **models.masked})
     try:
@@ -222,7 +222,7 @@ async def resume_run(
         return over[0]
     with holders.given_up_where_it_fails(pen.conversation):
         text.take(pen)
-        one = _run(text.loaded, pen, kept, chosen, text.inputs, text.secrets, listener, models)
+        one = _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models)
     one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
     if pen.conversation.taken_from is not None:
         one.engine.tell(events.Said(pen.conversation.taken_from.as_taken()))
@@ -238,7 +238,7 @@ Ended = Callable[["engine_module.ExecutionEngine", RunOpsError], Awaitable[None]
 async def go_on_copy(
     run_id: str,
     loaded: workflow.Loaded,
-    chosen: settings.Settings,
+    given: host.Host,
     listener: events.Listener | None = None,
     *,
     about: dict[str, Json],
@@ -254,17 +254,17 @@ async def go_on_copy(
 
     Raises LogError, and UsageError ``node-changed`` where what was done does not fit ``loaded``.
     """
-    past, reading = runs.load_history(chosen, run_id)
+    kept = given.store
+    past, reading = runs.load_history(kept, run_id)
     assert past.header is not None
-    kept = store.FileStore(chosen.home)
-    pythons.check(loaded, chosen.python_modules)
-    text = taking.text_for(run_id, past.header, kept, loaded)
+    pythons.check(loaded, given.settings.python_modules)
+    text = taking.text_for(run_id, past.header, given, loaded)
     text.check(past)
-    models = supplies.plan(text.loaded, chosen, past.budget, purse)
+    models = supplies.plan(text.loaded, given, past.budget, purse)
     pen = copies.make(kept, reading, secrets.Masker({**text.secrets, **models.masked}), about, parent)
     with holders.given_up_where_it_fails(pen.conversation):
         text.take(pen)
-        one = _run(text.loaded, pen, kept, chosen, text.inputs, text.secrets, listener, models)
+        one = _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models)
         if holds is not None:
             one.engine.holds = holds
     one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
@@ -292,13 +292,13 @@ MENDED_BY_FILE = ("paused", "out-of-budget")
 
 
 def _already_over(
-    past: history.History, run_id: str, kept: store.Store, chosen: settings.Settings, from_step: str | None
+    past: history.History, run_id: str, given: host.Host, from_step: str | None
 ) -> events.RunEnded | None:
     """How the run ended, where nothing has come since that would let it go on."""
     ending = past.ending
     if ending is not None and ending.status == "passed":
         root = past.scopes[""].committed
-        output = journal.value_of(root, kept) if root is not None else None
+        output = journal.value_of(root, given.store) if root is not None else None
         tolerated = int(ending.data.get("tolerated") or 0)
         costs = past.ledger.totals()
         return events.RunEnded(
@@ -320,7 +320,7 @@ def _already_over(
         return events.RunEnded(
             run_id, "paused", 4, 0.0, path=question.path, question=asked, files=past.files, flags=past.flags
         )
-    if ending is not None and ending.status == "out-of-budget" and not _more_is_given(past, chosen):
+    if ending is not None and ending.status == "out-of-budget" and not _more_is_given(past, given.settings):
         error, path = ending.data.get("error"), ending.data.get("path")
         costs = past.ledger.totals()
         return events.RunEnded(
@@ -350,4 +350,4 @@ def run_workflow(
 
     Raises RunOpsError for what keeps it from starting; how it ended is in what it returns.
     """
-    return asyncio.run(start(Path(file), inputs or {}, settings.load(**flags), listener))
+    return asyncio.run(start(Path(file), inputs or {}, host.load(**flags), listener))

@@ -10,7 +10,7 @@ from typing import Literal
 
 from nodes.errors import LogError, Paused, UsageError
 from nodes.values import Json
-from runtime import conversations, damage, history, holders, journal, log, records, secrets, settings, store, version
+from runtime import conversations, damage, history, holders, journal, log, records, secrets, store, version
 
 Verdict = Literal["done", "not-done", "skip"]
 RunState = Literal["running", "passed", "failed", "paused", "interrupted", "out-of-budget", "died", "damaged"]
@@ -35,9 +35,8 @@ class RunSummary:
     """The session from which it was started."""
 
 
-def list_runs(chosen: settings.Settings) -> list[RunSummary]:
+def list_runs(kept: store.Store) -> list[RunSummary]:
     """Every run, oldest first. A damaged one is listed as such; a file that holds no entry yet is left out, and so are sessions."""
-    kept = store.FileStore(chosen.home)
     summaries: list[RunSummary] = []
     for run in kept.ids():
         try:
@@ -91,12 +90,11 @@ def state_of(past: history.History, *, held: bool) -> RunState:
     return "running" if held else "died"
 
 
-def find(chosen: settings.Settings, name: str) -> str:
+def find(kept: store.Store, name: str) -> str:
     """The id of the run that ``name`` means: the id, a part of it that no other has, or ``last``. Raises UsageError ``unknown-run``.
 
     Of a session it is the id of that session: whoever wants a run of it says what it is.
     """
-    kept = store.FileStore(chosen.home)
     wanted = name.upper()
     if kept.has(wanted):
         return wanted
@@ -110,7 +108,7 @@ def find(chosen: settings.Settings, name: str) -> str:
     if len(found) == 1:
         return found[0]
     if not ids:
-        raise UsageError("unknown-run", f"there are no runs in {chosen.home}", mend="start one: `runops run FILE`")
+        raise UsageError("unknown-run", f"there are no runs in {kept.place}", mend="start one: `runops run FILE`")
     what = (
         f"no run is called {name!r}" if not found else f"{len(found)} runs are called {name!r}: {', '.join(found[:5])}"
     )
@@ -118,15 +116,11 @@ def find(chosen: settings.Settings, name: str) -> str:
 
 
 @damage.uncollected()
-def load_history(
-    chosen: settings.Settings, run: str, kept: store.Store | None = None
-) -> tuple[history.History, store.Reading]:
+def load_history(kept: store.Store, run: str) -> tuple[history.History, store.Reading]:
     """The fold of a run's log as it stands now, and the reading it was made from; also of a living run. Writes nothing.
 
-    ``kept`` is where it stands, if not in a store of its own: who claims the run there next need not read it again.
     Raises UsageError ``unknown-run`` and ``not-a-run``, LogError.
     """
-    kept = kept or store.FileStore(chosen.home)
     conversations.refuse_session(kept, run)
     reading = kept.read(run)
     past = history.History(reading.entries)
@@ -223,7 +217,7 @@ def again(past: history.History, run: str) -> str:
     return f"runops try {shlex.quote(past.header.file)} {past.header.trial['node']} …"
 
 
-def decide(chosen: settings.Settings, run: str, verdict: Verdict, *, take_over: bool = False) -> journal.Journal:
+def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bool = False) -> journal.Journal:
     """Write a person's answer to the question that the run waits with; the journal, closed. Raises UsageError ``nothing-to-decide`` where it asks none."""
 
     def waits(past: history.History) -> None:
@@ -253,8 +247,8 @@ def decide(chosen: settings.Settings, run: str, verdict: Verdict, *, take_over: 
                 mend=f"go on with `runops resume {run}`",
             )
 
-    waits(load_history(chosen, run)[0])
-    pen = claim(store.FileStore(chosen.home), run, secrets.Masker({}), waits, take_over=take_over)
+    waits(load_history(kept, run)[0])
+    pen = claim(kept, run, secrets.Masker({}), waits, take_over=take_over)
     try:
         asked = pen.history.question
         assert asked is not None

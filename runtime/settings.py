@@ -1,31 +1,28 @@
-"""What a machine and a project set: flags > ``RUNOPS_*`` > ``.env`` > ``[tool.runops]`` of pyproject.toml > defaults. And secrets, from the environment."""
+"""What a machine and a project set: flags > ``RUNOPS_*`` > ``.env`` > ``[tool.runops]`` of pyproject.toml > defaults."""
 
 from __future__ import annotations
 
 import difflib
-import io
 import json
 import os
 import shutil
 import tomllib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import dotenv
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
 
 from nodes import budgets
 from nodes.budgets import BadBudget, Budget
-from nodes.errors import SetupError, UsageError
-from runtime import regular
+from nodes.errors import UsageError
+from runtime import regular, secret_sources
 from runtime.models import addresses
 from runtime.models import prices as model_prices
-from runtime.secrets import SHORTEST
 
 PREFIX = "RUNOPS_"
+URL = "OPENAI_BASE_URL"
 TWELVE_HOURS = 12 * 3600.0
 
 
@@ -73,20 +70,13 @@ def _prices(value: Any) -> Any:
     return model_prices.table(value)
 
 
-class Settings(BaseSettings):
-    """The settings of one command. ``load`` makes them."""
+class Settings(BaseModel):
+    """The settings of a program. Nothing but what it is given counts: ``load`` makes those of a command."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX,
-        env_file=".env",
-        env_ignore_empty=True,
-        dotenv_filtering="only_existing",
-        extra="forbid",
-        frozen=True,
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    home: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=find_home)
-    """Folder that keeps runs; by default ``.runops``, found by walking up."""
+    home: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=lambda: _absolute(Path(".runops")))
+    """Folder that keeps runs; by default ``.runops``, for a command found by walking up."""
     browser: Annotated[Path, AfterValidator(_absolute), BeforeValidator(_program)] | None = None
     """Path of the browser to drive, or its name on PATH; by default one is looked for."""
     browser_mode: Literal["own", "shared"] | None = None
@@ -95,8 +85,8 @@ class Settings(BaseSettings):
     """Whether the browser shows its window."""
     keep_browser: bool = False
     """Whether the browser stays open when the run has ended."""
-    linger: float = Field(default_factory=_default_linger, ge=0, le=30 * 24 * 3600, allow_inf_nan=False)
-    """Seconds for which a browser waits for ``resume`` after its engine was killed: 12 hours, or 0 where ``CI`` is set."""
+    linger: Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)] = TWELVE_HOURS
+    """Seconds for which a browser waits for ``resume`` after its engine was killed: 12 hours; for a command 0 where ``CI`` is set."""
 
     model: str | None = Field(default=None, min_length=1)
     """The model that nodes ask, as its provider names it. There is no default: names of models go stale."""
@@ -109,7 +99,7 @@ class Settings(BaseSettings):
     model_summary: str | None = Field(default=None, min_length=1)
     """The model that sums up long conversations, where it is another one."""
     model_base_url: Annotated[str, AfterValidator(addresses.checked)] | None = None
-    """Where the provider's Responses API is, usually ending with ``/v1``; by default ``OPENAI_BASE_URL``, else OpenAI's own."""
+    """Where the provider's Responses API is, usually ending with ``/v1``; by default OpenAI's own, for a command that of ``OPENAI_BASE_URL``."""
     model_profile: Literal["openai", "azure", "openrouter", "vllm", "ollama", "compatible"] | None = None
     """What the provider can do (docs/models.md); by default what is known of the address."""
     model_timeout: float = Field(default=60.0, gt=0, le=24 * 3600, allow_inf_nan=False)
@@ -166,6 +156,28 @@ class Settings(BaseSettings):
     python_modules: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = ()
     """Python modules whose functions a workflow may call (``python: module:function``); by default none. In a variable, separated by commas."""
 
+
+class _OfCommand(BaseSettings, Settings):
+    """The settings of one command, from everything that a person may have set."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_file=".env",
+        env_ignore_empty=True,
+        dotenv_filtering="only_existing",
+        extra="forbid",
+        frozen=True,
+    )
+
+    home: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=find_home)
+    linger: Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)] = Field(
+        default_factory=_default_linger
+    )
+    model_base_url: Annotated[str, AfterValidator(addresses.checked)] | None = Field(
+        # What the provider's own clients read. It is found fit where a model is asked: whoever asks none may have any.
+        default_factory=lambda: os.environ.get(URL) or None
+    )
+
     @override
     @classmethod
     def settings_customise_sources(
@@ -186,10 +198,10 @@ def load(**flags: Any) -> Settings:
     Raises UsageError ``bad-setting`` for a value that cannot be used, or for an unknown name in ``[tool.runops]``, naming its place, and
     ``bad-budget`` for a budget; SetupError ``env-file-unreadable``.
     """
-    _dotenv(Path(".env"))
+    secret_sources.read_env_file(Path(".env"))
     given = {name: value for name, value in flags.items() if value is not None}
     try:
-        return Settings(**given)
+        return _OfCommand(**given)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         name = str(problem["loc"][0])
@@ -220,7 +232,7 @@ def _place_of(name: str, flags: dict[str, Any]) -> tuple[str, object]:
     variable = f"{PREFIX}{name}".upper()
     for place, values in (
         (variable, dict(os.environ)),
-        (f"{variable} in {Path('.env').absolute()}", _dotenv(Path(".env"))),
+        (f"{variable} in {Path('.env').absolute()}", secret_sources.read_env_file(Path(".env"))),
     ):
         found = next((value for key, value in values.items() if key.upper() == variable and value), None)
         if found is not None:
@@ -268,69 +280,3 @@ def _project_table() -> dict[str, Any]:
         if isinstance(given, str):
             values[name] = file.parent / Path(given).expanduser()
     return values
-
-
-def read_secrets(names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
-    """The values of secrets: each from the environment, else from ``.env`` in the folder ``beside`` (the workflow's), else in the current one.
-
-    Raises SetupError ``secret-missing`` or ``secret-too-short`` with every name concerned, and never a value. What is read once stays
-    known to this process, so that a report of a bug can be masked.
-    """
-    found = look_up(names, beside)
-    missing = [name for name, value in found.items() if not value]
-    if missing:
-        raise SetupError(
-            "secret-missing",
-            f"the workflow needs {_listed(missing)}, and {'it is' if len(missing) == 1 else 'they are'} not set",
-            mend=f"set it in the environment (`export {missing[0]}=…`) or write `{missing[0]}=…` into {_env_files(beside)[0]}",
-        )
-    short = [name for name, value in found.items() if len(value) < SHORTEST]
-    if short:
-        raise SetupError(
-            "secret-too-short",
-            f"{_listed(short)} has fewer than {SHORTEST} characters, too few to be told from innocent text and masked",
-            mend="use a longer secret, or make it an input if it is none",
-        )
-    seen_secrets.update(found)
-    return found
-
-
-def known_secrets(names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
-    """Those of the secrets that are set, from the same places: nothing may show them, whether they are needed or not."""
-    found = {name: value for name, value in look_up(names, beside).items() if len(value) >= SHORTEST}
-    seen_secrets.update(found)
-    return found
-
-
-def look_up(names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
-    """The value of each, from the environment, else from ``.env``; empty where there is none."""
-    wanted = list(dict.fromkeys(names))
-    files = _env_files(beside) if wanted else []
-    places: list[dict[str, str]] = [dict(os.environ), *map(_dotenv, files)]
-    return {name: next((place[name] for place in places if place.get(name)), "") for name in wanted}
-
-
-def _env_files(beside: Path | None) -> list[Path]:
-    folders = [Path.cwd()] if beside is None else [beside.absolute(), Path.cwd()]
-    return [folder / ".env" for folder in dict.fromkeys(folders)]
-
-
-seen_secrets: dict[str, str] = {}
-"""The secrets that this process has read."""
-
-
-def _listed(names: list[str]) -> str:
-    return ("the secret " if len(names) == 1 else "the secrets ") + ", ".join(names)
-
-
-def _dotenv(file: Path) -> dict[str, str]:
-    """What stands in a ``.env`` file, each value as written: a ``$`` in a password is a dollar sign."""
-    try:
-        values = dotenv.dotenv_values(stream=io.StringIO(regular.read_text(file)), interpolate=False)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return {}
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        mend = regular.fix(error) or "mend the file or take it away"
-        raise SetupError("env-file-unreadable", f"{file} cannot be read: {reason}", mend=mend) from None
-    return {name: value for name, value in values.items() if value is not None}

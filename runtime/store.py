@@ -96,6 +96,19 @@ class Reading:
 class Store(Protocol):
     """Keeps conversations and blobs."""
 
+    @property
+    def place(self) -> str:
+        """What messages call it, such as the folder in which it keeps them."""
+        ...
+
+    def has(self, conversation: str) -> bool:
+        """Whether there is a log of that id, whatever is in it."""
+        ...
+
+    def held(self, conversation: str) -> bool:
+        """Whether a living owner has the conversation. Raises UsageError ``unknown-run``."""
+        ...
+
     def create(self, conversation: str) -> Conversation:
         """A new, empty conversation, owned by this process. One whose maker died before its first entry was whole is made anew.
 
@@ -147,6 +160,10 @@ class Store(Protocol):
         """The conversation's private folder (0700), made where it is missing."""
         ...
 
+    def private_folders(self) -> list[Path]:
+        """The private folders that there are, each named after its conversation."""
+        ...
+
     def files(self, conversation: str) -> Path:
         """The folder for the files of the conversation's run; whoever keeps the first one makes it."""
         ...
@@ -177,6 +194,11 @@ class FileStore(Store):
             if not ignore.exists():
                 durable.write_once(ignore, b"*\n")
         self._made = True
+
+    @property
+    @override
+    def place(self) -> str:
+        return str(self.home)
 
     @override
     def create(self, conversation: str) -> Conversation:
@@ -293,12 +315,12 @@ class FileStore(Store):
         """Where the blob stands while ``runops prune`` finds out whether somebody wants it after all."""
         return self.home / "blobs" / sha256[:2] / f"{sha256}.aside"
 
+    @override
     def has(self, conversation: str) -> bool:
-        """Whether there is a log of that id, whatever is in it."""
         return ID.match(conversation) is not None and self._file(conversation).exists()
 
+    @override
     def held(self, conversation: str) -> bool:
-        """Whether a living process owns the log."""
         path = self._existing(conversation)
         with _reads(path), self._there(conversation):
             return locks.is_held(path)
@@ -337,6 +359,10 @@ class FileStore(Store):
         with _disk(folder):
             durable.folder(folder)
         return folder
+
+    @override
+    def private_folders(self) -> list[Path]:
+        return named_after_conversations(self.home / "private")
 
     @override
     def files(self, conversation: str) -> Path:
@@ -456,6 +482,11 @@ class _OpenFile(Conversation):
         except OSError as error:
             self._failed = error
             raise durable.not_written("the log", self._path, error) from None
+
+
+def named_after_conversations(folder: Path) -> list[Path]:
+    """What stands in ``folder`` under the id of a conversation, in order; nothing where there is no such folder."""
+    return sorted(each for each in folder.iterdir() if ID.match(each.name)) if folder.is_dir() else []
 
 
 def _bytes_of(file: Path) -> bytes | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime import changes, comparison, history, journal, log, preparing, settings, store
+from runtime import changes, comparison, history, host, journal, log, preparing, secret_sources, store
 from runtime.language import callees, workflow
 
 GOES_ON = "{file} has changed: this run goes on with the text it began with{more}"
@@ -19,9 +19,16 @@ class Text:
     """What a run goes on with."""
 
     def __init__(
-        self, run: str, stored: workflow.Loaded, present: workflow.Loaded | None, header: log.RunHeader, *, take: bool
+        self,
+        run: str,
+        stored: workflow.Loaded,
+        present: workflow.Loaded | None,
+        header: log.RunHeader,
+        source: secret_sources.SecretSource,
+        *,
+        take: bool,
     ) -> None:
-        """``run`` is its id; ``present`` is the file as it is now, None where it cannot be read; with ``take`` it is what the run goes on with."""
+        """``run`` is its id, and its secrets come from ``source``; ``present`` is the file as it is now, None where it cannot be read; with ``take`` it is what the run goes on with."""
         self.changed = present is None or preparing.workflows(present) != preparing.workflows(stored)
         self._run = run
         self._stored, self._present, self._header = stored, present, header
@@ -31,12 +38,14 @@ class Text:
         """What to tell of it, once ``check`` has found that it will do."""
         if self._take:
             assert present is not None
-            prepared = preparing.prepare(present, _inputs_for(present, header))
+            prepared = preparing.prepare(present, _inputs_for(present, header), source)
             self.loaded, self.inputs, self.secrets = present, prepared.inputs, prepared.secrets
         else:
             self.loaded = stored
             self.inputs: Mapping[str, Json] = header.inputs
-            self.secrets: Mapping[str, str] = settings.read_secrets(stored.workflow.secrets, Path(header.file).parent)
+            self.secrets: Mapping[str, str] = secret_sources.read(
+                source, stored.workflow.secrets, Path(header.file).parent
+            )
 
     def check(self, past: history.History) -> None:
         """Raise UsageError ``node-changed`` where what was done does not allow to go on so. ``past`` is the history as it is now."""
@@ -119,7 +128,7 @@ class Text:
         return f"{found.node.id} of {os.path.relpath(found.file.path, Path(self._header.file).parent)}"
 
 
-def text_of(run: str, header: log.RunHeader, kept: store.Store, *, take: bool) -> Text:
+def text_of(run: str, header: log.RunHeader, given: host.Host, *, take: bool) -> Text:
     """What a run with this header goes on with; with ``take`` its file as it is now.
 
     Raises WorkflowInvalid and what ``preparing.prepare`` raises where that is not fit, LogError ``blob-missing``.
@@ -130,12 +139,12 @@ def text_of(run: str, header: log.RunHeader, kept: store.Store, *, take: bool) -
     except (RunOpsError, OSError):
         if take:
             raise
-    return Text(run, _stored(header, kept), present, header, take=take)
+    return Text(run, _stored(header, given.store), present, header, given.secrets, take=take)
 
 
-def text_for(run: str, header: log.RunHeader, kept: store.Store, present: workflow.Loaded) -> Text:
+def text_for(run: str, header: log.RunHeader, given: host.Host, present: workflow.Loaded) -> Text:
     """What a copy of a run with this header goes on with: ``present``, wherever its text comes from. Raises what ``preparing.prepare`` raises."""
-    return Text(run, _stored(header, kept), present, header, take=True)
+    return Text(run, _stored(header, given.store), present, header, given.secrets, take=True)
 
 
 def _stored(header: log.RunHeader, kept: store.Store) -> workflow.Loaded:

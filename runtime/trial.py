@@ -16,7 +16,7 @@ from nodes.handle import Handle
 from nodes.iterate import Iterate
 from nodes.template import Unfit
 from nodes.values import Json
-from runtime import attempt, preparing, secrets, settings, sign_ins
+from runtime import attempt, preparing, secret_sources, secrets, sign_ins
 from runtime import engine as engine_module
 from runtime.language import workflow
 from runtime.language.anatomy import Anatomy, Slot, Unit
@@ -57,7 +57,7 @@ class Trial:
         """What in it is of class *effect*."""
         return [leaf for leaf in leaves(self.node) if leaf.effect_class == "effect"]
 
-    def prepare(self, inputs: Mapping[str, Json]) -> preparing.Prepared:
+    def prepare(self, inputs: Mapping[str, Json], source: secret_sources.SecretSource) -> preparing.Prepared:
         """What the run of it needs. Raises UsageError ``not-pinned`` with everything that it reads and nobody gave, and as ``preparing.prepare``."""
         found = Reading(self.loaded, self.node)
         self._refuse_unknown_pins(found)
@@ -86,9 +86,9 @@ class Trial:
             name: each for name, each in declared.items() if name in found.inputs or name in inputs or not each.required
         }
         own = self.loaded.workflow.model_copy(update={"inputs": kept, "secrets": [*found.secrets]})
-        others = settings.known_secrets([*self.loaded.workflow.secrets, *self.hidden], self.loaded.path.parent)
+        others = secret_sources.known(source, [*self.loaded.workflow.secrets, *self.hidden], self.loaded.path.parent)
         self._refuse_secret(secrets.Masker(others))
-        prepared = preparing.prepare(dataclasses.replace(self.loaded, workflow=own), inputs)
+        prepared = preparing.prepare(dataclasses.replace(self.loaded, workflow=own), inputs, source)
         return dataclasses.replace(prepared, secrets={**others, **prepared.secrets})
 
     def _refuse_secret(self, masker: secrets.Masker) -> None:

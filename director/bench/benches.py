@@ -42,7 +42,7 @@ class Bench(workshop.Bench):
     def __init__(self, shop: Workshop) -> None:
         """Nothing is opened or read yet."""
         self._shop = shop
-        private = shop.kept.private(shop.pen.conversation.id) / FOLDER
+        private = shop.here.store.private(shop.pen.conversation.id) / FOLDER
         self.known = known.Known(shop, private)
         """What is known of the draft's nodes."""
         self.own = self._own(shop, private)
@@ -228,7 +228,7 @@ class Bench(workshop.Bench):
 
             return running.begin(
                 prepared,
-                shop.chosen,
+                shop.here,
                 listen,
                 part=part,
                 parent=shop.pen.conversation.id,

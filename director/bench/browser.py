@@ -76,7 +76,7 @@ class Browser:
 
     async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
         """A new browser. Raises SetupError."""
-        chosen = self._shop.chosen
+        chosen = self._shop.here.settings
         self._private.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A part of a browser that is there already costs a tenth of a new one; what it cannot do needs its own.
         mode: Mode = "shared" if options is None or options.unfit("shared") is None else "own"

@@ -56,22 +56,22 @@ class Retracing(watching.Watching):
 async def take(shop: Workshop, known: Known, hands: watching.Hands, run: str) -> None:
     """Take what there is, where the file says still what it said to that run; where not, nothing is taken."""
     with contextlib.suppress(RunOpsError):
-        past, _reading = runs.load_history(shop.chosen, run)
+        past, _reading = runs.load_history(shop.here.store, run)
         loaded = drafts.as_saved(shop)
         fit = drafts.prepared(shop, loaded, known.given(loaded))
-        if past.header is None or taking.text_for(run, past.header, shop.kept, loaded).changed:
+        if past.header is None or taking.text_for(run, past.header, shop.here, loaded).changed:
             return
         with tempfile.TemporaryDirectory() as folder:
             conversation = store.FileStore(Path(folder)).create(run)
             try:
-                pen = journal.Journal(conversation, past, shop.pen.masker, shop.kept)
+                pen = journal.Journal(conversation, past, shop.pen.masker, shop.here.store)
                 walker = engine.ExecutionEngine(
                     loaded,
                     pen,
                     inputs=fit.inputs,
                     secrets=fit.secrets,
                     open_browser=_none,
-                    private=shop.kept.private(run),
+                    private=shop.here.store.private(run),
                 )
                 line = past.checkpoint.after if past.checkpoint is not None else 0
                 watch = walker.watch = Retracing(known, hands, line, lambda: walker.walked)
@@ -85,7 +85,7 @@ async def take(shop: Workshop, known: Known, hands: watching.Hands, run: str) ->
 
 
 def _take_state(shop: Workshop, known: Known, last: log.Checkpoint, lineage: Lineage, run: str) -> None:
-    folder = shop.kept.private(run)
+    folder = shop.here.store.private(run)
     if checkpoints.unusable(last, folder) is None:
         with contextlib.suppress(OSError):
             known.states.keep(lineage, port.Captured(regular.read(folder / last.file), last.urls), WHY)

@@ -11,7 +11,7 @@ from director import desk, knowledge, opening, session_settings, subject, subjec
 from nodes import budgets
 from nodes.errors import LogError, RunOpsError, UsageError
 from nodes.values import Json
-from runtime import journal, limits, log, runs, secrets, sessions, settings, store, version
+from runtime import host, journal, limits, log, runs, secret_sources, secrets, sessions, settings, store, version
 from runtime.models import choosing, prices, supply, threads
 
 SUFFIXES = (".yaml", ".yml")
@@ -25,16 +25,16 @@ class About:
     file: Path | None = None
 
     @classmethod
-    def named(cls, name: str | None, chosen: settings.Settings) -> About:
+    def named(cls, name: str | None, here: host.Host) -> About:
         """What is meant by ``name``. Raises UsageError ``file-not-found``, ``unknown-run``, ``not-a-run``; LogError where the run's log is damaged."""
         if name is None:
             return cls()
         path = Path(name)
         if path.suffix in SUFFIXES or path.is_file():
-            subjects.of_file(path, chosen)  # one with mistakes can be talked about, one that is not there cannot
+            subjects.of_file(path, here)  # one with mistakes can be talked about, one that is not there cannot
             return cls(file=path.absolute())
-        run = runs.find(chosen, name)
-        runs.load_history(chosen, run)  # what nobody can read is nothing to begin to talk about
+        run = runs.find(here.store, name)
+        runs.load_history(here.store, run)  # what nobody can read is nothing to begin to talk about
         return cls(run=run)
 
     @classmethod
@@ -45,45 +45,46 @@ class About:
         file = session.header.file if session.header is not None else None
         return cls(file=Path(file) if file is not None else None)
 
-    def workflow_file(self, chosen: settings.Settings) -> Path | None:
+    def workflow_file(self, kept: store.Store) -> Path | None:
         """The workflow that it is, or was run."""
-        return runs.workflow_file(runs.load_history(chosen, self.run)[0]) if self.run is not None else self.file
+        return runs.workflow_file(runs.load_history(kept, self.run)[0]) if self.run is not None else self.file
 
-    def subject(self, kept: store.Store, chosen: settings.Settings, own: desk.Desk) -> subject.Subject:
+    def subject(self, here: host.Host, own: desk.Desk) -> subject.Subject:
         """It, to be read; ``own`` has the draft of a session that is about nothing else, or about what cannot be read any more."""
         try:
             if self.run is not None:
-                return subjects.of_run(kept, self.run)
+                return subjects.of_run(here.store, self.run)
             if self.file is not None:
-                return subjects.of_file(self.file, chosen)
+                return subjects.of_file(self.file, here)
         except (UsageError, LogError) as error:
             # What was said about it is there still, and can be gone on from.
             return subjects.gone(f"run {self.run}" if self.run is not None else f"workflow {self.file}", error, own)
         return subjects.of_draft(own)
 
-    def secrets(self, chosen: settings.Settings) -> Mapping[str, str]:
+    def secrets(self, here: host.Host) -> Mapping[str, str]:
         """Those secrets of the workflow that are set: they are masked in what is said, too. None where it cannot be read."""
         with contextlib.suppress(RunOpsError):
             if self.run is not None:
-                header = runs.load_history(chosen, self.run)[0].header
-                return settings.known_secrets(header.secrets, Path(header.file).parent) if header is not None else {}
+                header = runs.load_history(here.store, self.run)[0].header
+                beside = Path(header.file).parent if header is not None else None
+                return secret_sources.known(here.secrets, header.secrets, beside) if header is not None else {}
             if self.file is not None:
-                return settings.known_secrets(subjects.secrets_of(self.file), self.file.parent)
+                return secret_sources.known(here.secrets, subjects.secrets_of(self.file), self.file.parent)
         return {}
 
 
-def secrets_of(session: sessions.Session, chosen: settings.Settings) -> Mapping[str, str]:
+def secrets_of(session: sessions.Session, here: host.Host) -> Mapping[str, str]:
     """The secrets, as far as they are set, of everything that a session was ever about; of a build those that it may use."""
     header = session.header
     if header is not None and header.build is not None:
         build = header.build
         place = Path(build.mends.file if build.mends is not None else build.save)
-        return settings.known_secrets(build.secrets, place.parent)
+        return secret_sources.known(here.secrets, build.secrets, place.parent)
     every = [About(header.run), About(file=Path(header.file) if header.file else None)] if header is not None else []
     for each in session.thread(log.SESSION_THREAD).said:
         if isinstance(each, threads.Happened):
             every += [About(event.run) for event in each.events if event.run is not None]
-    return {name: value for about in dict.fromkeys(every) for name, value in about.secrets(chosen).items()}
+    return {name: value for about in dict.fromkeys(every) for name, value in about.secrets(here).items()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,8 +95,9 @@ class Models:
     server: choosing.Server
 
     @classmethod
-    def of(cls, chosen: settings.Settings) -> Models:
+    def of(cls, here: host.Host) -> Models:
         """Raises SetupError ``model-unset``, ``model-key-missing``; UsageError ``bad-setting`` where models may not be asked."""
+        chosen = here.settings
         if chosen.model_calls != "live":
             raise UsageError(
                 "bad-setting",
@@ -103,7 +105,7 @@ class Models:
                 mend="set it to `live`: RUNOPS_MODEL_CALLS=live",
             )
         choosing.model_for("director", chosen)
-        return cls(chosen, choosing.server(chosen))
+        return cls(chosen, choosing.server(chosen, here.secrets))
 
     def masked(self) -> dict[str, str]:
         """What nothing may show: the key."""
@@ -150,28 +152,27 @@ class Wish:
             )
 
 
-def as_kept(wish: Wish, chosen: settings.Settings, kept: store.Store) -> settings.Settings:
-    """The settings of the session that is wanted: one that is there has its own. Raises UsageError ``unknown-session``, ``not-a-session``; LogError."""
+def as_kept(wish: Wish, here: host.Host) -> host.Host:
+    """``here`` with the settings of the session that is wanted: one that is there has its own. Raises UsageError ``unknown-session``, ``not-a-session``; LogError."""
     wish.check()
     named = wish.resume if wish.resume is not None else wish.fork
     if named is None:
-        return chosen
-    found = opening.find(chosen, named, "chat" if wish.resume is not None else None)
-    past = sessions.Session(kept.read(found).entries)
+        return here
+    found = opening.find(here.store, named, "chat" if wish.resume is not None else None)
+    past = sessions.Session(here.store.read(found).entries)
     if wish.resume is not None and past.header is not None and past.header.purpose == "build":
         raise UsageError(
             "not-a-chat",
             f"{found} is a build, and no chat",
             mend=f"go on with it: `runops build --resume {found}`; talk about it: `runops chat --fork {found}`",
         )
-    return session_settings.of_session(past, journal.Texts(kept), chosen, wish.settings)
+    return here.having(session_settings.of_session(past, journal.Texts(here.store), here.settings, wish.settings))
 
 
-def open_session(
-    wish: Wish, chosen: settings.Settings, models: Models, kept: store.Store
-) -> tuple[journal.Journal[sessions.Session], bool]:
+def open_session(wish: Wish, here: host.Host, models: Models) -> tuple[journal.Journal[sessions.Session], bool]:
     """The session's pen, and whether it was there before. What the wish says of mode, window and settings is written down."""
     wish.check()
+    chosen, kept = here.settings, here.store
     budget = str(chosen.budget) if chosen.budget is not None else None
     masked = models.masked()
     if chosen.chat_knowledge is not None:
@@ -179,9 +180,9 @@ def open_session(
         knowledge.Knowledge.read([chosen.chat_knowledge])
     named = wish.resume if wish.resume is not None else wish.fork
     if named is not None:
-        conversation = opening.find(chosen, named, "chat" if wish.resume is not None else None)
+        conversation = opening.find(kept, named, "chat" if wish.resume is not None else None)
         past = sessions.Session(kept.read(conversation).entries)
-        masker = secrets.Masker({**secrets_of(past, chosen), **masked})
+        masker = secrets.Masker({**secrets_of(past, here), **masked})
         if wish.fork is not None:
             models.check(chosen.budget)
             pen = opening.fork(kept, conversation, masker, budget=budget)
@@ -189,7 +190,7 @@ def open_session(
             pen = opening.reopen(kept, conversation, masker, take_over=wish.take_over, budget=budget)
     else:
         models.check(chosen.budget)
-        about = About.named(wish.about, chosen)
+        about = About.named(wish.about, here)
         header = log.SessionHeader(
             purpose="chat",
             run=about.run,
@@ -197,7 +198,7 @@ def open_session(
             versions=version.versions(),
             budget=budget,
         )
-        pen = opening.begin(kept, header, secrets.Masker({**about.secrets(chosen), **masked}))
+        pen = opening.begin(kept, header, secrets.Masker({**about.secrets(here), **masked}))
     try:
         _write_wish(pen, wish, chosen, begun=named is None)
     except BaseException:

@@ -71,7 +71,7 @@ def build(
     A build can be stopped at any moment, and `--resume` goes on with it.
     """
     from director.cli import building, ordering  # a help needs none of it
-    from runtime import settings
+    from runtime import host
 
     order = ordering.Order(
         goal=goal,
@@ -88,5 +88,5 @@ def build(
         yes=yes,
         model=model,
     )
-    chosen = settings.load(budget=budget, model_director=model)
-    building.carry_out(order, chosen, as_json=as_json, quiet=quiet)
+    here = host.load(budget=budget, model_director=model)
+    building.carry_out(order, here, as_json=as_json, quiet=quiet)

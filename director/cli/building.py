@@ -14,7 +14,7 @@ from director import build_subject, kits, loop, person, shops, talking, tools
 from director.cli import beginning, build_ends, build_screen, conversation, interrupts, ordering, typing_in
 from nodes.errors import RunOpsError, SetupError
 from nodes.values import Json
-from runtime import journal, sessions, settings, store
+from runtime import host, journal, sessions, settings
 from runtime.cli import console, execution, signals
 
 
@@ -24,17 +24,16 @@ class Building(conversation.Conversation):
     def __init__(
         self,
         pen: journal.Journal[sessions.Session],
-        chosen: settings.Settings,
+        here: host.Host,
         models: beginning.Models,
-        kept: store.FileStore,
         screen: build_screen.BuildScreen,
         who: person.Person,
     ) -> None:
         """``pen`` is the session's, and is closed with it; ``who`` answers questions."""
-        super().__init__(pen, chosen, models, kept, screen)
+        super().__init__(pen, here, models, screen)
         # The budget is the session's, and what it leaves holds for each run.
-        of_runs = chosen.model_copy(update={"budget": None, "model_timeout": settings.load().model_timeout})
-        self.shop = shops.of_session(pen, self.desk, kept, of_runs, screen, who, self.price)
+        of_runs = here.settings.model_copy(update={"budget": None, "model_timeout": settings.load().model_timeout})
+        self.shop = shops.of_session(pen, self.desk, here.having(of_runs), screen, who, self.price)
         self._about = shops.subject_of(self.shop)
         self._kits = kits.kits(self.shop)
         screen.follow(lambda: self.session, lambda: self.desk.value("plan"))
@@ -88,16 +87,15 @@ class Came:
         return build_ends.closing(self.session, self.past, self.ended)
 
 
-def carry_out(order: ordering.Order, chosen: settings.Settings, *, as_json: bool, quiet: bool) -> None:
+def carry_out(order: ordering.Order, here: host.Host, *, as_json: bool, quiet: bool) -> None:
     """Begin a build or go on with one, to its end; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
     order.check()
     execution.hush()
-    kept = store.FileStore(chosen.home)
-    chosen = ordering.as_kept(order, chosen, kept)
-    models = beginning.Models.of(chosen)
-    pen = ordering.open_build(order, chosen, models, kept)
+    here = ordering.as_kept(order, here)
+    models = beginning.Models.of(here)
+    pen = ordering.open_build(order, here, models)
     word = order.goal if order.resume is not None else None
-    came = follow(pen, chosen, models, kept, word=word, asks=not order.yes, quiet=quiet)
+    came = follow(pen, here, models, word=word, asks=not order.yes, quiet=quiet)
     try:
         _tell(came, as_json=as_json, quiet=quiet)
     except SetupError as error:
@@ -110,9 +108,8 @@ def carry_out(order: ordering.Order, chosen: settings.Settings, *, as_json: bool
 
 def follow(
     pen: journal.Journal[sessions.Session],
-    chosen: settings.Settings,
+    here: host.Host,
     models: beginning.Models,
-    kept: store.FileStore,
     *,
     word: str | None = None,
     asks: bool,
@@ -122,8 +119,8 @@ def follow(
     screen = build_screen.BuildScreen(sys.stderr, quiet=quiet)
     who = typing_in.person_at(screen.asks) if asks and typing_in.possible() else person.Nobody()
     with asyncio.Runner() as runner:
-        held = Building(pen, chosen, models, kept, screen, who)
-        _end_left(held, kept)
+        held = Building(pen, here, models, screen, who)
+        _end_left(held)
         again = f"again  runops build --resume {held.id}"
         signalled = interrupts.Interrupts(runner, lambda: again, lambda: _end_browsers(held))
         with signals.handled_by(signalled.handle):
@@ -166,9 +163,9 @@ def _tell(came: Came, *, as_json: bool, quiet: bool) -> None:
         console.result(build_ends.shown(str(ended.value["file"])))
 
 
-def _end_left(held: Building, kept: store.FileStore) -> None:
+def _end_left(held: Building) -> None:
     """End the browsers that a process of this build has left that died: what it tried there is tried anew. A run that somebody has taken up since keeps its own."""
-    _end_those(held, [held.id, *(each for each in held.session.open_runs if not kept.held(each))])
+    _end_those(held, [held.id, *(each for each in held.session.open_runs if not held.here.store.held(each))])
 
 
 def _end_browsers(held: Building) -> None:
@@ -177,8 +174,7 @@ def _end_browsers(held: Building) -> None:
 
 
 def _end_those(held: Building, names: Sequence[str]) -> None:
-    private = held.chosen.home / "private"
     for name in names:
-        folder = private / name
+        folder = held.here.store.private(name)
         for each in (folder, *(found for found in folder.glob("*") if found.is_dir())):
             execution.end_browser(each)

@@ -189,13 +189,13 @@ def chat(
     }
     from director import session_settings  # a help needs none of it
     from director.cli import beginning, foreground
-    from runtime import settings
+    from runtime import host
 
     its = {"model_director": model, "delegate_clean_context": delegate_clean, "chat_knowledge": knowledge}
-    chosen = settings.load(budget=budget, **its)
+    here = host.load(budget=budget, **its)
     window = {name: value for name, value in given.items() if value is not None}
-    wish = beginning.Wish(about, resume, fork, mode, window, session_settings.given(chosen, its), take_over)
-    foreground.converse(wish, chosen, message, as_json=as_json, quiet=quiet)
+    wish = beginning.Wish(about, resume, fork, mode, window, session_settings.given(here.settings, its), take_over)
+    foreground.converse(wish, here, message, as_json=as_json, quiet=quiet)
 
 
 def _hard_limit(given: int | None, *, strict: bool) -> int | None:

@@ -10,7 +10,7 @@ from director import desk, subject, talking, tools
 from director.cli import beginning, interrupts, slashes, terminal, words
 from nodes.errors import BudgetReached, ModelError, RunOpsError, SetupError, UsageError
 from nodes.values import Json
-from runtime import events, journal, limits, log, outcomes, secrets, sessions, settings, store, window
+from runtime import events, host, journal, limits, log, outcomes, secrets, sessions, window
 from runtime.cli import console, signals
 from runtime.display import costs
 from runtime.models import ledger, prices, supply
@@ -45,13 +45,12 @@ class Conversation:
     def __init__(
         self,
         pen: journal.Journal[sessions.Session],
-        chosen: settings.Settings,
+        here: host.Host,
         models: beginning.Models,
-        kept: store.Store,
         screen: terminal.Screen,
     ) -> None:
         """``pen`` is the session's, and is closed with it. Raises UsageError ``price-unknown``."""
-        self.chosen, self.kept, self.screen = chosen, kept, screen
+        self.here, self.screen = here, screen
         self._models = models
         self.pen = pen
         self._supply: supply.Supply | None = None
@@ -81,13 +80,13 @@ class Conversation:
         """The talk, about what it is about by now."""
         if self._talk is None:
             if self._supply is None:
-                self._supply = self._models.supply(self.pen, self.kept)
+                self._supply = self._models.supply(self.pen, self.here.store)
             self._talk = talking.Talk(
                 self.pen,
                 self.subject,
                 self.desk,
                 self._supply,
-                self.chosen,
+                self.here.settings,
                 self.screen,
                 self.limits,
                 self.kits,
@@ -116,16 +115,16 @@ class Conversation:
     def subject(self) -> subject.Subject:
         """What it is about, to be read."""
         if self._subject is None:
-            self._subject = self.about.subject(self.kept, self.chosen, self.desk)
+            self._subject = self.about.subject(self.here, self.desk)
         return self._subject
 
     def limits(self) -> window.Limits:
         """Those of its windows."""
-        return limits.of_session(self.session, self.pen, self.chosen)
+        return limits.of_session(self.session, self.pen, self.here.settings)
 
     def price(self, usage: Usage, model: str) -> Decimal | None:
         """Dollars that a usage of a model costs; None where nobody knows."""
-        return prices.dollars(usage, model, self.chosen.prices, self._models.server.profile.name)
+        return prices.dollars(usage, model, self.here.settings.prices, self._models.server.profile.name)
 
     def happened(self, text: str, run: str | None = None, spent: log.Ran | None = None) -> None:
         """Write down what a person did beside talking; with ``run`` the session is about that one from here on, and has paid what it ``spent``."""
@@ -133,7 +132,7 @@ class Conversation:
         self.pen.barrier()
         if run is not None:
             self._talk, self._subject = None, None
-            known = beginning.secrets_of(self.session, self.chosen)
+            known = beginning.secrets_of(self.session, self.here)
             self.pen.masker = secrets.Masker({**known, **self._models.masked()})
 
     async def move(self, pen: journal.Journal[sessions.Session]) -> None:

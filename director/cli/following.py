@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nodes import budgets as node_budgets
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import briefs, events, history, log, runs, settings
+from runtime import briefs, events, history, log, runs, store
 from runtime.cli import execution
 from runtime.display import base, plain
 from runtime.models import budgets
@@ -81,7 +81,7 @@ class Following:
         status = ended.status if ended is not None else "interrupted"
         error = (ended.question or ended.error) if ended is not None else None
         text = told(self._what, run, status, ended.path if ended is not None else None, error)
-        spent = _spent(self._held, _past(self._held.chosen, run), self._before) if self._begun else None
+        spent = _spent(self._held, _past(self._held.here.store, run), self._before) if self._begun else None
         self._held.happened(text, run, spent)
         if ended is not None:
             for line in execution.closing(ended).split("\n"):
@@ -90,7 +90,7 @@ class Following:
 
 def spent_by(held: conversation.Conversation, run: str) -> log.Ran:
     """What a run has spent by now. Raises UsageError ``unknown-run``, LogError."""
-    return budgets.ran(runs.load_history(held.chosen, run)[0].ledger, held.price)
+    return budgets.ran(runs.load_history(held.here.store, run)[0].ledger, held.price)
 
 
 def follow(held: conversation.Conversation, what: str, run: str, before: log.Ran) -> None:
@@ -103,7 +103,7 @@ def follow(held: conversation.Conversation, what: str, run: str, before: log.Ran
 def end_browser(held: conversation.Conversation) -> None:
     """End the browser of the run that the session follows, which would outlive us; nothing happens where it follows none."""
     if (note := held.session.following) is not None:
-        execution.end_browser(held.chosen.home / "private" / str(note.data["run"]))
+        execution.end_browser(held.here.store.private(str(note.data["run"])))
 
 
 def settle(held: conversation.Conversation) -> None:
@@ -113,23 +113,23 @@ def settle(held: conversation.Conversation) -> None:
         return
     run, what = str(note.data["run"]), str(note.data["what"])
     before = log.Ran.model_validate(note.data["spent"])
-    past = _past(held.chosen, run)
+    past = _past(held.here.store, run)
     if past is None:
         # It was begun, and its log is gone or damaged: nobody knows what it spent.
         text = f"{what}: of run {run} nothing is known any more"
         held.happened(text)
     else:
         ending = past.ending.data if past.ending is not None else {}
-        state = runs.state_of(past, held=held.kept.read(run).held)
+        state = runs.state_of(past, held=held.here.store.read(run).held)
         text = told(what, run, state, ending.get("path"), ending.get("error"))
         held.happened(text, run, _spent(held, past, before))
     held.screen.say(f"--  {text}")
 
 
-def _past(chosen: settings.Settings, run: str) -> history.History | None:
+def _past(kept: store.Store, run: str) -> history.History | None:
     """What a run has done; None where nobody can read it any more."""
     try:
-        return runs.load_history(chosen, run)[0]
+        return runs.load_history(kept, run)[0]
     except (UsageError, LogError):
         return None
 

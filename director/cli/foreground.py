@@ -10,7 +10,7 @@ import typer
 from director.cli import beginning, conversation, following, interrupts, reading, terminal, words
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import log, settings, store
+from runtime import host, log
 from runtime.cli import console, execution, signals
 from runtime.display.stream import Talk
 
@@ -28,21 +28,18 @@ STATES = {
 """How a session stands, by its exit code; with any other it ``failed``."""
 
 
-def converse(
-    wish: beginning.Wish, chosen: settings.Settings, message: str | None, *, as_json: bool, quiet: bool
-) -> None:
+def converse(wish: beginning.Wish, here: host.Host, message: str | None, *, as_json: bool, quiet: bool) -> None:
     """Begin a session or go on with one, and take its words; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
     if message is not None and not message.strip():
         raise UsageError("usage", "`--message` says nothing", mend="give it a text, or leave it out and type")
     execution.hush()
     person = message is None and reading.interactive()
-    kept = store.FileStore(chosen.home)
-    chosen = beginning.as_kept(wish, chosen, kept)
-    models = beginning.Models.of(chosen)
-    pen, there_before = beginning.open_session(wish, chosen, models, kept)
+    here = beginning.as_kept(wish, here)
+    models = beginning.Models.of(here)
+    pen, there_before = beginning.open_session(wish, here, models)
     answers = Talk(sys.stderr) if as_json else None
     screen = terminal.Screen(as_it_comes=person, quiet=quiet, answers=answers)
-    held = conversation.Conversation(pen, chosen, models, kept, screen)
+    held = conversation.Conversation(pen, here, models, screen)
     with asyncio.Runner() as runner:
         signalled = interrupts.Interrupts(runner, lambda: again(held), lambda: following.end_browser(held))
         with signals.handled_by(signalled.handle):

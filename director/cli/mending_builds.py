@@ -10,7 +10,7 @@ from director.cli import beginning, building, ordering
 from director.proving import mends
 from director.repairing import wishes
 from nodes.errors import SetupError, UsageError
-from runtime import history, log, secrets, settings, store, version
+from runtime import history, host, log, secret_sources, secrets, store, version
 from runtime.language import workflow
 from runtime.models import choosing
 
@@ -26,7 +26,7 @@ HOW = "a model can look further: set one (RUNOPS_MODEL; `runops doctor --model`)
 class Order:
     """What was asked for on the command line, and with what settings."""
 
-    chosen: settings.Settings
+    here: host.Host
     """With what models may cost."""
     policy: Policy
     runs: int = 2
@@ -42,11 +42,11 @@ class Order:
         if not wishes.is_open(outcome) or self.none:
             return None
         try:
-            choosing.model_for("director", self.chosen)
+            choosing.model_for("director", self.here.settings)
         except SetupError:
             return HOW
-        if self.chosen.model_calls != "live":
-            return f"no model is asked: `model_calls` is `{self.chosen.model_calls}`"
+        if self.here.settings.model_calls != "live":
+            return f"no model is asked: `model_calls` is `{self.here.settings.model_calls}`"
         found = loaded.find(outcome.case.failure.path)
         if found is not None and found.user:
             return f"no model is asked: the step stands in {found.file.path}, which the workflow uses, and a build mends the file alone that was run"
@@ -57,16 +57,17 @@ class Order:
         return wishes.is_open(outcome) and not self.none and self.hindered(outcome, loaded) is None
 
     def carry_out(
-        self, outcome: mending.Outcome, past: history.History, loaded: workflow.Loaded, kept: store.FileStore
+        self, outcome: mending.Outcome, past: history.History, loaded: workflow.Loaded, kept: store.Store
     ) -> building.Came:
         """Have a build mend it, to its end. Raises SetupError and UsageError for what cannot begin; nothing is written then."""
-        chosen = ordering.chosen_for(self.chosen)
-        models = beginning.Models.of(chosen)
+        chosen = ordering.chosen_for(self.here.settings)
+        here = self.here.having(chosen)
+        models = beginning.Models.of(here)
         models.check(chosen.budget)
         # What a person has refused once they are not asked for again.
         policy = "hold" if outcome.refused else self.policy
         wish = wishes.of(outcome, past, loaded, kept, policy=policy, runs=self.runs)
-        known = settings.read_secrets(wish.secrets, wish.place.parent) if wish.secrets else {}
+        known = secret_sources.read(here.secrets, wish.secrets, wish.place.parent)
         masker = secrets.Masker({**known, **models.masked()})
         text = mends.text_of(wish.place)
         if masker.text(text) != text:
@@ -88,4 +89,4 @@ class Order:
         except BaseException:
             pen.conversation.close()
             raise
-        return building.follow(pen, chosen, models, kept, asks=not self.yes, quiet=self.quiet)
+        return building.follow(pen, here, models, asks=not self.yes, quiet=self.quiet)

@@ -16,7 +16,7 @@ from director.proving import leaving
 from director.workshop import Policy, Wish
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import journal, log, secrets, sessions, settings, store, version
+from runtime import host, journal, log, secret_sources, secrets, sessions, settings, store, version
 from runtime.cli import given
 from runtime.language import filters
 from runtime.language.diagnostics import WorkflowInvalid
@@ -175,18 +175,18 @@ def chosen_for(chosen: settings.Settings) -> settings.Settings:
     return chosen.model_copy(update=update)
 
 
-def as_kept(order: Order, chosen: settings.Settings, kept: store.FileStore) -> settings.Settings:
-    """The settings of the build that is wanted: one that is there has its own. Raises UsageError ``unknown-session``, ``not-a-build``; LogError."""
-    chosen = chosen_for(chosen)
-    if order.resume is None:
-        return chosen
-    past = found(order.resume, chosen, kept)[1]
-    return session_settings.of_session(past, journal.Texts(kept), chosen, _said(order, chosen))
+def as_kept(order: Order, here: host.Host) -> host.Host:
+    """``here`` with the settings of the build that is wanted: one that is there has its own. Raises UsageError ``unknown-session``, ``not-a-build``; LogError."""
+    chosen = chosen_for(here.settings)
+    if order.resume is not None:
+        past = found(order.resume, here.store)[1]
+        chosen = session_settings.of_session(past, journal.Texts(here.store), chosen, _said(order, chosen))
+    return here.having(chosen)
 
 
-def found(name: str, chosen: settings.Settings, kept: store.FileStore) -> tuple[str, sessions.Session]:
+def found(name: str, kept: store.Store) -> tuple[str, sessions.Session]:
     """The build that is meant: its id, and what it holds. Raises UsageError ``unknown-session``, ``not-a-session``, ``not-a-build``; LogError."""
-    session = opening.find(chosen, name, "build")
+    session = opening.find(kept, name, "build")
     past = sessions.Session(kept.read(session).entries)
     if past.header is None or past.header.build is None:
         raise UsageError(
@@ -195,24 +195,23 @@ def found(name: str, chosen: settings.Settings, kept: store.FileStore) -> tuple[
     return session, past
 
 
-def open_build(
-    order: Order, chosen: settings.Settings, models: beginning.Models, kept: store.FileStore
-) -> journal.Journal[sessions.Session]:
+def open_build(order: Order, here: host.Host, models: beginning.Models) -> journal.Journal[sessions.Session]:
     """The pen of a new build, or of one that goes on, with the answer that was given it."""
+    chosen, kept = here.settings, here.store
     budget = str(chosen.budget) if chosen.budget is not None else None
     models.check(chosen.budget)
     if order.resume is not None:
-        session, past = found(order.resume, chosen, kept)
+        session, past = found(order.resume, kept)
         assert past.header is not None
         assert past.header.build is not None
         build = past.header.build
         if order.effects == "allow":
             grants.refuse_allow([build.url] if build.url is not None else [])
-        masker = secrets.Masker({**_secrets(Wish.of(build)), **models.masked()})
+        masker = secrets.Masker({**_secrets(Wish.of(build), here), **models.masked()})
         pen = opening.reopen(kept, session, masker, take_over=order.take_over, budget=budget)
     else:
         wish = order.wish()
-        masker = secrets.Masker({**_secrets(wish), **models.masked()})
+        masker = secrets.Masker({**_secrets(wish, here), **models.masked()})
         _refuse_secret(order, wish, masker)
         header = log.SessionHeader(purpose="build", versions=version.versions(), budget=budget, build=wish.as_logged())
         pen = opening.begin(kept, header, masker)
@@ -248,6 +247,6 @@ def _said(order: Order, chosen: settings.Settings) -> dict[str, Json]:
     return session_settings.given(chosen, {"model_director": order.model})
 
 
-def _secrets(wish: Wish) -> Mapping[str, str]:
+def _secrets(wish: Wish, here: host.Host) -> Mapping[str, str]:
     """The secrets of a wish. Raises SetupError ``secret-missing``, ``secret-too-short``."""
-    return settings.read_secrets(wish.secrets, wish.place.parent) if wish.secrets else {}
+    return secret_sources.read(here.secrets, wish.secrets, wish.place.parent)

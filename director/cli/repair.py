@@ -45,9 +45,9 @@ def repair(
     The patch goes to stdout, and is kept beside the run. Exit code 6: a mend is ready for review. 1: nothing in the file would mend it.
     """
     from director.cli import repairs  # a help needs none of it
-    from runtime import settings
+    from runtime import host
 
     wish = repairs.Wish(file, run, effects, apply, yes, runs, model, no_model)
-    chosen = settings.load(headed=headed)
-    of_build = settings.load(headed=headed, budget=budget, model_director=model)
-    repairs.carry_out(wish, chosen, of_build=of_build, as_json=as_json, quiet=quiet)
+    here = host.load(headed=headed)
+    of_build = host.load(headed=headed, budget=budget, model_director=model)
+    repairs.carry_out(wish, here, of_build=of_build, as_json=as_json, quiet=quiet)

@@ -17,7 +17,7 @@ from director.cli import build_ends, building, interrupts, mending_builds, typin
 from director.repairing import deeds, kept, mending
 from nodes.errors import SetupError, UsageError
 from nodes.values import Json
-from runtime import briefs, events, evidence, history, runs, settings, store
+from runtime import briefs, events, evidence, history, host, runs, store
 from runtime.cli import console, execution, signals
 from runtime.display import costs
 from runtime.display.text import harmless, one_line
@@ -60,14 +60,12 @@ class Wish:
         return f"{shlex.quote(str(self.file))} " if self.file is not None else ""
 
 
-def carry_out(
-    wish: Wish, chosen: settings.Settings, *, of_build: settings.Settings, as_json: bool, quiet: bool
-) -> None:
-    """Repair a run, ``of_build`` being the settings of a build that mends it; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
+def carry_out(wish: Wish, here: host.Host, *, of_build: host.Host, as_json: bool, quiet: bool) -> None:
+    """Repair a run, ``of_build`` having the settings of a build that mends it; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
     execution.hush()
-    home = store.FileStore(chosen.home)
-    run = runs.find(chosen, wish.run)
-    past, reading = runs.load_history(chosen, run)
+    home = here.store
+    run = runs.find(home, wish.run)
+    past, reading = runs.load_history(home, run)
     if reading.held:
         raise UsageError("not-failed", f"run {run} is going on", mend="wait for its end, or stop it")
     if past.status == "passed":
@@ -79,7 +77,7 @@ def carry_out(
         _apply(wish, run, before, _going_on(run, past, loaded), as_json=as_json)
     policy = _policy(wish, loaded, past)
     order = mending_builds.Order(of_build, policy, wish.runs, wish.model, wish.no_model, wish.yes, quiet)
-    outcome, code = _followed(wish, chosen, run, loaded, policy, quiet=quiet)
+    outcome, code = _followed(wish, here, run, loaded, policy, quiet=quiet)
     if outcome is None:
         raise typer.Exit(code)
     came, hindered = _built(wish, outcome, order, past, loaded, home, quiet=quiet)
@@ -119,7 +117,7 @@ def _built(
     order: mending_builds.Order,
     past: history.History,
     loaded: workflow.Loaded,
-    home: store.FileStore,
+    home: store.Store,
     *,
     quiet: bool,
 ) -> tuple[building.Came | None, str | None]:
@@ -141,7 +139,7 @@ def _mend_of(came: building.Came | None) -> dict[str, Json] | None:
     return came.ended.value.get("mend") if came is not None and came.ended is not None and done else None
 
 
-def _keep(home: store.FileStore, outcome: mending.Outcome) -> dict[str, Json] | None:
+def _keep(home: store.Store, outcome: mending.Outcome) -> dict[str, Json] | None:
     """Keep the mend that candidates have come to beside the run; what is told of it."""
     proof = outcome.proof
     if proof is None:
@@ -209,7 +207,7 @@ def _policy(wish: Wish, loaded: workflow.Loaded, past: history.History) -> Polic
 
 
 def _followed(
-    wish: Wish, chosen: settings.Settings, run: str, loaded: workflow.Loaded, policy: Policy, *, quiet: bool
+    wish: Wish, here: host.Host, run: str, loaded: workflow.Loaded, policy: Policy, *, quiet: bool
 ) -> tuple[mending.Outcome | None, int]:
     """What it came to; without that the exit code of an interruption."""
 
@@ -224,12 +222,12 @@ def _followed(
             copies.append(event.run)
 
     who = typing_in.person_at(console.say) if typing_in.possible() and not wish.yes else person.Nobody()
-    one = mending.Mending(chosen, deeds.Deeds(policy, who), say, listen)
+    one = mending.Mending(here, deeds.Deeds(policy, who), say, listen)
     again = f"again  runops repair {wish.named}--run {run}"
 
     def clear() -> None:
         for each in copies:
-            execution.end_browser(chosen.home / "private" / each)
+            execution.end_browser(here.store.private(each))
 
     with asyncio.Runner() as runner:
         signalled = interrupts.Interrupts(runner, lambda: again, clear)

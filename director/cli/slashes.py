@@ -84,7 +84,7 @@ class Slashes:
             raise UsageError("usage", f"what is `{word.rest[0]}` to be?", mend=f"type: {words.shape('window')}")
         name, value = word.rest[0].replace("-", "_"), word.rest[1]
         held = self._held
-        beginning.set_limit(held.desk, held.pen, held.chosen, name, value, f"/window {name} {value}")
+        beginning.set_limit(held.desk, held.pen, held.here.settings, name, value, f"/window {name} {value}")
         held.screen.say(f"--  {name} {getattr(held.limits(), name)}")
 
     def _plan(self, word: words.Slash) -> None:
@@ -122,7 +122,7 @@ class Slashes:
         words.at_most(word, 0)
         held = self._held
         parent = held.id
-        pen = opening.fork(held.kept, parent, held.pen.masker)
+        pen = opening.fork(held.here.store, parent, held.pen.masker)
         self._signalled.run(held.move(pen))
         held.screen.say(f"--  session {held.id}, forked from {parent}")
 
@@ -131,14 +131,14 @@ class Slashes:
     def _run(self, word: words.Slash) -> None:
         named, pairs = words.file_and_inputs(word)
         held = self._held
-        path = Path(named) if named is not None else held.about.workflow_file(held.chosen)
+        path = Path(named) if named is not None else held.about.workflow_file(held.here.store)
         if path is None:
             raise UsageError("usage", "this session is about no workflow", mend=f"name one: {words.shape('run')}")
         values = given.inputs(pairs)
         loaded = workflow.load(path)
         values.refuse_unknown([loaded])
-        prepared = preparing.prepare(loaded, values.of(loaded))
-        own = settings.load()
+        own = held.here.having(settings.load())
+        prepared = preparing.prepare(loaded, values.of(loaded), own.secrets)
         self._follow(
             following.Following(held, f"/run {path}"),
             lambda listener, purse: running.begin(prepared, own, listener, parent=held.id, purse=purse),
@@ -147,10 +147,10 @@ class Slashes:
     def _resume(self, word: words.Slash) -> None:
         words.at_most(word, 1)
         held = self._held
-        run = runs.find(held.chosen, word.rest[0]) if word.rest else held.about.run
+        run = runs.find(held.here.store, word.rest[0]) if word.rest else held.about.run
         if run is None:
             raise UsageError("usage", "this session is about no run", mend=f"name one: {words.shape('resume')}")
-        own = settings.load()
+        own = held.here.having(settings.load())
         self._follow(
             following.Following(held, f"/resume {run}", following.spent_by(held, run)),
             lambda listener, purse: running.resume_run(run, own, listener, purse=purse),

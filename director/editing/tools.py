@@ -109,7 +109,7 @@ class _Edits:
         return draft
 
     def _limits(self, before: Draft | None) -> drafts.Limits:
-        return lambda made: limits.refused(made, before, self._shop.wish, self._shop.chosen.python_modules)
+        return lambda made: limits.refused(made, before, self._shop.wish, self._shop.here.settings.python_modules)
 
     def _done(
         self,

@@ -57,7 +57,7 @@ def prepared(shop: Workshop, loaded: workflow.Loaded, inputs: Mapping[str, Json]
 
     Raises UsageError for inputs that do not fit or hold a secret, ModelError ``origin-not-named``, SetupError ``secret-missing``.
     """
-    pythons.check(loaded, shop.chosen.python_modules)
+    pythons.check(loaded, shop.here.settings.python_modules)
     typed = loaded.check_inputs(inputs)
     _refuse_origins(shop, loaded, typed)
     known = shop.known()
@@ -111,7 +111,7 @@ async def run(
         call,
         lambda listener, purse: running.begin(
             fit,
-            shop.chosen,
+            shop.here,
             listener,
             parent=shop.pen.conversation.id,
             purse=purse,
@@ -154,7 +154,7 @@ def passed_before(shop: Workshop, fit: preparing.Prepared) -> list[proofs.Ran]:
         past = shop.runs.past(run_id)
         if past is not None and past.status == "passed" and counts(shop, fit, past):
             root = past.scopes[""].committed
-            output = journal.value_of(root, shop.kept) if root is not None else None
+            output = journal.value_of(root, shop.here.store) if root is not None else None
             found.append(_ran(proofs.Ran(run_id, "passed", {}, output=output), fit.loaded, past))
     return found
 
@@ -187,7 +187,7 @@ def _given_otherwise(shop: Workshop, fit: preparing.Prepared, past: history.Hist
     for attempt in past.all_attempts():
         if attempt.call.action != "upload":
             continue
-        given: Json = journal.value_of(attempt.call, shop.kept)["files"]
+        given: Json = journal.value_of(attempt.call, shop.here.store)["files"]
         for path in map(files.to_path, given if isinstance(given, list) else [given]):
             if path not in own and _changed(fit.loaded.path.parent / path, began):
                 return True

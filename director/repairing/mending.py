@@ -19,7 +19,7 @@ from nodes.base import Leaf
 from nodes.errors import RunOpsError, UsageError
 from nodes.targets import Target
 from nodes.values import Json
-from runtime import briefs, engine, events, history, running, runs, settings, store
+from runtime import briefs, engine, events, history, host, running, runs
 from runtime.language import callees, workflow
 
 MOST_TRIES = 4
@@ -106,14 +106,14 @@ class Mending:
 
     def __init__(
         self,
-        chosen: settings.Settings,
+        here: host.Host,
         allowed: deeds.Deeds,
         say: Callable[[str], None],
         listener: Callable[[events.Event], None] | None = None,
     ) -> None:
         """``allowed`` says which deeds a proof may do; ``say`` tells a person what goes on, ``listener`` hears of the steps."""
-        self._chosen = chosen
-        self._kept = store.FileStore(chosen.home)
+        self._here = here
+        self._kept = here.store
         self._deeds = allowed
         self._say = say
         self._listener = listener
@@ -124,7 +124,7 @@ class Mending:
 
     async def repair(self, run: str, loaded: workflow.Loaded) -> Outcome:
         """Find out of what the run failed, and what mends it. Raises UsageError ``not-failed``, and what keeps the file from being run."""
-        past, reading = runs.load_history(self._chosen, run)
+        past, reading = runs.load_history(self._kept, run)
         runs.refuse_trial(past, run)
         self._lines = len(reading.entries)
         self._inputs = past.header.inputs if past.header is not None else {}
@@ -160,7 +160,7 @@ class Mending:
             ended = await running.go_on_copy(
                 case.run,
                 loaded,
-                self._chosen,
+                self._here,
                 self._listener,
                 about=about,
                 ended=looker.ended,
@@ -315,13 +315,13 @@ class Mending:
                 holds = _but(holds, mend.path)
             about: dict[str, Json] = {"node": mend.path, "copy": case.run, "for": "proof"}
             ended = await running.go_on_copy(
-                case.run, patched, self._chosen, self._listener, about=about, holds=holds, parent=case.run
+                case.run, patched, self._here, self._listener, about=about, holds=holds, parent=case.run
             )
         except UsageError as error:
             self._tried.append(f"{mend.what}: {error.message}")
             return None
         mends = (*before, mend)
-        past = runs.load_history(self._chosen, ended.run)[0]
+        past = runs.load_history(self._kept, ended.run)[0]
         if ended.status == "passed":
             verdict: Verdict = "proved" if _counts(mends) else "guess"
             return Proof(verdict, mends, patched, ended.run, None, _done(past, self._lines))
@@ -342,7 +342,7 @@ class Mending:
             code = (ended.error or ended.question or {}).get("code") or (ended.question or {}).get("reason")
             self._tried.append(f"{mend.what}: then {briefs.ours(ended.path or '')} failed ({code})")
             return None
-        past = runs.load_history(self._chosen, ended.run)[0]
+        past = runs.load_history(self._kept, ended.run)[0]
         case = failures.read(ended.run, past, self._kept, patched)
         seen, _copy = await self._look(case, patched)
         found = kinds.classify(case.failure, case.then, seen.look if seen is not None else None)

@@ -37,7 +37,7 @@ def of(
     outcome: mending.Outcome,
     past: history.History,
     loaded: workflow.Loaded,
-    kept: store.FileStore,
+    kept: store.Store,
     *,
     policy: workshop.Policy,
     runs: int,

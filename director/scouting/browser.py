@@ -90,8 +90,8 @@ class Browser:
 
     async def _open(self) -> Session:
         shop = self._shop
-        private = shop.kept.private(shop.pen.conversation.id)
-        chosen = shop.chosen.model_copy(update={"browser_mode": "shared"})
+        private = shop.here.store.private(shop.pen.conversation.id)
+        chosen = shop.here.settings.model_copy(update={"browser_mode": "shared"})
         self._session = await launching.open_browser(
             self._options(), origins=self.origins(), private=private, chosen=chosen
         )

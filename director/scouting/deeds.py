@@ -238,7 +238,7 @@ class Deeds:
             call,
             lambda listener, purse: running.begin(
                 prepared,
-                self._shop.chosen,
+                self._shop.here,
                 listener,
                 part=Deed(node, name),
                 parent=self._shop.pen.conversation.id,

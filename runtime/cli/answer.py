@@ -10,7 +10,7 @@ import typer
 
 from nodes.errors import UsageError
 from nodes.values import Json, as_text
-from runtime import answers, runs, settings
+from runtime import answers, host, runs
 from runtime.cli import console, execution, flags
 from runtime.display import escapes
 
@@ -36,11 +36,11 @@ def answer(
     A run pauses where a `context` node asks. On a terminal, what is not given is asked for; elsewhere it is missing, unless it has a
     default. An answer is kept in the log, so it must hold no secret, and is asked for once.
     """
-    chosen = settings.load(headed=headed, keep_browser=keep_browser, linger=linger)
-    run_id = runs.find(chosen, run)
-    past, _reading = runs.load_history(chosen, run_id)
+    here = host.load(headed=headed, keep_browser=keep_browser, linger=linger)
+    run_id = runs.find(here.store, run)
+    past, _reading = runs.load_history(here.store, run_id)
     questions = answers.asked(past, run_id)
-    answers.masker_of(past)  # what is wrong with an answer is said with it, unless it is a secret
+    answers.masker_of(past, here.secrets)  # what is wrong with an answer is said with it, unless it is a secret
     known, missing = answers.read_all(questions, _given(pairs or []))
     if missing and not sys.stdin.isatty():
         listed = ", ".join(f"`{name}` ({questions[name]['question']})" for name in missing)
@@ -51,13 +51,13 @@ def answer(
         )
     for name in missing:
         known[name] = _asked(name, questions[name])
-    pen = answers.write(chosen, run_id, known, take_over=take_over)
+    pen = answers.write(here, run_id, known, take_over=take_over)
     execution.say_taken(pen.conversation)
     if only:
         execution.written_down(run_id, as_json=as_json, answered=known)
     else:
         console.say("the answer is written down")
-        execution.go_on(chosen, run_id, as_json=as_json, quiet=quiet)
+        execution.go_on(here, run_id, as_json=as_json, quiet=quiet)
 
 
 def _given(pairs: list[str]) -> Mapping[str, str]:

@@ -190,12 +190,12 @@ def _bug(error: BaseException, arguments: list[str]) -> int:
 
 def _masked(text: str) -> str:
     """``text`` without the secrets that this process has read."""
-    settings = sys.modules.get("runtime.settings")
-    if settings is None:
+    host = sys.modules.get("runtime.host")
+    if host is None:
         return text
     from runtime.secrets import Masker
 
-    return Masker(settings.seen_secrets).text(text)
+    return Masker(host.ENVIRONMENT.seen).text(text)
 
 
 def _kept(text: str) -> Path | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime import answers, collecting, events, junit, keys, outcomes, preparing, pythons, running, secrets, settings
+from runtime import answers, collecting, events, host, junit, keys, outcomes, preparing, pythons, running, secrets
 from runtime.cli import console, execution, given, signals
 from runtime.display import costs, escapes
 from runtime.display.base import choose
@@ -24,7 +24,7 @@ from runtime.models import ledger, supplies
 class Manner:
     """How the runs are carried out, and told."""
 
-    chosen: settings.Settings
+    here: host.Host
     as_json: bool = False
     quiet: bool = False
     fail_fast: bool = False
@@ -62,9 +62,9 @@ class Batch:
         for outcome in fit:
             assert outcome.loaded is not None
             try:
-                pythons.check(outcome.loaded, self._manner.chosen.python_modules)
-                prepared = preparing.prepare(outcome.loaded, inputs.of(outcome.loaded))
-                supplies.plan(outcome.loaded, self._manner.chosen)
+                pythons.check(outcome.loaded, self._manner.here.settings.python_modules)
+                prepared = preparing.prepare(outcome.loaded, inputs.of(outcome.loaded), self._manner.here.secrets)
+                supplies.plan(outcome.loaded, self._manner.here)
                 self._prepared[outcome.file] = prepared
             except RunOpsError as error:
                 outcome.refuse(error)
@@ -100,7 +100,7 @@ class Batch:
 
     def _run(self, outcome: outcomes.Outcome) -> None:
         prepared, manner = self._prepared[outcome.file], self._manner
-        run = execution.Run(choose(quiet=manner.quiet), manner.chosen.home)
+        run = execution.Run(choose(quiet=manner.quiet), manner.here.store)
         outcome.begin()
         self._note_report()
         ended: events.RunEnded | None = None
@@ -131,8 +131,8 @@ class Batch:
     def _begin(self, prepared: preparing.Prepared, listener: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
         manner = self._manner
         if manner.key is None:
-            return running.begin(prepared, manner.chosen, listener)
-        return keys.begin_or_go_on(prepared, manner.key, manner.chosen, listener, allow_changed=manner.allow_changed)
+            return running.begin(prepared, manner.here, listener)
+        return keys.begin_or_go_on(prepared, manner.key, manner.here, listener, allow_changed=manner.allow_changed)
 
     def _refuse(self) -> int:
         """Say of every file that cannot be run why not; nothing was begun."""
@@ -178,7 +178,7 @@ class Batch:
 
     def _write_report(self) -> None:
         if self._manner.report is not None:
-            self._manner.report.write(self.outcomes, secrets.Masker(settings.seen_secrets))
+            self._manner.report.write(self.outcomes, secrets.Masker(host.ENVIRONMENT.seen))
 
     def _note_report(self) -> None:
         """Write the report anew; that this failed is told at the end, and stops no run."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from runtime import runs, settings
+from runtime import host, runs
 from runtime.cli import console, execution, flags
 
 
@@ -33,12 +33,12 @@ def decide(
     A run pauses where nobody can tell whether a deed happened: it was killed in the middle of a click, or the answer was lost. Look at the
     site. `done`: it happened, and is not done again. `not-done`: it did not, and is done now. `skip`: go on without it.
     """
-    chosen = settings.load(headed=headed, keep_browser=keep_browser, linger=linger)
-    run_id = runs.find(chosen, run)
-    pen = runs.decide(chosen, run_id, verdict, take_over=take_over)
+    here = host.load(headed=headed, keep_browser=keep_browser, linger=linger)
+    run_id = runs.find(here.store, run)
+    pen = runs.decide(here.store, run_id, verdict, take_over=take_over)
     execution.say_taken(pen.conversation)
     if only:
         execution.written_down(run_id, as_json=as_json, decided=verdict)
     else:
         console.say("the answer is written down")
-        execution.go_on(chosen, run_id, as_json=as_json, quiet=quiet)
+        execution.go_on(here, run_id, as_json=as_json, quiet=quiet)

@@ -13,7 +13,7 @@ import typer
 
 from nodes.errors import BudgetReached, RunOpsError
 from nodes.values import Json
-from runtime import fitness, settings
+from runtime import fitness, host, settings
 from runtime.cli import console
 from runtime.cli.flags import JsonFlag
 from runtime.display import costs
@@ -73,12 +73,13 @@ def doctor(
     checks, chosen = _settings()
     browser = asyncio.run(fitness.browser(chosen))
     checks = [browser, fitness.playwright(), fitness.home(chosen.home), fitness.room(chosen.home), *checks]
-    checks += fitness.models(chosen)
+    here = host.of_command(chosen)
+    checks += fitness.models(here)
     told = Server()
     server = None
     if model and all(each.state != "wrong" for each in checks if each.name in ("settings", "server")):
         try:
-            server = choosing.server(chosen)
+            server = choosing.server(chosen, here.secrets)
             checks += asyncio.run(_ask(chosen, server, told))
         except RunOpsError as error:
             checks.append(Check.failed("server", error))

@@ -19,7 +19,7 @@ import psutil
 import typer
 
 from nodes.values import Json
-from runtime import answers, events, mends, outcomes, running, settings, store
+from runtime import answers, events, host, mends, outcomes, running, store
 from runtime.browser import surviving
 from runtime.cli import console, signals
 from runtime.display import costs, escapes
@@ -42,10 +42,10 @@ SAME_PRESS = 0.1
 class Run:
     """One run, from the first sign on the screen to the exit code."""
 
-    def __init__(self, display: Display, home: Path, again: str | None = None) -> None:
-        """``home`` keeps the run; ``again`` is what to type where it is not to be resumed."""
+    def __init__(self, display: Display, kept: store.Store, again: str | None = None) -> None:
+        """``kept`` keeps the run; ``again`` is what to type where it is not to be resumed."""
         self.display = display
-        self._home = home
+        self._kept = kept
         self._again = again
         self.id: str | None = None
         """Known once the run's log is open."""
@@ -96,7 +96,7 @@ class Run:
         with contextlib.suppress(Exception):
             self.display.end()
         if self.id is not None:
-            end_browser(self._home / "private" / self.id)
+            end_browser(self._kept.private(self.id))
         end_children()
         self.leave(number, None)
 
@@ -124,17 +124,17 @@ class Run:
         if ended is None or ended.status == "interrupted":
             console.say("\n".join([self._interrupted(), *_cost(ended)]))
         elif ended.status != "passed" or not quiet:
-            waits = mends.waits(store.FileStore(self._home), ended.run)
+            waits = mends.waits(self._kept, ended.run)
             console.say(closing(ended, self._again, waits=waits))
 
 
-def carry_out(begin: Begin, *, home: Path, as_json: bool, quiet: bool, trial: str | None = None) -> None:
-    """Follow a run, kept in ``home``, to its end; always raises ``typer.Exit`` with the exit code, or RunOpsError for what could not start.
+def carry_out(begin: Begin, *, kept: store.Store, as_json: bool, quiet: bool, trial: str | None = None) -> None:
+    """Follow a run, kept in ``kept``, to its end; always raises ``typer.Exit`` with the exit code, or RunOpsError for what could not start.
 
     ``trial`` is the command line of a trial: its output is printed as JSON, and it is not to be resumed.
     """
     hush()
-    run = Run(choose(quiet=quiet), home, trial)
+    run = Run(choose(quiet=quiet), kept, trial)
     with signals.handled_by(run.leave):
         ended = asyncio.run(run.follow(begin))
         code = run.code(ended)
@@ -150,7 +150,7 @@ def carry_out(begin: Begin, *, home: Path, as_json: bool, quiet: bool, trial: st
 
 
 def go_on(
-    chosen: settings.Settings,
+    here: host.Host,
     run_id: str,
     *,
     as_json: bool,
@@ -162,9 +162,9 @@ def go_on(
     """Resume a run and follow it to its end, like ``carry_out``."""
     carry_out(
         lambda listener: running.resume_run(
-            run_id, chosen, listener, allow_changed=allow_changed, take_over=take_over, from_step=from_step
+            run_id, here, listener, allow_changed=allow_changed, take_over=take_over, from_step=from_step
         ),
-        home=chosen.home,
+        kept=here.store,
         as_json=as_json,
         quiet=quiet,
     )

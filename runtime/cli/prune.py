@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from nodes.errors import LogError, UsageError
-from runtime import outdated, pruning, settings, store
+from runtime import host, outdated, pruning
 from runtime.cli import console, flags
 from runtime.cli.runs import moment, table
 from runtime.display.text import count, one_line, size
@@ -60,14 +60,14 @@ def prune(
         states=outdated.states(state or ()),
         sessions=sessions,
     )
-    chosen = settings.load()
-    report = pruning.prune(store.FileStore(chosen.home), wanted, dry_run=dry_run)
+    kept = host.load().files
+    report = pruning.prune(kept, wanted, dry_run=dry_run)
     failed = [each for each in report.left if each.failed]
     error = not_removed(failed) if failed else None
     if as_json:
         console.result(
             console.as_json(
-                home=str(chosen.home),
+                home=kept.place,
                 dry_run=dry_run,
                 gone=[dataclasses.asdict(each) for each in report.gone],
                 left=[dataclasses.asdict(each) for each in report.left],
@@ -77,7 +77,7 @@ def prune(
         )
     elif report.gone:
         console.result("\n".join(table([["size", "what"], *rows(report.gone)])))
-    tell(report, str(chosen.home), dry_run=dry_run)
+    tell(report, kept.place, dry_run=dry_run)
     if error is not None:
         console.say(console.failure(error))
         raise typer.Exit(error.exit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from runtime import living, settings
+from runtime import host, living
 from runtime.cli import console, flags
 from runtime.cli.runs import moment, table
 from runtime.display.text import duration, one_line
@@ -15,16 +15,16 @@ def ps(as_json: flags.JsonFlag = False) -> None:
 
     It only looks: a browser ends when it would have ended anyway.
     """
-    chosen = settings.load()
-    found = living.find(chosen)
+    kept = host.load().store
+    found = living.find(kept)
     if as_json:
-        console.result(console.as_json(home=str(chosen.home), alive=[dataclasses.asdict(each) for each in found]))
+        console.result(console.as_json(home=kept.place, alive=[dataclasses.asdict(each) for each in found]))
     elif found:
         console.result("\n".join(table([HEAD, *(row(each) for each in found)])))
         for command in dict.fromkeys(each.next for each in found):
             console.say(f"  {word_for(command)}  {command}")
     else:
-        console.say(f"nothing is alive in {chosen.home}\n  what ran: runops runs")
+        console.say(f"nothing is alive in {kept.place}\n  what ran: runops runs")
 
 
 WORDS = {"show": "look ", "prune": "clear", "runs": "look "}

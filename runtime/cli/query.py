@@ -15,8 +15,8 @@ import typer
 from nodes.errors import UsageError
 from nodes.sheets import cell
 from nodes.values import Json
+from runtime import host
 from runtime import query as over_runs
-from runtime import settings
 from runtime.cli import console, signals
 from runtime.cli.flags import JsonFlag
 from runtime.cli.runs import table
@@ -50,7 +50,7 @@ def query(
         _list_views(as_json=as_json)
         return
     with signals.handled_by(signals.leave):
-        answer = over_runs.ask(settings.load(), sql, timeout, lambda error: _give_up(error, as_json=as_json))
+        answer = over_runs.ask(host.load().files, sql, timeout, lambda error: _give_up(error, as_json=as_json))
         _print(answer, as_json=as_json, as_csv=as_csv)
 
 

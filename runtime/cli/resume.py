@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime import runs, settings
+from runtime import host, runs
 from runtime.cli import execution, flags
 
 
@@ -34,12 +34,10 @@ def resume(
 
     A run that passed prints its result once more. A paused one asks its question, unless it is answered (`runops decide`, `runops answer`).
     """
-    chosen = settings.load(
-        headed=headed, keep_browser=keep_browser, linger=linger, budget=budget, model_calls=model_calls
-    )
-    run_id = runs.find(chosen, run)
+    here = host.load(headed=headed, keep_browser=keep_browser, linger=linger, budget=budget, model_calls=model_calls)
+    run_id = runs.find(here.store, run)
     execution.go_on(
-        chosen,
+        here,
         run_id,
         as_json=as_json,
         quiet=quiet,

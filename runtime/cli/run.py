@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from nodes.errors import UsageError
-from runtime import collecting, junit, settings
+from runtime import collecting, host, junit
 from runtime.cli import batch, execution, flags, given
 
 
@@ -65,7 +65,7 @@ def run(
     A run that is killed or interrupted goes on with `runops resume`, or with the same command where `--resume-if-exists` gave it a key. Of several runs the exit code is the worst, and stdout is a map of files and outputs.
     """
     _check_key(paths, key, fail_fast=fail_fast, allow_changed=allow_changed)
-    chosen = settings.load(
+    here = host.load(
         headed=headed,
         browser_mode=browser,
         keep_browser=keep_browser,
@@ -76,7 +76,7 @@ def run(
     values = given.inputs(inputs or [], inputs_file)
     execution.hush()
     manner = batch.Manner(
-        chosen,
+        here,
         as_json=as_json,
         quiet=quiet,
         fail_fast=fail_fast,

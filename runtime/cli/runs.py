@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from runtime import conversations, settings
-from runtime import runs as kept
+from runtime import conversations, host, store
+from runtime import runs as over_runs
 from runtime.cli import console
 from runtime.display import costs
 from runtime.display.text import cut, duration, one_line, width_of
@@ -25,34 +25,34 @@ def runs(
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as one JSON object.")] = False,
 ) -> None:
     """List the runs of this project, oldest first: what became of each, when it started, how long it took. A session is none: `--sessions` lists these."""
-    chosen = settings.load()
+    kept = host.load().store
     if sessions:
-        _sessions(chosen, as_json=as_json)
+        _sessions(kept, as_json=as_json)
         return
-    found = kept.list_runs(chosen)
+    found = over_runs.list_runs(kept)
     if as_json:
         console.result(
             console.as_json(
-                home=str(chosen.home),
+                home=kept.place,
                 runs=[{**dataclasses.asdict(each), "seconds": seconds_of(each)} for each in found],
             )
         )
     elif found:
         console.result("\n".join(table([HEAD, *(row(each) for each in found)])))
     else:
-        more = "\n  its sessions: runops runs --sessions" if conversations.list_sessions(chosen) else ""
-        console.say(f"no runs in {chosen.home}{more}\n  start one: runops run FILE")
+        more = "\n  its sessions: runops runs --sessions" if conversations.list_sessions(kept) else ""
+        console.say(f"no runs in {kept.place}{more}\n  start one: runops run FILE")
 
 
-def _sessions(chosen: settings.Settings, *, as_json: bool) -> None:
-    found = conversations.list_sessions(chosen)
+def _sessions(kept: store.Store, *, as_json: bool) -> None:
+    found = conversations.list_sessions(kept)
     if as_json:
         told = [dataclasses.asdict(each) for each in found]
-        console.result(console.as_json(home=str(chosen.home), sessions=told))
+        console.result(console.as_json(home=kept.place, sessions=told))
     elif found:
         console.result("\n".join(table([SESSION_HEAD, *(session_row(each) for each in found)])))
     else:
-        console.say(f"no sessions in {chosen.home}\n  begin one: runops chat")
+        console.say(f"no sessions in {kept.place}\n  begin one: runops chat")
 
 
 SESSION_HEAD = ["session", "state", "started", "messages", "cost", "about"]
@@ -74,7 +74,7 @@ def session_row(session: conversations.SessionSummary) -> list[str]:
 HEAD = ["run", "state", "started", "took", "steps", "workflow"]
 
 
-def row(run: kept.RunSummary) -> list[str]:
+def row(run: over_runs.RunSummary) -> list[str]:
     """One line of the list."""
     seconds = seconds_of(run)
     return [
@@ -92,7 +92,7 @@ def _started(at: str) -> str:
     return started.astimezone().strftime("%Y-%m-%d %H:%M:%S") if started else ""
 
 
-def seconds_of(run: kept.RunSummary) -> float | None:
+def seconds_of(run: over_runs.RunSummary) -> float | None:
     """Seconds from the run's first entry to its last; for a living run, to now."""
     started, ended = moment(run.started), moment(run.ended)
     if started is None or ended is None:

@@ -13,7 +13,7 @@ import typer
 
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import answers, conversations, evidence, history, journal, log, records, runs, settings, store
+from runtime import answers, conversations, evidence, history, host, journal, log, records, runs, store
 from runtime.cli import console, show_session, threads, windows
 from runtime.cli.runs import moment
 from runtime.display import costs
@@ -70,21 +70,21 @@ def show(
 
     It only reads, so it works on a run or a session that is going on, and on one that died.
     """
-    chosen = settings.load()
-    run_id = runs.find(chosen, conversation)
-    kept = store.FileStore(chosen.home)
+    here = host.load()
+    kept = here.store
+    run_id = runs.find(kept, conversation)
     if window:
-        report = windows.report(chosen, run_id)
+        report = windows.report(here, run_id)
         console.result(
             console.as_json(conversation=run_id, **report.as_json()) if as_json else "\n".join(in_lines(report))
         )
     elif conversations.kind(kept, run_id) == "session":
         _show_session(kept, run_id, at, as_nodes, as_json=as_json)
     else:
-        _show_run(chosen, kept, run_id, at, as_nodes, as_json=as_json)
+        _show_run(kept, run_id, at, as_nodes, as_json=as_json)
 
 
-def _show_session(kept: store.FileStore, session: str, at: str | None, as_nodes: str | None, *, as_json: bool) -> None:
+def _show_session(kept: store.Store, session: str, at: str | None, as_nodes: str | None, *, as_json: bool) -> None:
     if as_nodes is not None:
         raise UsageError("usage", f"{session} is a session, and `--as-nodes` is for runs", mend="leave it out")
     reading = kept.read(session)
@@ -95,10 +95,8 @@ def _show_session(kept: store.FileStore, session: str, at: str | None, as_nodes:
         console.result("\n".join(view.text_at(at) if at is not None else view.text(console.columns())))
 
 
-def _show_run(
-    chosen: settings.Settings, kept: store.FileStore, run: str, at: str | None, as_nodes: str | None, *, as_json: bool
-) -> None:
-    past, reading = runs.load_history(chosen, run)
+def _show_run(kept: store.Store, run: str, at: str | None, as_nodes: str | None, *, as_json: bool) -> None:
+    past, reading = runs.load_history(kept, run)
     if as_nodes is not None:
         from runtime.agents import printing  # most looks ask for none
 

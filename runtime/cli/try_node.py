@@ -10,7 +10,7 @@ import typer
 
 from nodes import registry
 from nodes.errors import UsageError
-from runtime import events, running, settings, trial
+from runtime import events, host, running, trial
 from runtime.cli import console, execution, flags, given
 from runtime.language import workflow
 
@@ -60,7 +60,7 @@ def try_node(
 
     What it reads and nobody gave is listed, ready to be added. A deed is really done; with `--dry-run` it is not. A container runs what is in it.
     """
-    chosen = settings.load(
+    here = host.load(
         headed=headed,
         keep_browser=keep_browser,
         budget=budget,
@@ -76,16 +76,16 @@ def try_node(
         raise UsageError("unknown-node", f"{file} has no node `{node}`", mend=mend)
     values.refuse_unknown([found.file])
     one = trial.Trial(found.file, found.node, given.pins(pins or []), url, session, loaded.workflow.secrets, dry_run)
-    prepared = one.prepare(values.of(found.file))
+    prepared = one.prepare(values.of(found.file), here.secrets)
     if one.deeds and not dry_run and not quiet:
         deeds = ", ".join(leaf.id for leaf in one.deeds)
         console.say(f"this is really done on the site: {deeds} (with --dry-run it is not)")
 
     async def begin(listener: events.Listener) -> events.RunEnded:
-        return await running.begin(prepared, chosen, lambda event: listener(calm(event)), one)
+        return await running.begin(prepared, here, lambda event: listener(calm(event)), one)
 
     again = shlex.join(["runops", *flags.arguments(ctx)])
-    execution.carry_out(begin, home=chosen.home, as_json=as_json, quiet=quiet, trial=again)
+    execution.carry_out(begin, kept=here.store, as_json=as_json, quiet=quiet, trial=again)
 
 
 def calm(event: events.Event) -> events.Event:

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from importlib import metadata
 
 from nodes.errors import SetupError
-from runtime import reports, settings
+from runtime import host, reports
 
 GROUP = "runops.windows"
-"""The entry-point group in which a package offers this. The value of its entry is the import path of a function (settings, conversation) -> report."""
+"""The entry-point group in which a package offers this. The value of its entry is the import path of a function (host, conversation) -> report."""
 
-Reporter = Callable[[settings.Settings, str], reports.Report]
+Reporter = Callable[[host.Host, str], reports.Report]
 
 
-def report(chosen: settings.Settings, conversation: str) -> reports.Report:
+def report(here: host.Host, conversation: str) -> reports.Report:
     """What the next request of a session would hold, and of a run that of a chat about it; nothing is written or sent.
 
     Raises SetupError ``window-not-offered`` where no installed package tells it, and what that one raises.
@@ -28,7 +28,7 @@ def report(chosen: settings.Settings, conversation: str) -> reports.Report:
                 f"what tells the windows of conversations cannot be loaded: {error}",
                 mend="install RunOps anew, or mend the package that offers it",
             ) from error
-        return reporter(chosen, conversation)
+        return reporter(here, conversation)
     raise SetupError(
         "window-not-offered",
         "no installed package tells the windows of conversations",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 import urllib.parse
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from nodes.errors import SetupError, UsageError
-from runtime import settings
+from runtime import secret_sources, settings
 from runtime.models import addresses, profiles
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ KEY = "RUNOPS_MODEL_KEY"
 KEYS = (KEY, "OPENAI_API_KEY")
 """Where the key is looked for: the environment, else a ``.env`` file. Never in a file that is shared."""
 
-URL = "OPENAI_BASE_URL"
 
 MASKED_KEY = 16
 """Characters from which on a key is looked for in everything that is written: a shorter one may be a word like any other."""
@@ -105,15 +103,15 @@ def model_for(role: Role, chosen: settings.Settings, named: str | None = None) -
     return model
 
 
-def server(chosen: settings.Settings) -> Server:
+def server(chosen: settings.Settings, source: secret_sources.SecretSource) -> Server:
     """Where requests go.
 
     Raises UsageError ``bad-setting`` for an address that cannot be asked; SetupError ``model-key-missing`` where a server that is not on this machine
     is to be asked without a key, ``model-key-refused`` for a key that no header can hold.
     """
-    base_url = chosen.model_base_url or _address() or profiles.OPENAI_URL
+    base_url = _checked(chosen.model_base_url or profiles.OPENAI_URL)
     profile = profiles.PROFILES[chosen.model_profile] if chosen.model_profile is not None else profiles.of_url(base_url)
-    key = next((value for value in settings.look_up(KEYS).values() if value), "")
+    key = next((value for value in source.find(KEYS).values() if value), "")
     if not key:
         if urllib.parse.urlsplit(base_url).hostname not in profiles.LOOPBACK:
             raise SetupError(
@@ -131,13 +129,12 @@ def server(chosen: settings.Settings) -> Server:
     return Server(base_url, profile, key)
 
 
-def _address() -> str | None:
-    """The address that the provider's own clients read, where it is set. ``model_base_url`` is found fit with the settings."""
-    address = os.environ.get(URL)
+def _checked(address: str) -> str:
+    """The address as it is asked. What the settings were given is found fit by now; what the provider's own clients read is not."""
     try:
-        return addresses.checked(address) if address else None
+        return addresses.checked(address)
     except addresses.BadAddress as wrong:
-        raise settings.no_address(URL, wrong) from None
+        raise settings.no_address(settings.URL, wrong) from None
 
 
 def models_of(nodes: Iterable[Asking], chosen: settings.Settings) -> dict[str, Asking]:

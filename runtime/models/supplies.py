@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodes import budgets as node_budgets
-from runtime import settings
+from runtime import host, settings
 from runtime.models import choosing
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Plan:
 
 def plan(
     loaded: workflow.Loaded,
-    chosen: settings.Settings,
+    given: host.Host,
     begun_with: str | None = None,
     purse: budgets.Purse | None = None,
 ) -> Plan:
@@ -76,6 +76,7 @@ def plan(
 
     Raises UsageError ``model-node-frozen``, ``price-unknown``, ``cassette-missing``, ``cassette-damaged``; SetupError ``model-unset``, ``model-key-missing``.
     """
+    chosen = given.settings
     choosing.refuse_frozen(loaded, chosen)
     budget = chosen.budget or (node_budgets.parse(begun_with) if begun_with is not None else None)
     nodes = list(choosing.asking(loaded))
@@ -86,7 +87,7 @@ def plan(
         cassettes.Player.open(loaded.path)
     elif nodes:
         models = choosing.models_of(nodes, chosen)
-        server = choosing.server(chosen)
+        server = choosing.server(chosen, given.secrets)
         limits = [budget, purse.budget if purse is not None else None]
         _refuse_unknown_prices(models, limits, chosen, server.profile.name)
     return Plan(chosen, bool(nodes), budget, server, loaded.path, purse)

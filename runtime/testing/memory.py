@@ -50,6 +50,21 @@ class MemoryStore(store.Store):
         self.lock = threading.RLock()
         """Held while anything is read or changed."""
 
+    @property
+    @override
+    def place(self) -> str:
+        return "memory"
+
+    @override
+    def has(self, conversation: str) -> bool:
+        with self.lock:
+            return conversation in self._kept
+
+    @override
+    def held(self, conversation: str) -> bool:
+        with self.lock:
+            return self._is_held(self._existing(conversation))
+
     @override
     def create(self, conversation: str) -> store.Conversation:
         with self.lock:
@@ -121,6 +136,10 @@ class MemoryStore(store.Store):
         folder = self.folder / "private" / conversation
         durable.folder(folder)
         return folder
+
+    @override
+    def private_folders(self) -> list[Path]:
+        return store.named_after_conversations(self.folder / "private")
 
     @override
     def files(self, conversation: str) -> Path:

@@ -1,0 +1,47 @@
+"""What the program that carries runs gives them: settings, the store that keeps them, and where secrets come from."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from nodes.errors import UsageError
+from runtime import secret_sources, settings, store
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Host:
+    """What is given to every run. Nothing of it is looked up behind the program's back."""
+
+    settings: settings.Settings
+    store: store.Store
+    secrets: secret_sources.SecretSource
+
+    def having(self, chosen: settings.Settings) -> Host:
+        """The same with other settings."""
+        return dataclasses.replace(self, settings=chosen)
+
+    @property
+    def files(self) -> store.FileStore:
+        """The store, where it keeps files. Raises UsageError ``store-without-files``."""
+        if not isinstance(self.store, store.FileStore):
+            raise UsageError(
+                "store-without-files",
+                "this command works on the files of a folder, and the runs are kept elsewhere",
+                mend="use the tools of the place that keeps them",
+            )
+        return self.store
+
+
+ENVIRONMENT = secret_sources.Environment()
+"""The secrets of a command; what it has read of them stays known, so that a report of a bug can be masked."""
+
+
+def of_command(chosen: settings.Settings) -> Host:
+    """What a command has: the folder of its settings, and the secrets of its environment."""
+    return Host(chosen, store.FileStore(chosen.home), ENVIRONMENT)
+
+
+def load(**flags: Any) -> Host:
+    """The same, its settings with ``flags``: ``settings.load``."""
+    return of_command(settings.load(**flags))
