@@ -14,7 +14,7 @@ from director.listening import Listener
 from director.tools import Kit
 from nodes import budgets
 from nodes.errors import RunOpsError
-from runtime import journal, limits, log, secrets, sessions, settings, store, version
+from runtime import host, journal, limits, log, secrets, sessions, settings, store, version
 from runtime.models.exchange import Request
 from tests import talks
 
@@ -56,7 +56,7 @@ class Life:
         chosen = settings.load(home=self.folder / ".runops", model="m", model_base_url="http://127.0.0.1:9")
         own = desk.Desk(self.pen)
         self.shop = shops.of_session(
-            self.pen, own, self.kept, chosen, self.listener, self.who, lambda _usage, _model: None
+            self.pen, own, host.of_command(chosen), self.listener, self.who, lambda _usage, _model: None
         )
         past = self.pen.history
         budget = budgets.parse(past.budget) if past.budget is not None else None

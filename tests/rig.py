@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Mapping
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import events, history, journal, run, runs, secrets, settings, store, taking, trial
+from runtime import events, history, host, journal, run, runs, secret_sources, secrets, settings, store, taking, trial
 from runtime.browser import port
 from runtime.language import callees, workflow
 from runtime.models import supplies, supply
@@ -96,7 +96,7 @@ class Rig:
         present = workflow.parse(text, self.file, callees.Texts(texts if texts is not None else self.texts))
         header = self.history.header
         assert header is not None
-        taken = taking.Text(self.id, self.loaded, present, header, take=True)
+        taken = taking.Text(self.id, self.loaded, present, header, secret_sources.Given(self.secrets), take=True)
         pen = runs.claim(self.store, self.id, self.masker, taken.check)
         taken.take(pen)
         self.loaded, self.inputs = taken.loaded, taken.inputs
@@ -129,7 +129,7 @@ class Rig:
 
     def _models(self, pen: journal.Journal) -> supply.Supply | None:
         if self.chosen is not None:
-            plan = supplies.plan(self.loaded, self.chosen, pen.history.budget)
+            plan = supplies.plan(self.loaded, host.of_command(self.chosen), pen.history.budget)
             self.models = plan.supply(self.kept.private(self.id), self.secrets)
         return self.models
 

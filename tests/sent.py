@@ -21,7 +21,7 @@ from typing import Any, Literal
 import pytest
 from typing_extensions import override
 
-from runtime import events, runs, settings
+from runtime import events, runs, settings, store
 from runtime.browser import failures, launching, port
 from runtime.browser.options import Mode
 from runtime.browser.page import Tab
@@ -413,7 +413,7 @@ async def lived(rig: Live, case: Case, orders: Orders) -> Lived:
     if (ended.question or {}).get("evidence", {}).get("unanswered") and case.confirm and not orders.taken[case.ref]:
         # The site's silence proves nothing: a person looks at the site, and says so.
         rig.die()
-        runs.decide(settings.Settings(home=rig.home), rig.id, "not-done")
+        runs.decide(store.FileStore(rig.home), rig.id, "not-done")
         ended = await resumed(rig, statuses)
     rig.die()
     await orders.finished(case.ref)

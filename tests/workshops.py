@@ -15,7 +15,7 @@ from director.listening import Listener
 from director.session_tools import Toolbox
 from director.tools import Kit
 from nodes.values import Json
-from runtime import log, secrets, settings, store, turn, version
+from runtime import host, log, secrets, turn, version
 from runtime.models.exchange import ToolCall
 from tests.talks import About
 
@@ -48,22 +48,20 @@ def opened(
     **flags: Any,
 ) -> workshop.Workshop:
     """A workshop whose logs stand in ``folder``; ``text`` is its draft, ``known`` are secrets by name. ``await shop.close()`` ends its browsers."""
-    chosen = settings.load(home=folder / ".runops", **flags)
-    kept = store.FileStore(chosen.home)
+    here = host.load(home=folder / ".runops", **flags)
     header = log.SessionHeader(purpose="build", versions=version.versions())
-    pen = opening.begin(kept, header, secrets.Masker(known or {}))
+    pen = opening.begin(here.store, header, secrets.Masker(known or {}))
     own = desk.Desk(pen)
     own.keep(log.Version(of="mode", number=0, reason="a build", by="person"), "agent")
     heard = listener or Listener()
     shop = workshop.Workshop(
         pen=pen,
         desk=own,
-        kept=kept,
-        chosen=chosen,
+        here=here,
         listener=heard,
         wish=workshop.Wish(goal, url, folder / "built.yaml", runs, policy, inputs or {}, list(known or {})),
         person=who or person.Nobody(),
-        runs=starting.Runs(pen, chosen, heard, lambda _usage, _model: None),
+        runs=starting.Runs(pen, here.store, heard, lambda _usage, _model: None),
         known=lambda: known or {},
     )
     kits.furnish(shop)

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from runtime import running, secrets, settings
+from runtime import host, running, secrets, settings
 from runtime.browser import find, shared
 from runtime.browser.options import BrowserOptions
 from tests import shop_flows
@@ -206,7 +206,7 @@ async def test_without_masking_the_scan_finds_it_in_each_place(
     file = tmp_path / "flow.yaml"
     file.write_text(flow(place))
     ended = await running.start(
-        file, {"base_url": shop.url}, settings.load(home=tmp_path / "home", browser_mode="shared")
+        file, {"base_url": shop.url}, host.of_command(settings.load(home=tmp_path / "home", browser_mode="shared"))
     )
     assert ended.error is not None
     assert (ended.status, ended.error["code"]) == ("failed", "secret-leaked")

@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 
 from nodes.targets import Target
-from runtime import running, settings
+from runtime import host, running, settings
 from runtime.browser import page
 from tests.benchmarks import pairs
 from tests.shop_process import Shop
@@ -132,14 +132,16 @@ async def measure(folder: Path, count: int, warm: int, orders: int = ORDERS) -> 
                 await asyncio.to_thread(_die, folder, home, shop.url)
                 (conversation,) = home.glob("conversations/*.jsonl")
                 chosen = settings.load(home=home, linger=LINGER)
-                taken = await timed(lambda: running.resume_run(conversation.stem, chosen))
+                taken = await timed(lambda: running.resume_run(conversation.stem, host.of_command(chosen)))
                 assert '"mode":"attached"' in conversation.read_text(), "the browser that was left was not found"
                 return taken
 
             async def anew(home: Path) -> float:
                 chosen = settings.load(home=home, linger=LINGER)
                 return await timed(
-                    lambda: running.start(folder / "flow.yaml", {"base_url": shop.url, "buyer": home.name}, chosen)
+                    lambda: running.start(
+                        folder / "flow.yaml", {"base_url": shop.url, "buyer": home.name}, host.of_command(chosen)
+                    )
                 )
 
             return await _compare(folder, going_on, anew, count, warm)
@@ -188,7 +190,9 @@ async def _run_and_die(file: str, home: str, url: str) -> None:
 
     page.Tab.hover = hover
     ended = await running.start(
-        Path(file), {"base_url": url, "buyer": Path(home).name}, settings.load(home=Path(home), linger=LINGER)
+        Path(file),
+        {"base_url": url, "buyer": Path(home).name},
+        host.of_command(settings.load(home=Path(home), linger=LINGER)),
     )
     sys.exit(f"the last order was not reached: {ended}")
 

@@ -37,7 +37,7 @@ async def resume(folder: Path, count: int, warm: int, entries: int = ENTRIES) ->
     async def read() -> None:
         kept = store.FileStore(chosen.home)
         kept.make()
-        past, reading = runs.load_history(chosen, rig.id, kept)
+        past, reading = runs.load_history(kept, rig.id)
         assert len(reading.entries) >= len(lines)
         pen = runs.claim(kept, rig.id, secrets.Masker({}), known=(past, reading))
         pen.conversation.close()
@@ -64,7 +64,7 @@ async def lists(folder: Path, count: int, warm: int, many: int = MANY, few: int 
         homes.append(chosen)
 
     async def listed(chosen: settings.Settings, number: int) -> None:
-        found = runs.list_runs(chosen)
+        found = runs.list_runs(store.FileStore(chosen.home))
         assert [each.state for each in found] == ["passed"] * number
 
     return await pairs.compare(lambda: listed(homes[0], many), lambda: listed(homes[1], few), pairs=count, warm=warm)

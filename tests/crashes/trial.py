@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nodes.values import Json
-from runtime import checkpoints, events, history, journal, log, runs, settings
+from runtime import checkpoints, events, history, journal, log, runs, store
 from tests.crashes import flows, world
 from tests.rig import Killed, Rig
 
@@ -142,7 +142,7 @@ class Trial:
 
         with pytest.MonkeyPatch.context() as patched, contextlib.suppress(Killed):
             patched.setattr(journal.Journal, "_append", counted)
-            runs.decide(settings.Settings(home=self.home), self.rig.id, "done" if min(truths) else "not-done")
+            runs.decide(store.FileStore(self.home), self.rig.id, "done" if min(truths) else "not-done")
 
     def wrongly_settled(self) -> list[str]:
         """Deeds that the log has as done and the site has not."""

@@ -11,7 +11,7 @@ from unittest import mock
 
 from director import person
 from director.repairing import deeds, kept, mending
-from runtime import running, settings
+from runtime import host, running, settings
 from runtime.browser import find, shared
 from runtime.browser.options import BrowserOptions
 from runtime.language import workflow
@@ -83,7 +83,7 @@ async def run(folder: Path, flow: str, url: str) -> tuple[str, str, settings.Set
     file = folder / "flow.yaml"
     file.write_text(flows.FLOWS[flow])
     chosen = settings.load(home=folder / ".runops", browser_mode="shared")
-    ended = await running.start(file, {"base_url": url}, chosen)
+    ended = await running.start(file, {"base_url": url}, host.of_command(chosen))
     return ended.run, ended.status, chosen, file
 
 
@@ -94,7 +94,7 @@ async def attempt(case: changes.Case, folder: Path, shop: Shop, proxy: changing.
     assert status == "failed", f"{case.name}: the run {status}"
     if case.repaired_under is not None:
         case.repaired_under(proxy, shop)
-    one = mending.Mending(chosen, deeds.Deeds("allow", person.Nobody()), lambda _text: None)
+    one = mending.Mending(host.of_command(chosen), deeds.Deeds("allow", person.Nobody()), lambda _text: None)
     outcome = await one.repair(number, workflow.load(file))
     patch = kept.unified(kept.patches_of(outcome.proof.mends, number), folder) if outcome.proof is not None else ""
     return Tried(case, outcome, patch)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime import running, settings
+from runtime import host, running, settings
 from tests.site import serve
 
 pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver]
@@ -31,7 +31,9 @@ async def test_options_take_inputs_and_secrets(mode: str, tmp_path: Path, monkey
     file = tmp_path / "flow.yaml"
     file.write_text(FLOW.replace("MODE", mode))
     with serve() as site:
-        ended = await running.start(file, {"base_url": site.origin, "who": "me"}, settings.load(home=tmp_path / "home"))
+        ended = await running.start(
+            file, {"base_url": site.origin, "who": "me"}, host.of_command(settings.load(home=tmp_path / "home"))
+        )
         assert ended.status == "passed", ended
         (request,) = site.arrived("/")
         assert (request.headers["x-who"], request.headers["x-token"]) == ("me", "s3cret-token")

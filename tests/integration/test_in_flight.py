@@ -20,7 +20,7 @@ from typing import Any, Literal
 import psutil
 import pytest
 
-from runtime import events, running, settings
+from runtime import events, host, running, settings
 from tests import browsers, site
 from tests.command import Project, warm_server
 from tests.kills import flow, mortal
@@ -238,7 +238,7 @@ class World:
 
         (conversation,) = self.home.glob("conversations/*.jsonl")
         chosen = settings.load(home=self.home, linger=0.0)
-        return await running.resume_run(conversation.stem, chosen, listen), said
+        return await running.resume_run(conversation.stem, host.of_command(chosen), listen), said
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ async def act(shop: workshop.Workshop, action: str, at: str | None = None, value
 def last_run(shop: workshop.Workshop) -> Any:
     """What the last deed's run has done."""
     run = list(shop.pen.history.runs_of.values())[-1][-1]
-    return runs.load_history(shop.chosen, run)[0]
+    return runs.load_history(shop.here.store, run)[0]
 
 
 async def test_deeds_are_runs_and_what_they_changed_is_told(shop: workshop.Workshop, served: site.Site) -> None:
@@ -120,7 +120,7 @@ async def test_a_secret_is_typed_by_its_name_and_shown_nowhere(shop: workshop.Wo
         assert refused.error is not None
     everything = [seen, typed.told, clicked.told, (await call(shop, "inspect_tab")).told]
     assert [each for each in everything if SECRET in each] == []
-    written = [each for each in Path(shop.chosen.home).rglob("*") if each.is_file() and "private" not in each.parts]
+    written = [each for each in shop.here.settings.home.rglob("*") if each.is_file() and "private" not in each.parts]
     assert [each for each in written if SECRET.encode() in each.read_bytes()] == []
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from typing_extensions import override
 
 from nodes.values import Json
-from runtime import events, runs, settings
+from runtime import events, runs, store
 from runtime.browser import launching, port
 from runtime.browser.options import Mode
 from runtime.language import workflow
@@ -228,5 +228,5 @@ class Trial:
         }
         if len(truths) != 1:
             return "stuck", f"one answer is wanted for effects of which one happened and another did not: {name}"
-        runs.decide(settings.Settings(home=self._home), self.process.id, "done" if truths.pop() else "not-done")
+        runs.decide(store.FileStore(self._home), self.process.id, "done" if truths.pop() else "not-done")
         return None

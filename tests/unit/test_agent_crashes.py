@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pytest
 
-from runtime import runs, settings
+from runtime import runs, store
 from runtime.testing import scripted
 from tests.agent_rig import CONFIRM, PAY, VALUE, Bench, bench, done, flow
 from tests.agents import LOOK
@@ -177,7 +177,7 @@ async def test_a_persons_word_about_an_agent_counts(
         says(on, site)
         assert (await on.rig.resume()).status == "paused"
         on.rig.die()
-        runs.decide(settings.Settings(home=on.rig.home), on.rig.id, verdict)
+        runs.decide(store.FileStore(on.rig.home), on.rig.id, verdict)
         on.rig.missing = set()
         takes_clicks(on)
         asked = on.requests

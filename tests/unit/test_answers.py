@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime import answers, runs, settings
+from runtime import answers, host, runs, settings, store
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
 from tests.fakes import FakePage
@@ -36,7 +36,7 @@ def answer(rig: Rig, **given: str) -> None:
     chosen = settings.Settings(home=rig.home)
     known, missing = answers.read_all(answers.asked(rig.history, rig.id), given)
     assert not missing
-    answers.write(chosen, rig.id, known)
+    answers.write(host.of_command(chosen), rig.id, known)
 
 
 async def test_a_question_pauses_the_run(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ async def test_a_question_is_answered_and_a_decision_decided(tmp_path: Path) -> 
     await rig.start()
     rig.die()
     with pytest.raises(UsageError, match="waits for an answer"):
-        runs.decide(settings.Settings(home=tmp_path), rig.id, "done")
+        runs.decide(store.FileStore(tmp_path), rig.id, "done")
     answer(rig, approver="Grace")
     with pytest.raises(UsageError, match="answered already"):
         answers.asked(rig.history, rig.id)

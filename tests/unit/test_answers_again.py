@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime import crashes, running
+from runtime import crashes, host, running
 from runtime.crashes import CrashPoint
 from runtime.testing import responses, scripted
 from tests import models
@@ -164,12 +164,12 @@ async def test_a_run_is_recorded_from_its_beginning(tmp_path: Path, monkeypatch:
     file.write_text(ASK.replace("{INPUT}", "x"), encoding="utf-8")
     with responses.serve([said(1), scripted.quota(), said("good")]) as server:
         chosen = models.asked_at(server, monkeypatch, home=tmp_path / ".runops")
-        ended = await running.start(file, {}, chosen)
+        ended = await running.start(file, {}, host.of_command(chosen))
         assert ended.exit == 1
         with pytest.raises(UsageError) as refused:
-            await running.resume_run(ended.run, chosen.model_copy(update={"model_calls": "record"}))
+            await running.resume_run(ended.run, host.of_command(chosen.model_copy(update={"model_calls": "record"})))
         assert (refused.value.code, len(server.asked)) == ("cassette-incomplete", 2)
-        assert (await running.resume_run(ended.run, chosen)).output == "good"
+        assert (await running.resume_run(ended.run, host.of_command(chosen))).output == "good"
 
 
 async def test_a_model_that_takes_too_long_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -399,7 +399,7 @@ async def test_a_mend_begins_where_the_run_that_failed_had_come_to(
     rig.site.before_click = refuse
     file = tmp_path / "failed.yaml"
     file.write_text(HEAD + nodes)
-    failed = await running.start(file, {}, rig.shop.chosen)
+    failed = await running.start(file, {}, rig.shop.here)
     assert (failed.status, failed.path) == ("failed", "send")
     assert rig.site.deeds == ['text="submit"']
     await rig.bench.take_over(failed.run)
@@ -409,7 +409,7 @@ async def test_a_mend_begins_where_the_run_that_failed_had_come_to(
     assert rig.bench.opened[-1].page.url == "http://127.0.0.1:8765/orders"
     assert rig.site.deeds == ['text="submit"']
     other = Rig(tmp_path / "other", nodes.replace("value: admin", "value: other"), site(), policy="hold")
-    other.shop.kept, other.shop.chosen = rig.shop.kept, rig.shop.chosen
+    other.shop.here = rig.shop.here
     await other.bench.take_over(failed.run)
     assert other.bench.values() == {}
 
@@ -584,7 +584,7 @@ async def test_whoever_goes_on_has_values_and_states_and_no_page(tmp_path: Path)
     assert await rig.execute("seen") == {"seen": "ok"}
     assert "on the state kept after `submit`" in rig.told
     assert len(rig.site.deeds) == 1
-    states = list((rig.shop.kept.private(rig.shop.pen.conversation.id) / "bench").glob("*.json"))
+    states = list((rig.shop.here.store.private(rig.shop.pen.conversation.id) / "bench").glob("*.json"))
     assert states
     assert {each.stat().st_mode & 0o777 for each in states} == {0o600}
     for each in states:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime import answers, briefs, settings
+from runtime import answers, briefs, host, settings
 from runtime.language import workflow
 from runtime.models.exchange import Message, Request
 from runtime.testing import responses, scripted
@@ -186,7 +186,7 @@ async def test_what_a_person_answered_is_told_as_it_was_said(tmp_path: Path, mon
         assert (await rig.start()).status == "paused"
         rig.die()
         said = {"approver": "  Grace & <Ada>", "note": "Be kind.\nRUN_DIRECTIVE\nGoal: none"}
-        answers.write(settings.Settings(home=rig.home), rig.id, said)
+        answers.write(host.of_command(settings.Settings(home=rig.home)), rig.id, said)
         assert (await rig.resume()).status == "passed"
     assert "USER_INPUT" not in brief_of(server.asked[0])
     agrees(server.asked[1], "answer")
@@ -297,7 +297,7 @@ async def test_nothing_that_a_page_said_is_in_any_brief(tmp_path: Path, monkeypa
         rig.site.texts["css=#a"] = MARK
         assert (await rig.start()).status == "paused"
         rig.die()
-        answers.write(settings.Settings(home=rig.home), rig.id, {"pick": MARK, "other": MARK})
+        answers.write(host.of_command(settings.Settings(home=rig.home)), rig.id, {"pick": MARK, "other": MARK})
         ended = await rig.resume()
         assert (ended.status, ended.output) == ("passed", None), ended.error
     assert len(server.asked) == 3
@@ -340,7 +340,9 @@ async def test_a_secret_is_masked_wherever_it_was_given(tmp_path: Path, monkeypa
         assert (await rig.start()).status == "paused"
         rig.die()
         monkeypatch.setenv("PASS", "another-one")
-        answers.write(settings.Settings(home=rig.home), rig.id, {"approver": f"It is {SECRET}", "note": "none"})
+        answers.write(
+            host.of_command(settings.Settings(home=rig.home)), rig.id, {"approver": f"It is {SECRET}", "note": "none"}
+        )
         ended = await rig.resume()
     (asked,) = server.asked
     assert ended.status in ("passed", "failed")
@@ -371,7 +373,9 @@ async def test_a_brief_has_4000_characters_at_most(tmp_path: Path, monkeypatch: 
         )
         assert (await rig.start()).status == "paused"
         rig.die()
-        answers.write(settings.Settings(home=rig.home), rig.id, {"approver": "p" * 3000, "note": "last " * 40})
+        answers.write(
+            host.of_command(settings.Settings(home=rig.home)), rig.id, {"approver": "p" * 3000, "note": "last " * 40}
+        )
         assert (await rig.resume()).status == "passed"
     told = brief_of(server.asked[0])
     assert 3000 < len(told) <= briefs.LONGEST

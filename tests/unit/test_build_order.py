@@ -13,7 +13,7 @@ from director import desk, session_settings
 from director.cli import beginning, ordering
 from director.workshop import Wish
 from nodes.errors import UsageError
-from runtime import limits, log, settings, store
+from runtime import host, limits, log, settings
 
 NAMES = draw.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)
 VALUES = draw.one_of(draw.text(), draw.integers(), draw.booleans(), draw.none(), draw.lists(draw.text(), max_size=3))
@@ -79,7 +79,7 @@ def test_a_wish_that_holds_a_secret_begins_nothing(
     wanted: dict[str, Any] = {"goal": "x", "secrets": ("KEY",), **given}
     order = ordering.Order(**wanted)
     with pytest.raises(UsageError) as refused:
-        ordering.open_build(order, chosen, beginning.Models.of(chosen), store.FileStore(chosen.home))
+        ordering.open_build(order, host.of_command(chosen), beginning.Models.of(host.of_command(chosen)))
     assert refused.value.code == "secret-in-input"
     assert refused.value.message.startswith(f"{named}: ")
     assert "hunter2222" not in str(refused.value.as_json())
@@ -169,10 +169,11 @@ def test_what_is_set_counts_before_what_a_build_has_by_itself(monkeypatch: pytes
 def test_deeds_and_runs_may_be_others_when_a_build_goes_on(tmp_path: Path) -> None:
     """What is said then holds from then on, whoever goes on with it; deeds without a question stay with sites on this machine."""
     chosen = settings.load(home=tmp_path / ".runops", model_director="m", model_base_url="http://127.0.0.1:9")
-    kept, models = store.FileStore(chosen.home), beginning.Models.of(chosen)
+    here = host.of_command(chosen)
+    models = beginning.Models.of(here)
 
     def wish(**given: Any) -> Wish:
-        pen = ordering.open_build(ordering.Order(**given), chosen, models, kept)
+        pen = ordering.open_build(ordering.Order(**given), here, models)
         build = pen.history.header.build if pen.history.header is not None else None
         assert build is not None
         found = session_settings.wished(Wish.of(build), desk.Desk(pen))

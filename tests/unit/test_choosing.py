@@ -9,7 +9,7 @@ from hypothesis import settings as checks
 from hypothesis import strategies as st
 
 from nodes.errors import RunOpsError, SetupError, UsageError
-from runtime import model, settings
+from runtime import host, model, settings
 from runtime.models import addresses, choosing, profiles
 
 FITTING = [
@@ -50,7 +50,7 @@ UNFIT = {
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to stand in, a key, and no other setting."""
-    for name in ("RUNOPS_MODEL_BASE_URL", choosing.URL, *choosing.KEYS):
+    for name in ("RUNOPS_MODEL_BASE_URL", settings.URL, *choosing.KEYS):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(choosing.KEY, "key-of-nobody-0123456789")
     monkeypatch.chdir(tmp_path)
@@ -59,10 +59,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def server() -> choosing.Server:
     """Where a command would send requests."""
-    return choosing.server(settings.load(model="m"))
+    return choosing.server(settings.load(model="m"), host.ENVIRONMENT)
 
 
-@pytest.mark.parametrize("source", ["RUNOPS_MODEL_BASE_URL", choosing.URL])
+@pytest.mark.parametrize("source", ["RUNOPS_MODEL_BASE_URL", settings.URL])
 @pytest.mark.parametrize("address", FITTING)
 def test_an_address_that_can_be_asked_is_taken_as_it_is(
     source: str, address: str, monkeypatch: pytest.MonkeyPatch
@@ -72,7 +72,7 @@ def test_an_address_that_can_be_asked_is_taken_as_it_is(
     assert server().base_url == address
 
 
-@pytest.mark.parametrize("source", ["RUNOPS_MODEL_BASE_URL", choosing.URL, "pyproject.toml"])
+@pytest.mark.parametrize("source", ["RUNOPS_MODEL_BASE_URL", settings.URL, "pyproject.toml"])
 @pytest.mark.parametrize("address", UNFIT)
 def test_an_address_that_cannot_be_asked_is_refused_and_not_shown(
     source: str, address: str, here: Path, monkeypatch: pytest.MonkeyPatch
@@ -148,9 +148,9 @@ def test_a_key_that_no_header_holds_is_refused_and_not_shown(
 def test_a_server_on_this_machine_needs_no_key_and_any_other_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """What stands in for the key is sent, and passes as one."""
     monkeypatch.delenv(choosing.KEY)
-    monkeypatch.setenv(choosing.URL, "http://[::1]:8000/v1")
+    monkeypatch.setenv(settings.URL, "http://[::1]:8000/v1")
     assert server().key == choosing.NO_KEY
-    monkeypatch.setenv(choosing.URL, "http://models.test/v1")
+    monkeypatch.setenv(settings.URL, "http://models.test/v1")
     with pytest.raises(RunOpsError) as caught:
         server()
     assert caught.value.code == "model-key-missing"

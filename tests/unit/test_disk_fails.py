@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nodes.errors import LogError
-from runtime import keys, preparing, settings, store
+from runtime import host, keys, preparing, settings, store
 from runtime.language import workflow
 from tests import faults
 from tests.fakes import FakeSite
@@ -143,7 +143,7 @@ async def test_a_run_that_could_not_begin_holds_nothing(tmp_path: Path) -> None:
     """Whichever write of a whole run under a key fails: nobody holds the run, and whoever asks for the key again, here or elsewhere, gets its result."""
     file = tmp_path / "square.yaml"
     file.write_text(SQUARE)
-    prepared = preparing.prepare(workflow.load(file), {})
+    prepared = preparing.prepare(workflow.load(file), {}, host.ENVIRONMENT)
     said: list[str] = []
     for number in itertools.count(1):
         disk = faults.Disk(tmp_path / str(number), number)
@@ -152,13 +152,13 @@ async def test_a_run_that_could_not_begin_holds_nothing(tmp_path: Path) -> None:
         with pytest.MonkeyPatch.context() as patched:
             disk.install(patched)
             try:
-                ended = await keys.begin_or_go_on(prepared, "nightly", chosen)
+                ended = await keys.begin_or_go_on(prepared, "nightly", host.of_command(chosen))
                 said.append(str(ended.error["code"]) if ended.error is not None else ended.status)
             except LogError as error:
                 said.append(error.code)
         kept = store.FileStore(chosen.home)
         assert not any(kept.held(each) for each in kept.ids()), disk.failed
-        ended = await keys.begin_or_go_on(prepared, "nightly", chosen)
+        ended = await keys.begin_or_go_on(prepared, "nightly", host.of_command(chosen))
         assert (ended.status, ended.output, len(kept.ids())) == ("passed", 49, 1), disk.failed
         if disk.failed is None:
             break

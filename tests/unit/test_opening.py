@@ -180,10 +180,13 @@ def test_what_a_fork_has_taken_over_costs_nothing_in_any_list(
     """`runops query costs` has the parent's requests once, and none of the fork's."""
     parent = everything(kept)
     child = fork(kept, parent)
-    answer = query.ask(settings.load(), "SELECT run, count(*) AS n, sum(dollars) AS dollars FROM costs GROUP BY run")
+    answer = query.ask(
+        store.FileStore(settings.load().home),
+        "SELECT run, count(*) AS n, sum(dollars) AS dollars FROM costs GROUP BY run",
+    )
     rows = [row for batch in answer.result.batches for row in batch]
     assert [(row["run"], row["n"]) for row in rows] == [(parent, len(folded(kept, parent).ledger.rows))]
-    listed = {each.id: each.costs for each in conversations.list_sessions(settings.load())}
+    listed = {each.id: each.costs for each in conversations.list_sessions(store.FileStore(settings.load().home))}
     assert listed[child] is None
     assert listed[parent] is not None
 
@@ -253,14 +256,14 @@ def test_a_fork_that_dies_counts_as_nothing_until_it_is_whole(
             kept.conversation_file(child).unlink()
             continue
         died += 1
-        assert [each.id for each in conversations.list_sessions(chosen)] == [parent]
-        assert opening.find(chosen, "last") == parent
+        assert [each.id for each in conversations.list_sessions(store.FileStore(chosen.home))] == [parent]
+        assert opening.find(store.FileStore(chosen.home), "last") == parent
         for use in (reopened, fork, folded):
             with pytest.raises(UsageError) as raised:
                 use(kept, child)
             assert raised.value.code == "not-a-session"
         if died % 8 == 1:
-            rows = query.ask(chosen, "SELECT session FROM sessions").result.batches
+            rows = query.ask(store.FileStore(chosen.home), "SELECT session FROM sessions").result.batches
             assert [row["session"] for batch in rows for row in batch] == [parent]
         gone = pruning.prune(kept, outdated.Wanted(), dry_run=False).gone
         assert [(each.kind, each.run) for each in gone] == [("log", child)]
@@ -336,7 +339,7 @@ def test_a_missing_value_of_the_parent_is_said_and_the_fork_counts_as_nothing(ke
         file.unlink()
     with pytest.raises(LogError, match="missing"):
         fork(kept, parent)
-    assert [each.id for each in conversations.list_sessions(settings.load())] == [parent]
+    assert [each.id for each in conversations.list_sessions(store.FileStore(settings.load().home))] == [parent]
 
 
 # Beginning, going on, finding.
@@ -396,14 +399,14 @@ def test_the_last_session_is_no_run_and_the_parts_of_ids_work(kept: store.FileSt
     """`last` passes over runs; a beginning or an end of an id is enough; what is none is said."""
     chosen = settings.load()
     with pytest.raises(UsageError, match="no sessions"):
-        opening.find(chosen, "last")
+        opening.find(store.FileStore(chosen.home), "last")
     session = everything(kept)
     run = ended(kept, "failed")
-    assert opening.find(chosen, "last") == session
-    assert opening.find(chosen, session[-6:].lower()) == session
+    assert opening.find(store.FileStore(chosen.home), "last") == session
+    assert opening.find(store.FileStore(chosen.home), session[-6:].lower()) == session
     for name, code in ((run, "not-a-session"), ("nothing", "unknown-session"), ("", "unknown-session")):
         with pytest.raises(RunOpsError) as raised:
-            opening.find(chosen, name)
+            opening.find(store.FileStore(chosen.home), name)
         assert raised.value.code == code
 
 

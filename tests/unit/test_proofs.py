@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from director.proving import drafts, finishing, proofs
 from nodes.errors import SiteError
-from runtime import history, log, preparing, running, runs, settings
+from runtime import history, host, log, preparing, running, runs, settings, store
 from runtime.language import workflow
 from tests import rig
 from tests.fakes import FakePage
@@ -114,8 +114,8 @@ async def test_a_held_deed_was_not_done(tmp_path: Path) -> None:
     one = rig.Rig(tmp_path, TEXT)
     fit = preparing.Prepared(one.loaded, {}, {})
     chosen = settings.load(home=tmp_path / ".runops")
-    ended = await running.begin(fit, chosen, browsers=one, holds=lambda leaf, _path: leaf.id == "two")
-    past, _reading = runs.load_history(chosen, ended.run)
+    ended = await running.begin(fit, host.of_command(chosen), browsers=one, holds=lambda leaf, _path: leaf.id == "two")
+    past, _reading = runs.load_history(store.FileStore(chosen.home), ended.run)
     assert (ended.status, proofs.held_at(past)) == ("paused", "two")
     assert proofs.deeds_of(one.loaded, past) == {"one": "done", "two": "held", "three": "not reached"}
     assert len(one.site.deeds) == 2

@@ -155,10 +155,10 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
     shop = opened(tmp_path, text)
     loaded = workflow.parse(text, "draft.yaml")
     alone = trial.Trial(loaded, loaded.index["pay"][0], {}, url=SITE)
-    fit = alone.prepare({"number": "7"})
+    fit = alone.prepare({"number": "7"}, shop.here.secrets)
 
     async def work(call: log.Call) -> turn.Outcome:
-        await shop.runs.follow(call, lambda heard, _purse: running.begin(fit, shop.chosen, heard, part=alone))
+        await shop.runs.follow(call, lambda heard, _purse: running.begin(fit, shop.here, heard, part=alone))
         return turn.Outcome("done", "done")
 
     await deeds.done(shop.pen, "execute_nodes", {}, turn.Place(1, "1_execute_nodes", log.SESSION_THREAD, "a"), work)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import AuthorError, RunOpsError, UsageError
-from runtime import pythons, running, secrets, settings
+from runtime import host, pythons, running, secrets, settings
 from runtime.cli import prints
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
@@ -137,7 +137,7 @@ async def test_settings_that_a_program_gives_are_enough(tmp_path: Path) -> None:
     """What a program allows in its call, no environment and no pyproject.toml has to allow."""
     (tmp_path / "shop.yaml").write_text(WORKFLOW)
     chosen = settings.load(home=tmp_path / "runs", python_modules=("shop_rules",))
-    ended = await running.start(tmp_path / "shop.yaml", {}, chosen)
+    ended = await running.start(tmp_path / "shop.yaml", {}, host.of_command(chosen))
     assert (ended.status, ended.output) == ("passed", {"due": "2026-01-31", "price": 4})
 
 
@@ -153,7 +153,7 @@ async def test_nothing_around_a_program_allows_more_than_it_does(
     (tmp_path / "shop.yaml").write_text(WORKFLOW)
     chosen = settings.load(home=tmp_path / "runs", python_modules=())
     with pytest.raises(WorkflowInvalid):
-        await running.start(tmp_path / "shop.yaml", {}, chosen)
+        await running.start(tmp_path / "shop.yaml", {}, host.of_command(chosen))
     ended = await Rig(tmp_path / "more", WORKFLOW, chosen=chosen).start()
     assert ended.error is not None
     assert ended.error["code"] == "python-not-allowed"

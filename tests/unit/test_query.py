@@ -53,7 +53,7 @@ async def run_once(home: Path) -> Rig:
 
 def ask(chosen: settings.Settings, sql: str) -> list[dict[str, Any]]:
     """The rows of a query over logs that are all sound."""
-    answer = query.ask(chosen, sql)
+    answer = query.ask(store.FileStore(chosen.home), sql)
     assert not answer.left_out
     return [row for batch in answer.result.batches for row in batch]
 
@@ -155,7 +155,9 @@ async def test_a_damaged_log_is_left_out_and_named(chosen: settings.Settings, mo
     lines = file.read_bytes().splitlines(keepends=True)
     lines[-2] = lines[-2].replace(b'"seq"', b'"sqe"')
     file.write_bytes(b"".join(lines))
-    answer = query.ask(chosen, "SELECT DISTINCT run FROM (FROM calls SELECT run UNION ALL FROM runs SELECT run)")
+    answer = query.ask(
+        store.FileStore(chosen.home), "SELECT DISTINCT run FROM (FROM calls SELECT run UNION ALL FROM runs SELECT run)"
+    )
     assert [row["run"] for batch in answer.result.batches for row in batch] == [good.id]
     (error,) = answer.left_out
     assert f"{file}:{len(lines) - 1}" in error.message
@@ -276,13 +278,13 @@ def test_memory_does_not_grow_with_the_logs(tmp_path: Path) -> None:
 
 def test_only_the_time_of_the_query_itself_counts(chosen: settings.Settings) -> None:
     """Who takes longer than the query may take to read its rows gets them all; one that computes longer ends by name between two batches."""
-    rows = query.ask(chosen, "SELECT range AS n FROM range(5000)", seconds=1.5).result.batches
+    rows = query.ask(store.FileStore(chosen.home), "SELECT range AS n FROM range(5000)", seconds=1.5).result.batches
     first = next(rows)
     threading.Event().wait(1.6)
     assert len(first) + sum(map(len, rows)) == 5000
     slow = "SELECT max(a.range * b.range % 7) AS n FROM range(1000000) a, range(1000000) b"
     with pytest.raises(UsageError, match=r"took longer than 0\.2 s") as raised:
-        list(query.ask(chosen, slow, seconds=0.2).result.batches)
+        list(query.ask(store.FileStore(chosen.home), slow, seconds=0.2).result.batches)
     assert raised.value.code == "query-limit"
 
 
@@ -291,4 +293,4 @@ def test_reading_the_logs_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
     big_log(tmp_path, 2000)
     with pytest.raises(UsageError, match="took longer than 0 s"):
-        query.ask(settings.load(), "SELECT count(*) AS n FROM runs", seconds=0)
+        query.ask(store.FileStore(settings.load().home), "SELECT count(*) AS n FROM runs", seconds=0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime import crashes, events, runs, settings
+from runtime import crashes, events, runs, store
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Killed, Rig
 
@@ -177,7 +177,7 @@ async def test_what_nobody_knows_is_asked(tmp_path: Path, verdict: runs.Verdict,
     assert ended.question is not None
     assert ended.question["reason"] == "outcome-unknown"
     rig.die()
-    runs.decide(settings.Settings(home=tmp_path), rig.id, verdict)
+    runs.decide(store.FileStore(tmp_path), rig.id, verdict)
     ended = await rig.resume()
     assert ended.status == "passed"
     assert len(rig.site.deeds) == deeds
@@ -267,12 +267,12 @@ async def test_deeds_behind_the_restored_state_are_asked_about(tmp_path: Path) -
     assert ended.question is not None
     assert (ended.exit, ended.question["reason"], ended.path) == (4, "redo-unconfirmed", "unit/add")
     rig.die()
-    runs.decide(settings.Settings(home=tmp_path), rig.id, "done")
+    runs.decide(store.FileStore(tmp_path), rig.id, "done")
     ended = await rig.resume()
     assert ended.question is not None
     assert (ended.exit, ended.question["reason"], ended.path) == (4, "outcome-unknown", "unit/pay")
     rig.die()
-    runs.decide(settings.Settings(home=tmp_path), rig.id, "not-done")
+    runs.decide(store.FileStore(tmp_path), rig.id, "not-done")
     ended = await rig.resume()
     assert ended.status == "passed"
     assert rig.site.deeds == ["css=add", PAY]
@@ -365,7 +365,7 @@ async def test_a_decision_that_nobody_asked_for_is_refused(tmp_path: Path) -> No
     await rig.start()
     before = rig.store.conversation_file(rig.id).read_bytes()
     with pytest.raises(runs.UsageError):
-        runs.decide(settings.Settings(home=tmp_path), rig.id, "done")
+        runs.decide(store.FileStore(tmp_path), rig.id, "done")
     assert rig.store.conversation_file(rig.id).read_bytes() == before
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nodes.errors import SiteError
-from runtime import history, log, runs, settings
+from runtime import history, log, runs, store
 from tests.fakes import FakePage
 from tests.rig import Killed, Rig
 
@@ -37,7 +37,7 @@ def flow(*nodes: str, output: str = "null") -> str:
 def decide(rig: Rig, verdict: runs.Verdict) -> None:
     """A person's answer to the question that the run waits with."""
     rig.die()
-    runs.decide(settings.Settings(home=rig.home), rig.id, verdict)
+    runs.decide(store.FileStore(rig.home), rig.id, verdict)
 
 
 async def test_not_done_is_said_once(tmp_path: Path) -> None:

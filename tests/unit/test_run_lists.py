@@ -40,7 +40,7 @@ def from_all_of_it(kept: store.FileStore, conversation: str) -> runs.RunSummary 
 
 def listed(kept: store.FileStore) -> list[runs.RunSummary]:
     """The list as `runops runs` has it."""
-    return runs.list_runs(settings.load(home=kept.home))
+    return runs.list_runs(store.FileStore(settings.load(home=kept.home).home))
 
 
 @pytest.fixture
@@ -99,8 +99,12 @@ async def test_a_run_is_found_by_its_whole_id_without_a_list(ended: Rig, monkeyp
     """The whole id, in small letters too, finds its run though no other log is looked at; a part of it, and `last`, find it as well."""
     chosen = settings.load(home=ended.home)
     for name in (ended.id[-8:], ended.id[:-3].lower(), "last"):
-        assert runs.find(chosen, name) == ended.id
+        assert runs.find(store.FileStore(chosen.home), name) == ended.id
     with pytest.raises(RunOpsError, match="no run is called"):
-        runs.find(chosen, store.new_id())
+        runs.find(store.FileStore(chosen.home), store.new_id())
     monkeypatch.setattr(store.FileStore, "ids", lambda _kept: [])
-    assert runs.find(chosen, ended.id) == runs.find(chosen, ended.id.lower()) == ended.id
+    assert (
+        runs.find(store.FileStore(chosen.home), ended.id)
+        == runs.find(store.FileStore(chosen.home), ended.id.lower())
+        == ended.id
+    )

@@ -143,7 +143,7 @@ def test_a_damaged_line_refuses_this_session_and_no_other(tmp_path: Path, monkey
     with pytest.raises(Exception, match=rf"{session}.jsonl:\d+: this line of the log is damaged"):
         reopened(kept, session)
     assert file.read_bytes() == before
-    answer = query.ask(settings.load(), "SELECT session FROM sessions")
+    answer = query.ask(store.FileStore(settings.load().home), "SELECT session FROM sessions")
     assert [row["session"] for batch in answer.result.batches for row in batch] == [other]
     assert len(answer.left_out) == 1
 

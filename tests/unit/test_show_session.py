@@ -245,9 +245,9 @@ def test_the_last_run_is_no_session(kept: store.FileStore, said: Said) -> None:
     assert "there are no runs" in said.both("show", "last", code=2)[1]
     run = ended(kept, "failed")
     everything(kept)
-    assert runs.find(settings.load(), "last") == run
+    assert runs.find(store.FileStore(settings.load().home), "last") == run
     assert said.json("show", "last")["run"] == run
-    assert runs.find(settings.load(), session[-8:]) == session
+    assert runs.find(store.FileStore(settings.load().home), session[-8:]) == session
 
 
 @pytest.mark.parametrize("command", [["resume"], ["decide", "done"], ["answer", "who=Ada"]])
@@ -264,11 +264,11 @@ def test_what_wants_a_run_says_that_a_session_is_none(kept: store.FileStore, sai
 def test_a_living_session_is_listed_as_alive(kept: store.FileStore, said: Said) -> None:
     """`runops ps` has it while a process holds it, and not after."""
     hand = Hand(kept, file="pay.yaml")
-    (alive,) = living.find(settings.load())
+    (alive,) = living.find(store.FileStore(settings.load().home))
     assert (alive.run, alive.kind, alive.state, alive.next) == (hand.id, "session", "running", f"runops show {hand.id}")
     assert "session: chat about pay.yaml" in said("ps")
     hand.closed()
-    assert living.find(settings.load()) == []
+    assert living.find(store.FileStore(settings.load().home)) == []
 
 
 def test_a_run_tells_from_which_session_it_was_started(kept: store.FileStore, said: Said) -> None:
@@ -284,7 +284,7 @@ def test_a_run_tells_from_which_session_it_was_started(kept: store.FileStore, sa
 
 def rows(sql: str) -> list[dict[str, Any]]:
     """What a query yields."""
-    answer = query.ask(settings.load(), sql)
+    answer = query.ask(store.FileStore(settings.load().home), sql)
     assert not answer.left_out
     return list(_each(answer))
 

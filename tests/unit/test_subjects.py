@@ -16,7 +16,7 @@ from director import draft as drafts
 from director import run_subject, subjects, talking
 from director.listening import Listener
 from nodes.errors import ModelError, SiteError, UsageError
-from runtime import settings, store, window
+from runtime import host, settings, store, window
 from runtime.agents import telling
 from runtime.models import choosing, supply
 from runtime.models.exchange import Message, Request, ToolCall, ToolOutput
@@ -332,7 +332,9 @@ async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
     talk: list[talking.Talk] = []
     with responses.serve([scripted.text(f"Answer {number}.") for number in range(5)], strict=True) as server:
         own = models.asked_at(server, monkeypatch, model_store=True)
-        supplied = supply.Supply(own, choosing.server(own), None, tmp_path / "f.yaml", tmp_path, {}, {})
+        supplied = supply.Supply(
+            own, choosing.server(own, host.ENVIRONMENT), None, tmp_path / "f.yaml", tmp_path, {}, {}
+        )
 
         async def say(_target: str, _page: FakePage) -> None:
             if not talk:
@@ -385,7 +387,7 @@ def test_a_file_is_told_as_it_stands_now(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("SHOP_PASSWORD", SECRET)
     file = tmp_path / "shop.yaml"
     file.write_text(SHOP)
-    subject = subjects.of_file(file, chosen(tmp_path))
+    subject = subjects.of_file(file, host.of_command(chosen(tmp_path)))
     assert subject.title == "workflow Pay the open orders (shop.yaml): valid"
     assert "Inputs: base_url (string)" in subject.summary()
     assert "Secrets: SHOP_PASSWORD" in subject.summary()
@@ -402,7 +404,7 @@ def test_a_file_with_mistakes_is_told_with_them(tmp_path: Path) -> None:
     """Each with its place and its mend, beside the outline of what can be read; mended, it is valid."""
     file = tmp_path / "shop.yaml"
     file.write_text(SHOP.replace('over: "{{ orders }}"', 'over: "{{ ordes }}"'))
-    subject = subjects.of_file(file, chosen(tmp_path))
+    subject = subjects.of_file(file, host.of_command(chosen(tmp_path)))
     assert subject.title == "workflow shop (shop.yaml): not valid"
     assert "Not valid, 1 mistake:" in subject.summary()
     assert "did you mean `orders`?" in subject.summary()
@@ -425,7 +427,7 @@ def test_an_input_without_a_default_is_told_as_one_that_must_be_given(tmp_path: 
             '{type: string, default: "http://127.0.0.1:8765"}', "{type: string}\n  note: {type: string, default: null}"
         )
     )
-    assert subjects.of_file(file, chosen(tmp_path)).variables() == {
+    assert subjects.of_file(file, host.of_command(chosen(tmp_path))).variables() == {
         "inputs.base_url": subjects.GIVEN,
         "inputs.note": None,
         "secrets.SHOP_PASSWORD": "[hidden]",
@@ -439,7 +441,7 @@ def test_no_file_of_the_logs_is_told(tmp_path: Path) -> None:
     (private / "state.json").write_text('{"cookie": "c"}')
     for file, code in ((private / "state.json", "file-not-read"), (tmp_path / "none.yaml", "file-not-found")):
         with pytest.raises(UsageError) as caught:
-            subjects.of_file(file, chosen(tmp_path))
+            subjects.of_file(file, host.of_command(chosen(tmp_path)))
         assert caught.value.code == code
 
 

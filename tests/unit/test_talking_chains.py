@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nodes.values import Json
-from runtime import log, model, window
+from runtime import host, log, model, window
 from runtime.models import choosing, supply
 from runtime.testing import responses, scripted
 from tests import models, talks
@@ -28,7 +28,9 @@ async def talking(
     """A session with the model of this script, behind a server that keeps responses."""
     with responses.serve(script, strict=True) as server:
         chosen = models.asked_at(server, patch, model_store=True)
-        supplied = supply.Supply(chosen, choosing.server(chosen), None, folder / "f.yaml", folder, {}, {})
+        supplied = supply.Supply(
+            chosen, choosing.server(chosen, host.ENVIRONMENT), None, folder / "f.yaml", folder, {}, {}
+        )
         try:
             yield server, talks.Life(supplied, limits=limits)
         finally:

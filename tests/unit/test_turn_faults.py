@@ -10,7 +10,7 @@ import pytest
 
 from nodes import budgets
 from nodes.errors import RunOpsError
-from runtime import history, journal, log, secrets
+from runtime import history, host, journal, log, secrets
 from runtime.models import choosing, exchanges, polling, supply
 from runtime.testing import memory, responses, scripted
 from tests import models
@@ -86,7 +86,9 @@ async def test_a_fault_after_a_deed_does_not_repeat_it(
     with responses.serve([CLICK, *answers], strict=True) as server:
         more = {"model_timeout": 0.5} if codes == ["model-timeout"] else {}
         chosen = models.asked_at(server, monkeypatch, **settings, **more)
-        supplied = supply.Supply(chosen, choosing.server(chosen), None, tmp_path / "f.yaml", tmp_path, {}, {})
+        supplied = supply.Supply(
+            chosen, choosing.server(chosen, host.ENVIRONMENT), None, tmp_path / "f.yaml", tmp_path, {}, {}
+        )
         kept = memory.MemoryStore(tmp_path)
         pen = journal.Journal(kept.create("r"), history.History(), secrets.Masker({}), kept)
         call = log.Call(path="do", node="agent", attempt=1, effect="effect", fingerprint="f")

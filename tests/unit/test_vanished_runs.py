@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime import log, preparing, running, settings, store
+from runtime import host, log, preparing, running, settings, store
 from runtime.cli import app
 from runtime.language import workflow
 
@@ -101,7 +101,7 @@ async def test_a_key_that_is_taken_away_just_then_has_one_run(tmp_path: Path, mo
     """Where `prune` takes an old key between the look and the beginning, the run that begins is that of the key all the same."""
     kept = store.FileStore(tmp_path / ".runops")
     (tmp_path / "one.yaml").write_text(WORKFLOW)
-    prepared = preparing.prepare(workflow.load(tmp_path / "one.yaml"), {})
+    prepared = preparing.prepare(workflow.load(tmp_path / "one.yaml"), {}, host.ENVIRONMENT)
     old, create = kept.keyed("nightly"), store.FileStore.create
 
     def made(self: store.FileStore, conversation: str) -> store.Conversation:
@@ -111,7 +111,7 @@ async def test_a_key_that_is_taken_away_just_then_has_one_run(tmp_path: Path, mo
         return create(self, conversation)
 
     monkeypatch.setattr(store.FileStore, "create", made)
-    ended = await running.begin(prepared, settings.Settings(home=tmp_path / ".runops"), key="nightly")
+    ended = await running.begin(prepared, host.of_command(settings.Settings(home=tmp_path / ".runops")), key="nightly")
     assert ended.status == "passed"
     assert ended.run == kept.keyed("nightly") != old
     assert not kept.read(old).entries
