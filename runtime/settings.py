@@ -167,6 +167,7 @@ class _OfCommand(BaseSettings, Settings):
         dotenv_filtering="only_existing",
         extra="forbid",
         frozen=True,
+        validate_default=False,
     )
 
     home: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=find_home)

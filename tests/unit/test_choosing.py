@@ -165,3 +165,9 @@ def test_a_servers_message_shows_the_key_in_no_form(key: str) -> None:
         assert plain.startswith("Illegal value ")
         assert key not in plain
         assert "0123" not in plain
+
+
+def test_an_address_of_other_programs_disturbs_only_who_asks_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`OPENAI_BASE_URL` belongs to every client on the machine: settings load whatever it holds."""
+    monkeypatch.setenv(settings.URL, "nonsense")
+    assert settings.load().model_base_url == "nonsense"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from runtime import fitness, locks, settings
+from runtime import fitness, host, locks, settings
 from runtime.models import probing, profiles
 
 
@@ -113,7 +113,7 @@ def test_models_are_told_by_what_they_are_for(
     """Roles that share a model stand together; the key itself is never told."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RUNOPS_MODEL_KEY", "key-that-nobody-may-see")
-    checks = fitness.models(settings.Settings(**given, home=tmp_path))  # type: ignore[arg-type]
+    checks = fitness.models(host.of_command(settings.Settings(**given, home=tmp_path)))  # type: ignore[arg-type]
     assert len(checks) == len(told)
     assert all(part in check.text for part, check in zip(told, checks, strict=True))
     assert "nobody-may-see" not in repr(checks)

@@ -253,8 +253,8 @@ def peak_of_a_query(home: Path) -> tuple[list[Any], int]:
     """
     program = (
         "import json\n"
-        "from runtime import query, settings\n"
-        "answer = query.ask(settings.load(), \"SELECT count(*) AS n, count(DISTINCT path) AS paths FROM calls WHERE status = 'ok'\")\n"
+        "from runtime import host, query\n"
+        "answer = query.ask(host.load().files, \"SELECT count(*) AS n, count(DISTINCT path) AS paths FROM calls WHERE status = 'ok'\")\n"
         "rows = [row for batch in answer.result.batches for row in batch]\n"
         "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
         "print(json.dumps([rows, int(peak.split()[1]) << 10]))\n"

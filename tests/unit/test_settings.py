@@ -21,7 +21,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "CI",
     ):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(settings, "seen_secrets", {})
     folder = tmp_path / "project"
     folder.mkdir()
     monkeypatch.chdir(folder)
