@@ -1,7 +1,7 @@
 """RunOps' runtime: the engine, its log, its browser and its command.
 
-``from runtime import ExecutionEngine, run_workflow`` is what a program needs; both are loaded when they are asked for, so that a command
-that needs neither stays quick.
+``from runtime import Runtime`` is what a program needs that has an event loop, ``run_workflow`` what a script needs; each is loaded when it is asked
+for, so that a command that needs none stays quick.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
     from runtime.running import run_workflow
+    from runtime.runtime import Runtime
 
-__all__ = ["ExecutionEngine", "run_workflow"]
+__all__ = ["ExecutionEngine", "Runtime", "run_workflow"]
 
-_HOMES = {"ExecutionEngine": "runtime.engine", "run_workflow": "runtime.running"}
+_HOMES = {
+    "ExecutionEngine": "runtime.engine",
+    "Runtime": "runtime.runtime",
+    "run_workflow": "runtime.running",
+}
 
 
 def __getattr__(name: str) -> Any:

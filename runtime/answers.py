@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +120,16 @@ def read_all(questions: Mapping[str, Question], given: Mapping[str, str]) -> tup
     known = {name: read(name, questions[name], text) for name, text in given.items()}
     defaults = {name: each["default"] for name, each in questions.items() if "default" in each and name not in known}
     return {**known, **defaults}, [name for name in questions if name not in known and name not in defaults]
+
+
+def missing(run: str, names: Sequence[str], questions: Mapping[str, Question]) -> UsageError:
+    """What to say where questions are left."""
+    listed = ", ".join(f"`{name}` ({questions[name]['question']})" for name in names)
+    return UsageError(
+        "missing-answer",
+        f"the run asks for {listed}",
+        mend=f"type: runops answer {run} {' '.join(f'{name}=…' for name in names)}",
+    )
 
 
 def masker_of(past: history.History, source: secret_sources.SecretSource) -> secrets.Masker:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import re
 import zlib
 from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from nodes.errors import LogError
 from runtime import log
@@ -41,22 +43,28 @@ def uncollected() -> Generator[None]:
 
 @uncollected()
 def parse(
-    path: Path, data: bytes, known: Sequence[log.AnyEntry] = (), position: int = 0
+    path: Path,
+    data: bytes,
+    known: Sequence[log.AnyEntry] = (),
+    position: int = 0,
+    *,
+    after: int = 0,
+    offset: int = 0,
 ) -> tuple[list[log.AnyEntry], int]:
     """The entries of a log, and how many bytes of a torn end follow them. Raises LogError ``log-damaged`` and ``log-too-new`` with ``path`` and line.
 
-    ``known``: what stands before ``position``, which was read already.
+    ``known``: what stands before ``position``, which was read already. ``data`` begins at byte ``offset`` of the log, behind line ``after``.
     """
     entries = [*known]
     why = "it was cut before its end"
     while (end := data.find(b"\n", position)) >= 0:
         try:
-            entries.append(entry_of(data[position:end], len(entries) + 1))
+            entries.append(entry_of(data[position:end], after + len(entries) + 1))
         except log.BadLine as error:
             why = str(error)
             break
         except LogError as error:
-            line = len(entries) + 1
+            line = after + len(entries) + 1
             raise LogError(
                 error.code,
                 f"{path}:{line}: {error.message}",
@@ -65,9 +73,36 @@ def parse(
             ) from None
         position = end + 1
     left = data[position:]
-    if left and not is_torn(left, position, copying=is_copying(entries)):
-        raise damaged(path, len(entries) + 1, why if b"\n" in left else "what ends it is no newline")
+    if left and not is_torn(left, offset + position, copying=not after and is_copying(entries)):
+        raise damaged(path, after + len(entries) + 1, why if b"\n" in left else "what ends it is no newline")
     return entries, len(left)
+
+
+_NUMBER = re.compile(rb'\{"v":\d+,"seq":(\d+),')
+
+
+def offset_behind(file: BinaryIO, number: int) -> int:
+    """Where the line behind line ``number`` of a log begins, or the log ends; found by halves, so that most of it is not read."""
+    low, high = 0, file.seek(0, os.SEEK_END)
+    while low < high:
+        middle = (low + high) // 2
+        _seek_line(file, middle)
+        found = _NUMBER.match(file.readline())
+        # What is no line is behind all of them: whoever reads from there says so.
+        if found is None or int(found[1]) > number:
+            high = middle
+        else:
+            low = middle + 1
+    return _seek_line(file, low)
+
+
+def _seek_line(file: BinaryIO, position: int) -> int:
+    """Go to the first line that begins at ``position`` or behind it."""
+    if position == 0:
+        return file.seek(0)
+    file.seek(position - 1)
+    file.readline()
+    return file.tell()
 
 
 def last_entry(lines: Iterable[bytes]) -> log.AnyEntry | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Literal, Protocol
 
 from nodes.errors import BudgetReached, Paused, Replaced, RunOpsError
@@ -17,8 +18,29 @@ RunStatus = Literal["passed", "failed", "paused", "interrupted", "out-of-budget"
 """``replaced``: another owner has claimed the run, and it goes on there; of this the log says nothing but that owner's ``claimed``."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What every event has beside its ``run``."""
+
+    seq: int = dataclasses.field(default=0, compare=False)
+    """The event's number, from 1 for each life of a run."""
+
+    def as_json(self) -> dict[str, Json]:
+        """A JSON object; ``event`` is what it is, such as ``step-finished``."""
+        name = re.sub(r"(?<!^)(?=[A-Z])", "-", type(self).__name__).lower()
+        return {"event": name, **dataclasses.asdict(self)}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Within(Told):
+    """What an event within a run has."""
+
+    run: str = dataclasses.field(default="", compare=False)
+    """The run's id; the engine fills it in."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
-class RunStarted:
+class RunStarted(Told):
     """The run is claimed and its log open. ``resumed`` tells a resume from a first start."""
 
     run: str
@@ -27,7 +49,7 @@ class RunStarted:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class StepStarted:
+class StepStarted(Within):
     """A node begins; for a container its scope opens. ``summary`` is one line, without secrets; ``depth`` counts from 0."""
 
     path: str
@@ -39,7 +61,7 @@ class StepStarted:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class StepWaiting:
+class StepWaiting(Within):
     """What the step waits for now: an element, a rule, the site, a person."""
 
     path: str
@@ -47,7 +69,7 @@ class StepWaiting:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class LoopTurn:
+class LoopTurn(Within):
     """A loop begins its turn ``index`` of ``length``, which is None where nobody knows beforehand."""
 
     path: str
@@ -57,7 +79,7 @@ class LoopTurn:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class StepFinished:
+class StepFinished(Within):
     """A node ended. ``error`` as in the log, secrets masked."""
 
     path: str
@@ -68,14 +90,14 @@ class StepFinished:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Said:
+class Said(Within):
     """A sentence for the person: what will not be redone, which browser is used, why something waits."""
 
     text: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class RunEnded:
+class RunEnded(Told):
     """The run ended by itself. ``output`` and ``error`` as in the log, secrets masked; ``exit`` is the command's exit code."""
 
     run: str

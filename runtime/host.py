@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from nodes.errors import UsageError
 from runtime import secret_sources, settings, store
+from runtime.settings import Settings
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,6 +33,17 @@ class Host:
                 mend="use the tools of the place that keeps them",
             )
         return self.store
+
+
+def given(
+    settings: settings.Settings | None,
+    kept: store.Store | None,
+    secrets: secret_sources.SecretSource | Mapping[str, str] | None,
+) -> Host:
+    """What a program gives; settings by default the usual ones, a store the folder that they name, secrets none."""
+    chosen = settings if settings is not None else Settings()
+    source = secret_sources.Given(secrets or {}) if secrets is None or isinstance(secrets, Mapping) else secrets
+    return Host(chosen, kept if kept is not None else store.FileStore(chosen.home), source)
 
 
 ENVIRONMENT = secret_sources.Environment()

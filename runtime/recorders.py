@@ -63,6 +63,7 @@ class Live(Recorder):
     def __init__(self, engine: ExecutionEngine, listener: events.Listener | None) -> None:
         self._engine = engine
         self._listener = listener
+        self._told = 0
 
     @override
     def scope(self, path: str, event: Any, node: str, **fields: Any) -> None:
@@ -76,7 +77,9 @@ class Live(Recorder):
         if isinstance(event, events.StepWaiting):
             event = dataclasses.replace(event, what=journal.masker.text(event.what))
         elif isinstance(event, events.Said):
-            event = events.Said(journal.masker.text(event.text))
+            event = dataclasses.replace(event, text=journal.masker.text(event.text))
+        self._told += 1
+        event = dataclasses.replace(event, run=journal.conversation.id, seq=self._told)
         try:
             self._listener(event)
         except Exception:

@@ -124,8 +124,11 @@ class Store(Protocol):
         """
         ...
 
-    def read(self, conversation: str) -> Reading:
-        """The entries as they stand now, also of a living run; writes nothing. Raises like claim, but never RunHeld."""
+    def read(self, conversation: str, after: int = 0) -> Reading:
+        """The entries behind number ``after`` as they stand now, also of a living run; writes nothing. Raises like claim, but never RunHeld.
+
+        Costs what is new where a store can have that without the rest.
+        """
         ...
 
     def first(self, conversation: str) -> log.AnyEntry | None:
@@ -249,8 +252,14 @@ class FileStore(Store):
         return owned, entries
 
     @override
-    def read(self, conversation: str) -> Reading:
+    def read(self, conversation: str, after: int = 0) -> Reading:
         path = self._existing(conversation)
+        if after:
+            with _reads(path), self._there(conversation), regular.opened(path) as file:
+                offset = damage.offset_behind(file, after)
+                data = file.read()
+            entries, torn = damage.parse(path, data, after=after, offset=offset)
+            return Reading(conversation, entries, torn, self.held(conversation))
         with _reads(path), self._there(conversation):
             data = regular.read(path)
         entries, torn = self._parsed(conversation, path, data)

@@ -43,12 +43,7 @@ def answer(
     answers.masker_of(past, here.secrets)  # what is wrong with an answer is said with it, unless it is a secret
     known, missing = answers.read_all(questions, _given(pairs or []))
     if missing and not sys.stdin.isatty():
-        listed = ", ".join(f"`{name}` ({questions[name]['question']})" for name in missing)
-        raise UsageError(
-            "missing-answer",
-            f"the run asks for {listed}",
-            mend=f"type: runops answer {run_id} {' '.join(f'{name}=…' for name in missing)}",
-        )
+        raise answers.missing(run_id, missing, questions)
     for name in missing:
         known[name] = _asked(name, questions[name])
     pen = answers.write(here, run_id, known, take_over=take_over)

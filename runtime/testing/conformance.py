@@ -230,6 +230,20 @@ class StoreConformance:
                     attempt(name)
                 assert caught.value.code == "unknown-run"
 
+    def test_what_is_new_is_the_rest_of_a_reading(self, kept: store.Store) -> None:
+        """Behind any entry a reading has what the whole log has behind it, however long the lines are; behind the last one nothing, and later what came since."""
+        run, other = store.new_id(), self.seen_by_another(kept)
+        with contextlib.closing(kept.create(run)) as owned:
+            for number in range(40):
+                owned.append(log.Note(name="restored", data={"text": "x" * (number * number % 977)}))
+            owned.barrier()
+            for each in (kept, other):
+                entries = each.read(run).entries
+                for after in range(len(entries) + 2):
+                    assert each.read(run, after).entries == entries[after:]
+            written = owned.append(note(1))
+            assert kept.read(run, written.seq - 1).entries == [written]
+
     def test_a_key_has_one_conversation(self, kept: store.Store) -> None:
         """A key gives the same id to whoever asks, also to many at once, other keys another; the id is as good as a new one."""
         ready = threading.Barrier(MANY)

@@ -96,10 +96,10 @@ class MemoryStore(store.Store):
         return owned
 
     @override
-    def read(self, conversation: str) -> store.Reading:
+    def read(self, conversation: str, after: int = 0) -> store.Reading:
         with self.lock:
             kept = self._existing(conversation)
-            return store.Reading(conversation, self._entries(conversation), 0, self._is_held(kept))
+            return store.Reading(conversation, self._entries(conversation)[after:], 0, self._is_held(kept))
 
     @override
     def first(self, conversation: str) -> log.AnyEntry | None:

@@ -1,0 +1,220 @@
+"""The way in for programs: many runs in one event loop, each started, followed, answered and interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from nodes.errors import Cancelled, UsageError
+from nodes.values import Json
+from runtime import answers, events, host, keys, log, preparing, pythons, running, runs, secret_sources, settings, store
+from runtime.language import workflow
+
+LOOK_SECONDS = 0.2
+"""Between two looks at the log of a run."""
+
+Entries = AsyncGenerator[log.AnyEntry]
+
+Work = Callable[[events.Listener], Coroutine[Any, Any, events.RunEnded]]
+"""What carries a run, told who listens."""
+
+
+class Run:
+    """One life of a run in this process: from a start or a resume to its end."""
+
+    def __init__(self, runtime: Runtime, run_id: str | None, listener: events.Listener | None) -> None:
+        """``Runtime`` makes them. ``run_id`` is None for a run that is yet to begin."""
+        self._runtime = runtime
+        self._id = run_id
+        self._listener = listener
+        self._begun = asyncio.Event()
+        self._told: events.RunEnded | None = None
+        self._task: asyncio.Task[events.RunEnded]
+
+    @property
+    def id(self) -> str:
+        """What it is called in the store."""
+        assert self._id is not None
+        return self._id
+
+    async def carry(self, work: Work) -> Self:
+        """Begin ``work``, and return once the run has its id. Raises what kept it from beginning."""
+        self._task = asyncio.create_task(work(self._listen))
+        begun = asyncio.create_task(self._begun.wait())
+        try:
+            await asyncio.wait((self._task, begun), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+            raise
+        finally:
+            begun.cancel()
+        if not self._begun.is_set():
+            self._id = self._task.result().run
+        return self
+
+    def _listen(self, event: events.Event) -> None:
+        if isinstance(event, events.RunStarted):
+            self._id = event.run
+            self._begun.set()
+        elif isinstance(event, events.RunEnded):
+            self._told = event
+        if self._listener is not None:
+            self._listener(event)
+
+    def when_over(self, call: Callable[[Run], object]) -> None:
+        """Have ``call`` told of it once this life of the run has ended."""
+        self._task.add_done_callback(lambda _task: call(self))
+
+    async def wait(self) -> events.RunEnded:
+        """How this life of the run ended. Whoever waits may be cancelled, and the run goes on.
+
+        Raises RunOpsError for what kept it from being gone on with, and what a bug of ours raised.
+        """
+        await asyncio.wait((self._task,))
+        if not self._task.cancelled():
+            return self._task.result()
+        if self._told is not None:
+            return self._told
+        return events.RunEnded(self.id, "interrupted", Cancelled("interrupted", "").exit, 0.0)
+
+    async def interrupt(self) -> events.RunEnded:
+        """End this life of the run as Ctrl-C does: what is done is kept, and ``resume`` goes on from there."""
+        self._task.cancel()
+        return await self.wait()
+
+    def follow(self, after: int = 0) -> Entries:
+        """The entries of its log: ``Runtime.follow``."""
+        return self._runtime.follow(self.id, after)
+
+
+class Runtime:
+    """Runs workflows. What it needs it is given: nothing of the process's environment, folder or streams is read or changed.
+
+    ``async with`` it: at the end of the block what still runs is interrupted.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: store.Store | None = None,
+        settings: settings.Settings | None = None,
+        secrets: secret_sources.SecretSource | Mapping[str, str] | None = None,
+    ) -> None:
+        """Without ``settings`` their defaults count; without a ``store`` runs are kept in the folder that they name; without ``secrets`` there are none."""
+        self._host = host.given(settings, store, secrets)
+        self._living: set[Run] = set()
+
+    async def __aenter__(self) -> Self:
+        """Nothing is opened before a run needs it."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Interrupt what still runs, and wait until its end is written."""
+        for run in [*self._living]:
+            with contextlib.suppress(Exception):
+                await run.interrupt()
+
+    async def start(
+        self,
+        file: str | Path,
+        inputs: Mapping[str, Json] | None = None,
+        *,
+        key: str | None = None,
+        listener: events.Listener | None = None,
+    ) -> Run:
+        """Begin a run of a workflow file. With ``key`` go on with the run of that key, where there is one.
+
+        Returns once its log is open. Raises RunOpsError for what keeps it from starting.
+        """
+        loaded = await asyncio.to_thread(workflow.load, Path(file))
+        pythons.check(loaded, self._host.settings.python_modules)
+        prepared = preparing.prepare(loaded, inputs or {}, self._host.secrets)
+
+        def work(heard: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
+            if key is None:
+                return running.begin(prepared, self._host, heard)
+            return keys.begin_or_go_on(prepared, key, self._host, heard)
+
+        return await self._carried(Run(self, None, listener), work)
+
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        allow_changed: bool = False,
+        take_over: bool = False,
+        from_step: str | None = None,
+        listener: events.Listener | None = None,
+    ) -> Run:
+        """Go on with a run. One that passed, or that waits for a person, is over at once, as it was.
+
+        Raises RunHeld where it is carried already, LogError for a damaged log, UsageError.
+        """
+
+        def work(heard: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
+            return running.resume_run(
+                run_id, self._host, heard, allow_changed=allow_changed, take_over=take_over, from_step=from_step
+            )
+
+        return await self._carried(Run(self, run_id, listener), work)
+
+    async def answer(self, run_id: str, given: Mapping[str, str], *, listener: events.Listener | None = None) -> Run:
+        """Answer the questions with which a run paused, each as text, and go on with it.
+
+        Raises UsageError where it asks nothing, or for an answer that is missing, unknown or does not fit its question.
+        """
+        past, _reading = await asyncio.to_thread(runs.load_history, self._host.store, run_id)
+        known, missing = answers.read_all(answers.asked(past, run_id), given)
+        if missing:
+            raise answers.missing(run_id, missing, answers.asked(past, run_id))
+        await asyncio.to_thread(answers.write, self._host, run_id, known)
+        return await self.resume(run_id, listener=listener)
+
+    async def decide(self, run_id: str, verdict: runs.Verdict, *, listener: events.Listener | None = None) -> Run:
+        """Say whether the side effect happened of which nobody knows, and go on. Raises UsageError ``nothing-to-decide``."""
+        await asyncio.to_thread(runs.decide, self._host.store, run_id, verdict)
+        return await self.resume(run_id, listener=listener)
+
+    async def interrupt(self, run_id: str) -> events.RunEnded:
+        """End a run that this object carries. Raises UsageError ``run-not-carried`` for any other."""
+        for run in self._living:
+            if run.id == run_id:
+                return await run.interrupt()
+        raise UsageError(
+            "run-not-carried",
+            f"run {run_id} is not carried by this process",
+            mend="interrupt it where it runs, or take it over with `resume(…, take_over=True)`",
+        )
+
+    async def follow(self, run_id: str, after: int = 0) -> Entries:
+        """The entries of a run's log behind number ``after``, secrets masked, each once and in order, until nobody carries the run.
+
+        A number is a cursor: who follows from the last one that was seen misses nothing, also of a run that is gone on with later. Looking
+        costs what is new.
+        """
+        was_held = True
+        while True:
+            reading = await asyncio.to_thread(self._host.store.read, run_id, after)
+            for entry in reading.entries:
+                yield entry
+                after = entry.seq
+            if reading.entries:
+                continue
+            if not reading.held and not was_held:
+                return
+            was_held = reading.held
+            if was_held:
+                await asyncio.sleep(LOOK_SECONDS)
+
+    async def _carried(self, run: Run, work: Work) -> Run:
+        await run.carry(work)
+        self._living.add(run)
+        run.when_over(self._living.discard)
+        return run

@@ -1,0 +1,253 @@
+"""``Runtime``: many runs in one event loop, each started, followed, answered and interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from nodes.errors import RunHeld, RunOpsError, UsageError
+from runtime import Runtime, events, log, settings, store
+from runtime.runtime import Run
+from runtime.testing import memory
+
+FLOW = """version: 1
+name: Slow
+inputs: {who: {type: string}}
+secrets: [TOKEN]
+nodes:
+  - {id: first, type: transform, expr: "{{ inputs.who }}"}
+  - {id: gate, type: transform, python: "gates:wait", args: {who: "{{ inputs.who }}"}}
+  - {id: last, type: transform, expr: "{{ gate | length }}"}
+output: "{{ first }}-{{ last }}"
+"""
+
+ASKS = """version: 1
+name: Asks
+nodes:
+  - {id: who, type: context, ask: {name: {question: Who?}, count: {question: How many?, type: integer, default: 2}}}
+  - {id: said, type: transform, expr: "{{ who.name }} {{ who.count }}"}
+output: "{{ said }}"
+"""
+
+
+class Gates:
+    """Where runs wait until the test opens for them, by name."""
+
+    def __init__(self) -> None:
+        """All are shut."""
+        self.open: dict[str, threading.Event] = {}
+
+    def of(self, who: str) -> threading.Event:
+        """The gate of a run."""
+        return self.open.setdefault(who, threading.Event())
+
+    def wait(self, who: str) -> str:
+        """What a node calls."""
+        assert self.of(who).wait(20)
+        return "a-secret-token"
+
+
+@pytest.fixture
+def gates(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gates]:
+    """A module with the function."""
+    gates, module = Gates(), ModuleType("gates")
+
+    def wait(who: str) -> str:
+        return gates.wait(who)
+
+    wait.__module__ = "gates"
+    module.wait = wait  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "gates", module)
+    yield gates
+    for gate in gates.open.values():
+        gate.set()
+
+
+def runtime(folder: Path, token: str = "a-secret-token") -> Runtime:
+    """A runtime that keeps runs below ``folder``."""
+    chosen = settings.Settings(home=folder / "home", python_modules=("gates",))
+    return Runtime(settings=chosen, secrets={"TOKEN": token})
+
+
+def flow(folder: Path, text: str = FLOW) -> Path:
+    """A workflow file."""
+    file = folder / "flow.yaml"
+    file.write_text(text)
+    return file
+
+
+async def at_gate(run: Run) -> list[log.AnyEntry]:
+    """Wait until the run has called its function; what stands in its log up to there."""
+    seen: list[log.AnyEntry] = []
+    async with asyncio.timeout(20), contextlib.aclosing(run.follow()) as entries:
+        async for entry in entries:
+            seen.append(entry)
+            if isinstance(entry, log.Call) and entry.path == "gate":
+                break
+    return seen
+
+
+async def test_runs_go_on_side_by_side(tmp_path: Path, gates: Gates) -> None:
+    """Each yields its own output, whichever ends first."""
+    file = flow(tmp_path)
+    async with runtime(tmp_path) as one:
+        runs = [await one.start(file, {"who": who}) for who in ("a", "b", "c")]
+        for run in reversed(runs):
+            await at_gate(run)
+        for who in ("c", "a", "b"):
+            gates.of(who).set()
+        assert [(await run.wait()).output for run in runs] == ["a-14", "b-14", "c-14"]
+    assert len({run.id for run in runs}) == 3
+
+
+async def test_an_interrupted_run_goes_on_elsewhere(tmp_path: Path, gates: Gates) -> None:
+    """It ends as interrupted, gives up its lock, and another runtime takes it from there; while it ran, nobody else could."""
+    async with runtime(tmp_path) as one, runtime(tmp_path) as other:
+        run = await one.start(flow(tmp_path), {"who": "a"})
+        await at_gate(run)
+        with pytest.raises(RunHeld):
+            await other.resume(run.id)
+        assert (await one.interrupt(run.id)).status == "interrupted"
+        with pytest.raises(UsageError) as refused:
+            await one.interrupt(run.id)
+        assert refused.value.code == "run-not-carried"
+        gates.of("a").set()
+        assert (await (await other.resume(run.id)).wait()).output == "a-14"
+
+
+async def test_leaving_the_block_interrupts_what_runs(tmp_path: Path, gates: Gates) -> None:
+    """The end of each is written, and each lock is free."""
+    async with runtime(tmp_path) as one:
+        runs = [await one.start(flow(tmp_path), {"who": who}) for who in ("a", "b")]
+        for run in runs:
+            await at_gate(run)
+    kept = store.FileStore(tmp_path / "home")
+    assert [(await run.wait()).status for run in runs] == ["interrupted"] * 2
+    assert [kept.held(run.id) for run in runs] == [False] * 2
+
+
+async def test_who_stops_waiting_stops_no_run(tmp_path: Path, gates: Gates) -> None:
+    """A cancelled ``wait`` leaves the run alone."""
+    async with runtime(tmp_path) as one:
+        run = await one.start(flow(tmp_path), {"who": "a"})
+        await at_gate(run)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await run.wait()
+        gates.of("a").set()
+        assert (await run.wait()).status == "passed"
+
+
+@pytest.mark.parametrize("key", ["nobody", "../x"])
+async def test_what_is_not_there_is_refused(key: str, tmp_path: Path) -> None:
+    """A run that nobody knows, a file that is not there, a secret that was not given: each is an error of ours, and nothing is left running."""
+    async with runtime(tmp_path) as one:
+        for attempt in (
+            one.resume(key),
+            one.start(tmp_path / "none.yaml"),
+            Runtime(secrets={}).start(flow(tmp_path), {"who": "a"}),
+        ):
+            with pytest.raises(RunOpsError):
+                await attempt
+
+
+async def test_nothing_of_the_process_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a secret nor a setting in the environment is taken, and no folder of the process's is written to."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TOKEN", "of-the-environment")
+    monkeypatch.setenv("RUNOPS_PYTHON_MODULES", "gates")
+    monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / "elsewhere"))
+    file = flow(tmp_path)
+    async with Runtime(store=memory.MemoryStore(tmp_path / "memory")) as one:
+        with pytest.raises(RunOpsError, match="gates"):
+            await one.start(file, {"who": "a"})
+        file.write_text("version: 1\nname: t\nsecrets: [TOKEN]\nnodes: [{id: a, type: transform, expr: 1}]\n")
+        with pytest.raises(RunOpsError, match="TOKEN"):
+            await one.start(file)
+        file.write_text("version: 1\nname: t\nnodes: [{id: a, type: transform, expr: 1}]\n")
+        assert (await (await one.start(file)).wait()).status == "passed"
+    assert sorted(each.name for each in tmp_path.iterdir() if each.name != "memory") == ["flow.yaml"]
+
+
+async def test_questions_are_answered_and_the_run_goes_on(tmp_path: Path) -> None:
+    """A pause is told with its questions; an answer that is missing or unknown is refused and loses nothing; the right one goes on."""
+    async with runtime(tmp_path) as one:
+        paused = await (await one.start(flow(tmp_path, ASKS))).wait()
+        assert paused.question is not None
+        assert set(paused.question["evidence"]["questions"]) == {"name", "count"}
+        for given, code in (
+            ({}, "missing-answer"),
+            ({"nam": "x"}, "unknown-answer"),
+            ({"name": "x", "count": "many"}, "bad-answer"),
+        ):
+            with pytest.raises(UsageError) as refused:
+                await one.answer(paused.run, given)
+            assert refused.value.code == code
+        assert (await (await one.answer(paused.run, {"name": "Ada"})).wait()).output == "Ada 2"
+
+
+async def test_a_key_has_one_run(tmp_path: Path) -> None:
+    """The same key yields the same run, its result again."""
+    async with runtime(tmp_path) as one:
+        runs = [
+            await one.start(
+                flow(tmp_path, "version: 1\nname: t\nnodes: [{id: a, type: transform, expr: 1}]\noutput: '{{ a }}'\n"),
+                key="nightly",
+            )
+            for _ in range(2)
+        ]
+        assert [(await run.wait()).output for run in runs] == [1, 1]
+    assert runs[0].id == runs[1].id
+
+
+async def test_following_sees_each_entry_once(tmp_path: Path, gates: Gates) -> None:
+    """From any cursor, of a run that lives, that was interrupted and that goes on: in order, each once, masked, to its end."""
+    async with runtime(tmp_path) as one:
+        run = await one.start(flow(tmp_path), {"who": "a"})
+
+        async def followed(after: int) -> list[int]:
+            return [entry.seq async for entry in one.follow(run.id, after)]
+
+        begun = await at_gate(run)
+        cursor = begun[-1].seq
+        followers = [asyncio.create_task(followed(after)) for after in range(cursor + 1)]
+        await run.interrupt()
+        seen = [await each for each in followers]
+        last = seen[0][-1]
+        assert seen == [list(range(after + 1, last + 1)) for after in range(cursor + 1)]
+        gates.of("a").set()
+        again = await one.resume(run.id)
+        assert await followed(last) == list(range(last + 1, await _length(tmp_path, again)))
+        whole = [entry async for entry in one.follow(run.id)]
+    assert [entry.seq for entry in whole] == list(range(1, len(whole) + 1))
+    assert "a-secret-token" not in json.dumps([entry.model_dump(mode="json") for entry in whole])
+
+
+async def _length(folder: Path, run: Run) -> int:
+    await run.wait()
+    return len(store.FileStore(folder / "home").read(run.id).entries) + 1
+
+
+async def test_events_say_of_which_run_they_are_and_can_be_sent(tmp_path: Path) -> None:
+    """Each has its run and its number, without a gap, and is JSON; a listener that raises harms nobody."""
+    told: list[events.Event] = []
+
+    def listen(event: events.Event) -> None:
+        told.append(event)
+        raise ZeroDivisionError
+
+    async with runtime(tmp_path) as one:
+        text = "version: 1\nname: t\nnodes: [{id: a, type: transform, expr: 1}]\n"
+        run = await one.start(flow(tmp_path, text), listener=listen)
+        assert (await run.wait()).status == "passed"
+    assert [(each.run, each.seq) for each in told] == [(run.id, number + 1) for number in range(len(told))]
+    sent = [json.loads(json.dumps(each.as_json())) for each in told]
+    assert [each["event"] for each in sent] == ["run-started", "step-started", "step-finished", "run-ended"]
