@@ -8,6 +8,7 @@ from typing import Any
 
 from nodes.errors import UsageError
 from runtime import secret_sources, settings, store
+from runtime.browser.options import Mode
 from runtime.settings import Settings
 
 
@@ -18,6 +19,8 @@ class Host:
     settings: settings.Settings
     store: store.Store
     secrets: secret_sources.SecretSource
+    usual_mode: Mode = "own"
+    """The browser of a run for which neither the settings nor its file name one: ``shared`` where many runs follow each other, or go on side by side."""
 
     def having(self, chosen: settings.Settings) -> Host:
         """The same with other settings."""

@@ -31,6 +31,7 @@ from runtime import (
     taking,
 )
 from runtime.browser import launching, port
+from runtime.browser.options import Mode
 from runtime.language import workflow
 from runtime.models import supplies
 
@@ -48,25 +49,26 @@ class Chromium(run.Browsers):
         inputs: Mapping[str, Json],
         known: Mapping[str, str],
         private: Path,
-        chosen: settings.Settings,
+        given: host.Host,
     ) -> None:
         """``inputs`` decide which origins are allowed, and with the secrets ``known`` fill the options; ``private`` keeps the profile."""
         wanted, values = loaded.workflow.browser, {"inputs": inputs, "secrets": known}
         self._options = resolve.filled(wanted, loaded.templates, values, clock.RecordedClock([])) if wanted else None
         self._origins = loaded.origins(inputs)
         self._private = private
-        self._chosen = chosen
+        self._chosen = given.settings
+        self._usual: Mode = given.usual_mode
 
     @override
     async def open(self) -> port.Browser:
         return await launching.open_browser(
-            self._options, origins=self._origins, private=self._private, chosen=self._chosen
+            self._options, origins=self._origins, private=self._private, chosen=self._chosen, usual=self._usual
         )
 
     @override
     async def reattach(self) -> port.Browser | None:
         return await launching.reattach(
-            self._options, origins=self._origins, private=self._private, chosen=self._chosen
+            self._options, origins=self._origins, private=self._private, chosen=self._chosen, usual=self._usual
         )
 
 
@@ -157,7 +159,7 @@ def _run(
         inputs=inputs,
         known=known,
         private=private,
-        browsers=browsers or Chromium(loaded, inputs, known, private, chosen),
+        browsers=browsers or Chromium(loaded, inputs, known, private, given),
         keep_browser=chosen.keep_browser,
         listener=listener,
         models=models.supply(private, known, loaded.origins(inputs)),

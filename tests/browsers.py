@@ -22,6 +22,7 @@ class Chosen:
     browser: Path | None = None
     browser_mode: Mode | None = None
     headed: bool = False
+    keep_browser: bool = False
     linger: float = 0.0
 
 

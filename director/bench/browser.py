@@ -31,6 +31,7 @@ class _Chosen:
     browser: Path | None
     browser_mode: Mode | None
     headed: bool
+    keep_browser: bool = False
     linger: float = 0.0
 
 

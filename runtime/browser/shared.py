@@ -11,7 +11,7 @@ import dataclasses
 import shutil
 import tempfile
 import weakref
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,35 @@ class _Place:
     starting: asyncio.Task[Worker]
     sessions: int = 0
 
+    async def end(self) -> None:
+        """End the browser, or its start."""
+        if self.starting.done() and not self.starting.cancelled() and self.starting.exception() is None:
+            await self.starting.result().end()
+        else:
+            self.starting.cancel()
+            # What it has started already it ends itself.
+            await asyncio.wait([self.starting])
+
+
+_keeping: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
+"""Loops whose browsers stay when they have no session."""
+
+
+@contextlib.asynccontextmanager
+async def kept() -> AsyncGenerator[None]:
+    """Inside the block a browser of this loop stays for the next run when the last one has left it; at its end those that are left are ended."""
+    loop = asyncio.get_running_loop()
+    _keeping.add(loop)
+    try:
+        yield
+    finally:
+        _keeping.discard(loop)
+        places = _places.get(loop, {})
+        for key, place in [*places.items()]:
+            if not place.sessions:
+                del places[key]
+                await place.end()
+
 
 _places: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Path, bool], _Place]] = (
     weakref.WeakKeyDictionary()
@@ -122,27 +151,29 @@ _places: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Path, b
 
 async def open_shared(executable: Path, options: BrowserOptions, *, origins: Sequence[str], headed: bool) -> Session:
     """A session in this process's browser, which is started for the first and ended after the last of them."""
-    places = _places.setdefault(asyncio.get_running_loop(), {})
+    loop = asyncio.get_running_loop()
+    places = _places.setdefault(loop, {})
     key = (executable, headed)
     place = places.get(key)
     if place is None or (place.starting.done() and _unusable(place.starting)):
+        gone = place
         place = places[key] = _Place(asyncio.create_task(Worker.start(executable, headed=headed)))
+    else:
+        gone = None
     place.sessions += 1
 
     async def leave() -> None:
         place.sessions -= 1
-        if place.sessions:
+        is_present = places.get(key) is place
+        if place.sessions or (is_present and loop in _keeping):
             return
-        if places.get(key) is place:
+        if is_present:
             del places[key]
-        if place.starting.done() and not place.starting.cancelled() and place.starting.exception() is None:
-            await place.starting.result().end()
-        else:
-            place.starting.cancel()
-            # What it has started already it ends itself.
-            await asyncio.wait([place.starting])
+        await place.end()
 
     try:
+        if gone is not None and not gone.sessions:
+            await gone.end()
         # One run that is interrupted must not interrupt the start for the others.
         worker = await asyncio.shield(place.starting)
         return await worker.session(options, origins, leave)

@@ -12,6 +12,7 @@ from typing import Any
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime import answers, collecting, events, host, junit, keys, outcomes, preparing, pythons, running, secrets
+from runtime.browser import shared
 from runtime.cli import console, execution, given, signals
 from runtime.display import costs, escapes
 from runtime.display.base import choose
@@ -46,10 +47,13 @@ class Batch:
     def __init__(self, found: Sequence[collecting.Found], manner: Manner) -> None:
         """One run for each file that was found."""
         self.outcomes = [outcomes.Outcome(each.file, each.loaded) for each in found]
-        self._manner = manner
+        here = manner.here if len(found) == 1 else dataclasses.replace(manner.here, usual_mode="shared")
+        self._manner = dataclasses.replace(manner, here=here)
         self._prepared: dict[Path, preparing.Prepared] = {}
         self._signal: int | None = None
         self._unwritten: UsageError | None = None
+        self._present: tuple[outcomes.Outcome, execution.Run] | None = None
+        """The run that is carried out now."""
         for outcome, each in zip(self.outcomes, found, strict=True):
             if each.error is not None:
                 outcome.refuse(each.error)
@@ -80,15 +84,13 @@ class Batch:
             return self._refuse()
         failure: Exception | None = None
         try:
-            for position, outcome in enumerate(self.outcomes, start=1):
-                if len(self.outcomes) > 1 and not self._manner.quiet:
-                    console.say(f"-- {position}/{len(self.outcomes)}  {escapes.line(str(outcome.file))}")
-                self._run(outcome)
-                self._note_report()
-                if self._signal is not None or (self._manner.fail_fast and outcome.state != "passed"):
-                    break
+            asyncio.run(self._run_all())
         except signals.Interrupted as interrupted:
             self._signal = interrupted.number
+            if self._present is not None:
+                outcome, run = self._present
+                run.signal = interrupted.number
+                self._tell(outcome, run, run.told)
         except Exception as error:  # noqa: BLE001 — what the other runs came to is told all the same
             failure = error
         with signals.handled_by(lambda _number, _frame: None):
@@ -98,25 +100,39 @@ class Batch:
             raise failure
         return code
 
-    def _run(self, outcome: outcomes.Outcome) -> None:
+    async def _run_all(self) -> None:
+        async with shared.kept():
+            for position, outcome in enumerate(self.outcomes, start=1):
+                if len(self.outcomes) > 1 and not self._manner.quiet:
+                    console.say(f"-- {position}/{len(self.outcomes)}  {escapes.line(str(outcome.file))}")
+                await self._run(outcome)
+                self._note_report()
+                if self._signal is not None or (self._manner.fail_fast and outcome.state != "passed"):
+                    break
+
+    async def _run(self, outcome: outcomes.Outcome) -> None:
         prepared, manner = self._prepared[outcome.file], self._manner
         run = execution.Run(choose(quiet=manner.quiet), manner.here.store)
         outcome.begin()
         self._note_report()
-        ended: events.RunEnded | None = None
+        self._present = (outcome, run)
         try:
-            ended = asyncio.run(run.follow(lambda listener: self._begin(prepared, listener)))
+            ended = await run.follow(lambda listener: self._begin(prepared, listener))
         except RunOpsError as error:
             outcome.refuse(error)
             console.say(console.failure(error, console.next_command(error, [*manner.arguments])))
-            return
-        except signals.Interrupted as interrupted:
-            run.signal, ended = interrupted.number, run.told
         except Exception:
             outcome.run = run.id
             if run.told is not None:
                 outcome.end(run.told, run.told.exit)
             raise
+        else:
+            self._tell(outcome, run, ended)
+        self._present = None
+
+    def _tell(self, outcome: outcomes.Outcome, run: execution.Run, ended: events.RunEnded | None) -> None:
+        """Say how a run of the batch ended, and note it."""
+        manner = self._manner
         outcome.run = run.id
         if ended is None and run.id is None:
             outcome.state = "not-begun"
