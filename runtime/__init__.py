@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
     from runtime.running import run_workflow
     from runtime.runtime import Runtime
+    from runtime.settings import Settings
 
-__all__ = ["ExecutionEngine", "Runtime", "run_workflow"]
+__all__ = ["ExecutionEngine", "Runtime", "Settings", "run_workflow"]
 
 _HOMES = {
     "ExecutionEngine": "runtime.engine",
     "Runtime": "runtime.runtime",
+    "Settings": "runtime.settings",
     "run_workflow": "runtime.running",
 }
 

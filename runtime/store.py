@@ -389,13 +389,8 @@ class FileStore(Store):
         with _reads(path):
             known = self.has(conversation)
         if not known:
-            raise self._unknown(conversation)
+            raise unknown(self, conversation)
         return path
-
-    def _unknown(self, conversation: str) -> UsageError:
-        return UsageError(
-            "unknown-run", f"there is no run {conversation} in {self.home}", mend="`runops runs` lists the runs"
-        )
 
     @contextlib.contextmanager
     def _there(self, conversation: str) -> Generator[None]:
@@ -403,7 +398,7 @@ class FileStore(Store):
         try:
             yield
         except FileNotFoundError:
-            raise self._unknown(conversation) from None
+            raise unknown(self, conversation) from None
 
 
 class _OpenFile(Conversation):
@@ -491,6 +486,13 @@ class _OpenFile(Conversation):
         except OSError as error:
             self._failed = error
             raise durable.not_written("the log", self._path, error) from None
+
+
+def unknown(kept: Store, conversation: str) -> UsageError:
+    """What to say where a store has no such conversation."""
+    return UsageError(
+        "unknown-run", f"there is no run {conversation} in {kept.place}", mend="`runops runs` lists the runs"
+    )
 
 
 def named_after_conversations(folder: Path) -> list[Path]:

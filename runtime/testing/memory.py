@@ -11,7 +11,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from nodes.errors import LogError, UsageError
+from nodes.errors import LogError
 from runtime import durable, holders, log, store
 
 
@@ -162,7 +162,7 @@ class MemoryStore(store.Store):
     def _existing(self, conversation: str) -> _Kept:
         kept = self._kept.get(conversation)
         if kept is None:
-            raise UsageError("unknown-run", f"there is no run {conversation}", mend="`runops runs` lists the runs")
+            raise store.unknown(self, conversation)
         return kept
 
     def _entries(self, conversation: str) -> list[log.AnyEntry]:

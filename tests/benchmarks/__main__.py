@@ -1,6 +1,6 @@
 """`make bench`: what RunOps costs. The last line is one JSON object; docs/benchmarks.md says what its numbers mean.
 
-python -m tests.benchmarks [--pairs N] [--rounds N] [--restarts N] [--orders N] [--looks N] [--entries N] [--words N] [--warm N] [--lists N]
+python -m tests.benchmarks [--pairs N] [--rounds N] [--restarts N] [--orders N] [--looks N] [--entries N] [--words N] [--warm N] [--lists N] [--batches N]
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tests.benchmarks import (
     attach,
+    batches,
     building,
     engine_form,
     log_form,
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--lists", type=int, default=5, help="pairs of long loops, long logs and long lists (default 5)"
     )
+    parser.add_argument("--batches", type=int, default=5, help="pairs of a batch and single runs (default 5)")
     parser.add_argument("--warm", type=int, default=2, help="pairs before them that do not count (default 2)")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="runops-bench-") as folder:
@@ -72,6 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         listed = asyncio.run(logs.lists(Path(folder) / "lists", chosen.lists, min(chosen.warm, 1)))
         say(
             f"  many {listed.first * 1000:.0f} ms, few {listed.second * 1000:.0f} ms, ratios {min(listed.ratios):.3f} to {max(listed.ratios):.3f}"
+        )
+        say(f"{chosen.batches} pairs of {batches.FILES} files, in one command and in as many in turn …")
+        batched = asyncio.run(batches.measure(Path(folder) / "batches", chosen.batches, min(chosen.warm, 1)))
+        say(
+            f"  one command {batched.first * 1000:.0f} ms, many {batched.second * 1000:.0f} ms, ratios {min(batched.ratios):.3f} to {max(batched.ratios):.3f}"
         )
         say(f"{chosen.pairs} pairs of the form of 50 steps, engine and raw script in turn …")
         form = asyncio.run(engine_form.measure(Path(folder) / "form", chosen.pairs, chosen.warm))
@@ -123,6 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "loop_when_over_loop": round(looped.ratio, 3),
         "resume_read_over_json": round(read_again.ratio, 3),
         "runs_10k_over_500": round(listed.ratio, 3),
+        "batch_20_over_singles": round(batched.ratio, 3),
         "log_off_over_on": round(kept.ratio, 3),
         "resume_attach_over_restart": round(restarts.ratio, 3),
         "observation_chars": characters,
@@ -137,6 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "looks": chosen.looks,
         "entries": chosen.entries,
         "lists": chosen.lists,
+        "batches": chosen.batches,
     }
     sys.stdout.write(json.dumps(numbers) + "\n")
     return 0
