@@ -10,9 +10,8 @@ from pathlib import Path
 import junitparser
 import pytest
 import yaml
-from playwright._impl._driver import compute_driver_executable
 
-from runtime.browser import find
+from tests import counted
 from tests.command import Project
 from tests.site import Answer, Request, serve
 
@@ -255,7 +254,8 @@ def test_a_killed_process_leaves_a_report_that_says_so(project: Project) -> None
 
 def test_files_of_one_command_share_one_browser(tmp_path: Path) -> None:
     """Six files start one Chromium and one driver; no run sees what another one left in it; a file that asks for a browser of its own gets one."""
-    project = Project(tmp_path, **counting(tmp_path, "chromium", "node"))
+    browser, driver = counted.browser(tmp_path), counted.driver(tmp_path)
+    project = Project(tmp_path, RUNOPS_BROWSER=str(browser.script), PLAYWRIGHT_NODEJS_PATH=str(driver.script))
     with serve() as site:
 
         def page(request: Request) -> Answer:
@@ -267,10 +267,10 @@ def test_files_of_one_command_share_one_browser(tmp_path: Path) -> None:
             project.write(f"{number}.yaml", LOOK.format(site=site.origin, mode=""))
         done = project.runops("run", *(f"{number}.yaml" for number in range(6)))
         assert (done.returncode, [*yaml.safe_load(done.stdout).values()]) == (0, ["none"] * 6)
-        assert [started(tmp_path, name) for name in ("chromium", "node")] == [1, 1]
+        assert [len(each.processes) for each in (browser, driver)] == [1, 1]
         project.write("own.yaml", LOOK.format(site=site.origin, mode="browser: {mode: own}\n"))
         assert project.runops("run", "own.yaml", "0.yaml", "1.yaml").returncode == 0
-        assert started(tmp_path, "chromium") == 3
+        assert len(browser.processes) == 3
 
 
 LOOK = """\
@@ -280,23 +280,3 @@ version: 1
   - {{id: seen, type: browser_query, query: title}}
 output: "{{{{ seen }}}}"
 """
-
-
-def counting(folder: Path, *names: str) -> dict[str, str]:
-    """An environment in which a browser and a driver are started by scripts that count."""
-    programs = {"chromium": str(find.find()), "node": drivers_node()}
-    for name in names:
-        script = folder / name
-        script.write_text(f'#!/bin/sh\necho >> {folder}/{name}.starts\nexec "{programs[name]}" "$@"\n')
-        script.chmod(0o755)
-    return {"RUNOPS_BROWSER": str(folder / "chromium"), "PLAYWRIGHT_NODEJS_PATH": str(folder / "node")}
-
-
-def drivers_node() -> str:
-    """The interpreter of Playwright's driver."""
-    return compute_driver_executable()[0]
-
-
-def started(folder: Path, name: str) -> int:
-    """How often a program was started."""
-    return len((folder / f"{name}.starts").read_text().splitlines())
