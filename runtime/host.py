@@ -42,11 +42,12 @@ def given(
     settings: settings.Settings | None,
     kept: store.Store | None,
     secrets: secret_sources.SecretSource | Mapping[str, str] | None,
+    usual_mode: Mode,
 ) -> Host:
     """What a program gives; settings by default the usual ones, a store the folder that they name, secrets none."""
     chosen = settings if settings is not None else Settings()
     source = secret_sources.Given(secrets or {}) if secrets is None or isinstance(secrets, Mapping) else secrets
-    return Host(chosen, kept if kept is not None else store.FileStore(chosen.home), source)
+    return Host(chosen, kept if kept is not None else store.FileStore(chosen.home), source, usual_mode)
 
 
 ENVIRONMENT = secret_sources.Environment()

@@ -12,6 +12,8 @@ from typing import Any, Self
 from nodes.errors import Cancelled, UsageError
 from nodes.values import Json
 from runtime import answers, events, host, keys, log, preparing, pythons, running, runs, secret_sources, settings, store
+from runtime.browser import shared
+from runtime.browser.options import Mode
 from runtime.language import workflow
 
 LOOK_SECONDS = 0.2
@@ -104,13 +106,24 @@ class Runtime:
         store: store.Store | None = None,
         settings: settings.Settings | None = None,
         secrets: secret_sources.SecretSource | Mapping[str, str] | None = None,
+        usual_mode: Mode = "shared",
     ) -> None:
-        """Without ``settings`` their defaults count; without a ``store`` runs are kept in the folder that they name; without ``secrets`` there are none."""
-        self._host = host.given(settings, store, secrets)
+        """``usual_mode`` is the browser of a run for which neither the settings nor its file name one.
+
+        Without ``settings`` their defaults count; without a ``store`` runs are kept in the folder that they name; without ``secrets`` there are none.
+        """
+        self._host = host.given(settings, store, secrets, usual_mode)
         self._living: set[Run] = set()
+        self._browsers = contextlib.AsyncExitStack()
+
+    @classmethod
+    def of(cls, given: host.Host) -> Runtime:
+        """The same of what a command has."""
+        return cls(store=given.store, settings=given.settings, secrets=given.secrets, usual_mode=given.usual_mode)
 
     async def __aenter__(self) -> Self:
-        """Nothing is opened before a run needs it."""
+        """Nothing is opened before a run needs it; a shared browser stays until the end of the block."""
+        await self._browsers.enter_async_context(shared.kept())
         return self
 
     async def __aexit__(
@@ -120,6 +133,7 @@ class Runtime:
         for run in [*self._living]:
             with contextlib.suppress(Exception):
                 await run.interrupt()
+        await self._browsers.aclose()
 
     async def start(
         self,
@@ -127,20 +141,33 @@ class Runtime:
         inputs: Mapping[str, Json] | None = None,
         *,
         key: str | None = None,
+        allow_changed: bool = False,
         listener: events.Listener | None = None,
     ) -> Run:
-        """Begin a run of a workflow file. With ``key`` go on with the run of that key, where there is one.
+        """Begin a run of a workflow file. With ``key`` go on with the run of that key, where there is one, as ``resume`` does.
 
         Returns once its log is open. Raises RunOpsError for what keeps it from starting.
         """
         loaded = await asyncio.to_thread(workflow.load, Path(file))
         pythons.check(loaded, self._host.settings.python_modules)
         prepared = preparing.prepare(loaded, inputs or {}, self._host.secrets)
+        return await self.begin(prepared, key=key, allow_changed=allow_changed, listener=listener)
+
+    async def begin(
+        self,
+        prepared: preparing.Prepared,
+        *,
+        key: str | None = None,
+        allow_changed: bool = False,
+        part: running.Part | None = None,
+        listener: events.Listener | None = None,
+    ) -> Run:
+        """Begin a run of what was prepared, or of a ``part`` of it: ``start``."""
 
         def work(heard: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
             if key is None:
-                return running.begin(prepared, self._host, heard)
-            return keys.begin_or_go_on(prepared, key, self._host, heard)
+                return running.begin(prepared, self._host, heard, part)
+            return keys.begin_or_go_on(prepared, key, self._host, heard, allow_changed=allow_changed)
 
         return await self._carried(Run(self, None, listener), work)
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime import answers, collecting, events, host, junit, keys, outcomes, preparing, pythons, running, secrets
-from runtime.browser import shared
+from runtime import answers, collecting, events, host, junit, outcomes, preparing, pythons, secrets
 from runtime.cli import console, execution, given, signals
 from runtime.display import costs, escapes
 from runtime.display.base import choose
 from runtime.display.text import count, duration, one_line
 from runtime.language import diagnostics
 from runtime.models import ledger, supplies
+from runtime.runtime import Runtime
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -101,23 +100,28 @@ class Batch:
         return code
 
     async def _run_all(self) -> None:
-        async with shared.kept():
+        async with Runtime.of(self._manner.here) as carrier:
             for position, outcome in enumerate(self.outcomes, start=1):
                 if len(self.outcomes) > 1 and not self._manner.quiet:
                     console.say(f"-- {position}/{len(self.outcomes)}  {escapes.line(str(outcome.file))}")
-                await self._run(outcome)
+                await self._run(outcome, carrier)
                 self._note_report()
                 if self._signal is not None or (self._manner.fail_fast and outcome.state != "passed"):
                     break
 
-    async def _run(self, outcome: outcomes.Outcome) -> None:
+    async def _run(self, outcome: outcomes.Outcome, carrier: Runtime) -> None:
         prepared, manner = self._prepared[outcome.file], self._manner
         run = execution.Run(choose(quiet=manner.quiet), manner.here.store)
         outcome.begin()
         self._note_report()
         self._present = (outcome, run)
         try:
-            ended = await run.follow(lambda listener: self._begin(prepared, listener))
+            ended = await run.follow(
+                carrier,
+                lambda carrier, listener: carrier.begin(
+                    prepared, key=manner.key, allow_changed=manner.allow_changed, listener=listener
+                ),
+            )
         except RunOpsError as error:
             outcome.refuse(error)
             console.say(console.failure(error, console.next_command(error, [*manner.arguments])))
@@ -143,12 +147,6 @@ class Batch:
         if not manner.as_json and ended is not None and ended.status == "passed" and ended.output is not None:
             output: Json = ended.output if manner.plain else {str(outcome.file): ended.output}
             console.result(console.result_text(output))
-
-    def _begin(self, prepared: preparing.Prepared, listener: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
-        manner = self._manner
-        if manner.key is None:
-            return running.begin(prepared, manner.here, listener)
-        return keys.begin_or_go_on(prepared, manner.key, manner.here, listener, allow_changed=manner.allow_changed)
 
     def _refuse(self) -> int:
         """Say of every file that cannot be run why not; nothing was begun."""

@@ -10,30 +10,30 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import psutil
 import typer
 
 from nodes.values import Json
-from runtime import answers, events, host, mends, outcomes, running, store
+from runtime import answers, events, host, mends, outcomes, runtime, store
 from runtime.browser import surviving
 from runtime.cli import console, signals
 from runtime.display import costs, escapes
 from runtime.display.base import Display, choose
 from runtime.display.stream import put_at_once
 from runtime.display.text import duration, harmless, one_line
+from runtime.runtime import Runtime
 
 MENDABLE = frozenset(
     {"target-not-found", "target-ambiguous", "target-not-actionable", "field-not-found", "verify-failed", "timeout"}
 )
 """Codes of a site that may be another one than the file says: what it was finds `runops repair` out."""
 
-Begin = Callable[[events.Listener], Coroutine[Any, Any, events.RunEnded]]
-"""What starts or resumes a run, told who listens. Cancelling it interrupts the run."""
+Begin = Callable[[Runtime, events.Listener], Awaitable[runtime.Run]]
+"""What starts or resumes a run, told who listens."""
 
 SAME_PRESS = 0.1
 """Seconds within which two signals are one: `timeout` sends its signal to the command and to its group."""
@@ -63,10 +63,19 @@ class Run:
             self.told = event
         self.display(event)
 
-    async def follow(self, begin: Begin) -> events.RunEnded | None:
-        """Carry the run out; None where it was interrupted before it could say so."""
+    async def follow(self, carrier: Runtime, begin: Begin) -> events.RunEnded | None:
+        """Have ``carrier`` carry the run out; None where it was interrupted before it could say so."""
         loop = asyncio.get_running_loop()
-        task = asyncio.ensure_future(begin(self.listen))
+
+        async def carried() -> events.RunEnded:
+            run = await begin(carrier, self.listen)
+            try:
+                return await run.wait()
+            except asyncio.CancelledError:
+                await run.interrupt()
+                raise
+
+        task = asyncio.ensure_future(carried())
 
         def stop() -> None:
             self.display(events.Said("interrupting the run (Ctrl-C again: at once)"))
@@ -128,15 +137,20 @@ class Run:
             console.say(closing(ended, self._again, waits=waits))
 
 
-def carry_out(begin: Begin, *, kept: store.Store, as_json: bool, quiet: bool, trial: str | None = None) -> None:
-    """Follow a run, kept in ``kept``, to its end; always raises ``typer.Exit`` with the exit code, or RunOpsError for what could not start.
+def carry_out(begin: Begin, *, here: host.Host, as_json: bool, quiet: bool, trial: str | None = None) -> None:
+    """Follow a run to its end; always raises ``typer.Exit`` with the exit code, or RunOpsError for what could not start.
 
     ``trial`` is the command line of a trial: its output is printed as JSON, and it is not to be resumed.
     """
     hush()
-    run = Run(choose(quiet=quiet), kept, trial)
+    run = Run(choose(quiet=quiet), here.store, trial)
+
+    async def carried() -> events.RunEnded | None:
+        async with Runtime.of(here) as carrier:
+            return await run.follow(carrier, begin)
+
     with signals.handled_by(run.leave):
-        ended = asyncio.run(run.follow(begin))
+        ended = asyncio.run(carried())
         code = run.code(ended)
         run.tell(ended, quiet=quiet)
         if as_json:
@@ -161,10 +175,10 @@ def go_on(
 ) -> None:
     """Resume a run and follow it to its end, like ``carry_out``."""
     carry_out(
-        lambda listener: running.resume_run(
-            run_id, here, listener, allow_changed=allow_changed, take_over=take_over, from_step=from_step
+        lambda carrier, listener: carrier.resume(
+            run_id, allow_changed=allow_changed, take_over=take_over, from_step=from_step, listener=listener
         ),
-        kept=here.store,
+        here=here,
         as_json=as_json,
         quiet=quiet,
     )

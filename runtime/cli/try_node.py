@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +11,10 @@ import typer
 
 from nodes import registry
 from nodes.errors import UsageError
-from runtime import events, host, running, trial
+from runtime import events, host, trial
 from runtime.cli import console, execution, flags, given
 from runtime.language import workflow
+from runtime.runtime import Run, Runtime
 
 
 def try_node(
@@ -81,11 +83,11 @@ def try_node(
         deeds = ", ".join(leaf.id for leaf in one.deeds)
         console.say(f"this is really done on the site: {deeds} (with --dry-run it is not)")
 
-    async def begin(listener: events.Listener) -> events.RunEnded:
-        return await running.begin(prepared, here, lambda event: listener(calm(event)), one)
+    def begin(carrier: Runtime, listener: events.Listener) -> Awaitable[Run]:
+        return carrier.begin(prepared, part=one, listener=lambda event: listener(calm(event)))
 
     again = shlex.join(["runops", *flags.arguments(ctx)])
-    execution.carry_out(begin, kept=here.store, as_json=as_json, quiet=quiet, trial=again)
+    execution.carry_out(begin, here=here, as_json=as_json, quiet=quiet, trial=again)
 
 
 def calm(event: events.Event) -> events.Event:
