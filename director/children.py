@@ -124,7 +124,7 @@ class Sending(Kit):
             args=arguments,
             fingerprint="",
         )
-        call = self._pen.call(call, barrier=True)
+        call = await self._pen.announce(call)
         begun = time.monotonic()
         child = self._child(call, self.before(arguments, place.asked))
         try:

@@ -25,7 +25,7 @@ async def done(
     a person, and for which no run was begun, has done nothing yet: it is closed as skipped, and taken again with the answer.
     """
     before = [each for each in pen.history.deeds.values() if each.call.path == place.path]
-    call = pen.call(
+    call = await pen.announce(
         log.Call(
             thread=place.thread,
             path=place.path,
@@ -37,7 +37,6 @@ async def done(
             args=arguments,
             fingerprint="",
         ),
-        barrier=True,
     )
     begun = time.monotonic()
     try:

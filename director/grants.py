@@ -151,20 +151,20 @@ class Grants:
         try:
             said = await shop.person.ask(question, CHOICES, place=place)
         except Paused:
-            self._keep(deed.key, told, "a person is asked")
+            await self._keep(deed.key, told, "a person is asked")
             raise
         answer = " ".join(said.strip().lower().split())
         answer = {"y": YES, "n": NO}.get(answer, answer)
         told["answer"] = answer if answer in CHOICES else NO
         if answer == HOLD_ALL:
-            self._keep(ALL, told, "everything is held from here on")
-        self._keep(deed.key, told, f"a person answered: {told['answer']}")
+            await self._keep(ALL, told, "everything is held from here on")
+        await self._keep(deed.key, told, f"a person answered: {told['answer']}")
         return answer == YES
 
-    def _keep(self, name: str, value: Json, reason: str) -> None:
+    async def _keep(self, name: str, value: Json, reason: str) -> None:
         shop = self._shop
         shop.desk.keep(log.Version(of="grant", name=name, number=0, reason=reason, by="person"), value)
-        shop.pen.barrier()
+        await shop.pen.barrier()
 
     def question(self, deed: demands.Deed, page: str | None) -> str:
         """What a person is asked: what would be done, on what, for what, and where. The words of the deed may come from a page, and are quoted."""

@@ -54,7 +54,7 @@ class Build:
         Raises ModelError where the model gets nowhere, BudgetReached, Paused, SetupError, LogError and Replaced; what was done stands, and the build can be
         gone on with from there.
         """
-        self._shop.runs.settle()
+        await self._shop.runs.settle()
         mends.equip(self._shop)
         if self._shop.wish.mends is not None and self._talk.untouched:
             await self._shop.bench.take_over(self._shop.wish.mends.run)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import bisect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
-
-from typing_extensions import override
 
 from nodes.errors import UsageError
 from nodes.values import Json
@@ -20,16 +19,16 @@ Purpose = Literal["chat", "build"]
 Pen = journal.Journal[sessions.Session]
 
 
-def begin(kept: store.Store, header: log.SessionHeader, masker: secrets.Masker) -> Pen:
+async def begin(kept: store.Store, header: log.SessionHeader, masker: secrets.Masker) -> Pen:
     """A new session, which this process owns. Raises LogError."""
-    pen = journal.Journal(kept.create(store.new_id()), sessions.Session(), masker, kept)
-    with holders.given_up_where_it_fails(pen.conversation):
+    pen = journal.Journal(await kept.create(store.new_id()), sessions.Session(), masker, kept.kept)
+    async with holders.given_up_where_it_fails(pen.conversation):
         _open(pen, header)
         _claimed(pen)
     return pen
 
 
-def reopen(
+async def reopen(
     kept: store.Store,
     conversation: str,
     masker: secrets.Masker,
@@ -43,11 +42,11 @@ def reopen(
     Raises UsageError ``not-a-session`` and ``unknown-run``, RunHeld, LogError.
     """
     # Nothing is claimed, and nobody is ended, for what is no session.
-    conversations.fold(kept.read(conversation))
-    owned, entries = kept.claim(conversation, take_over=take_over)
-    with holders.given_up_where_it_fails(owned):
-        past = sessions.Session(entries)
-        pen = journal.Journal(owned, past, masker, kept)
+    conversations.fold(await kept.read(conversation))
+    owned, entries = await kept.claim(conversation, take_over=take_over)
+    async with holders.given_up_where_it_fails(owned):
+        past = await asyncio.to_thread(sessions.Session, entries)
+        pen = journal.Journal(owned, past, masker, kept.kept)
         told: dict[str, Json] = {"taken_from": owned.taken_from.told()} if owned.taken_from is not None else {}
         if budget is not None and budget != past.budget:
             told["budget"] = budget
@@ -55,7 +54,7 @@ def reopen(
     return pen
 
 
-def fork(
+async def fork(
     kept: store.Store,
     conversation: str,
     masker: secrets.Masker,
@@ -70,8 +69,8 @@ def fork(
     ``budget``: what it may spend, where that is another one than the other's.
     Raises UsageError ``not-a-session``, ``unknown-run``, and ``usage`` for a line that it does not have; LogError.
     """
-    reading = kept.read(conversation)
-    past = conversations.fold(reading)
+    reading = await kept.read(conversation)
+    past = await asyncio.to_thread(conversations.fold, reading)
     assert past.header is not None
     if line is not None and not 1 <= line <= past.last_seq:
         raise UsageError(
@@ -86,53 +85,23 @@ def fork(
         "versions": version.versions(),
         "budget": budget if budget is not None else past.budget,
     }
-    pen = journal.Journal(kept.create(store.new_id()), sessions.Session(), masker, kept)
-    with holders.given_up_where_it_fails(pen.conversation):
+    pen = journal.Journal(await kept.create(store.new_id()), sessions.Session(), masker, kept.kept)
+    async with holders.given_up_where_it_fails(pen.conversation):
         _open(pen, past.header.model_copy(update=update))
         # A power cut leaves the line that says what this is, so that a piece of what follows is seen for what it is.
-        pen.barrier()
+        await pen.barrier()
         _copy(pen, taken)
         _claimed(pen)
-        pen.barrier()
+        await pen.barrier()
     return pen
 
 
-def look(kept: store.Store, reading: store.Reading, past: sessions.Session, masker: secrets.Masker) -> Pen:
+def look(kept: store.Kept, reading: store.Reading, past: sessions.Session, masker: secrets.Masker) -> Pen:
     """The pen of whoever only reads: ``past`` is what it finds. Nothing can be written with it."""
-    return journal.Journal(_Unwritten(reading.id, past.epoch), past, masker, kept)
+    return journal.Journal(store.Unwritten(reading.id, past.epoch), past, masker, kept)
 
 
-class _Unwritten(store.Conversation):
-    """A conversation that belongs to somebody else, or to nobody."""
-
-    lease = None
-    taken_from = None
-
-    def __init__(self, conversation: str, epoch: int) -> None:
-        self.id, self.epoch = conversation, epoch
-
-    @override
-    def append(self, entry: log.AnyEntry) -> log.AnyEntry:
-        raise AssertionError(f"whoever only reads {self.id} writes a {entry.kind}")
-
-    @override
-    def barrier(self) -> None:
-        pass
-
-    @override
-    def put_blob(self, data: bytes, path: str) -> log.Blob:
-        raise AssertionError(f"whoever only reads {self.id} keeps {path}")
-
-    @override
-    def renew(self) -> None:
-        pass
-
-    @override
-    def close(self) -> None:
-        pass
-
-
-def find(kept: store.Store, name: str, purpose: Purpose | None = None) -> str:
+def find(kept: store.Kept, name: str, purpose: Purpose | None = None) -> str:
     """The id of the session that ``name`` means: the id, a part of it that no other has, or ``last``: of that ``purpose``, if one is given.
 
     Raises UsageError ``unknown-session``, and ``not-a-session`` where it is a run's.
@@ -161,7 +130,7 @@ def find(kept: store.Store, name: str, purpose: Purpose | None = None) -> str:
     raise UsageError("unknown-session", what, mend="`runops runs --sessions` lists the sessions")
 
 
-def _has_begun(kept: store.Store, conversation: str, purpose: Purpose | None) -> bool:
+def _has_begun(kept: store.Kept, conversation: str, purpose: Purpose | None) -> bool:
     try:
         if conversations.kind(kept, conversation) != "session":
             return False

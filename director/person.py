@@ -59,14 +59,14 @@ class Remembering(Person):
             answer = await self._asked.ask(shown, offered, place=place, free=free)
         except Paused:
             self._pen.noted("paused", asked, log.SESSION_THREAD)
-            self._pen.barrier()
+            await self._pen.barrier()
             raise
         self._pen.noted("answered", {**asked, "answer": answer}, log.SESSION_THREAD)
-        self._pen.barrier()
+        await self._pen.barrier()
         return masker.text(answer)
 
 
-def answer(pen: journal.Journal[sessions.Session], text: str) -> None:
+async def answer(pen: journal.Journal[sessions.Session], text: str) -> None:
     """Answer the question that a session waits with. Raises UsageError ``no-question``, ``bad-answer``."""
     found = pen.history.waits_for
     if found is None:
@@ -90,7 +90,7 @@ def answer(pen: journal.Journal[sessions.Session], text: str) -> None:
         "place": found.place,
     }
     pen.noted("answered", {**asked, "answer": meant}, log.SESSION_THREAD)
-    pen.barrier()
+    await pen.barrier()
 
 
 def meaning(text: str, choices: Sequence[str], *, free: bool) -> str | None:

@@ -35,7 +35,7 @@ _TURN = re.compile(r"\[[^\]]*\]")
 class RunSubject(Subject):
     """Told as the log stands when it is asked; a run that is over is read once."""
 
-    def __init__(self, kept: store.Store, run: str) -> None:
+    def __init__(self, kept: store.Kept, run: str) -> None:
         """Raises UsageError ``unknown-run``, LogError where the log is damaged."""
         self.run = run
         self._kept = kept
@@ -116,7 +116,7 @@ class RunSubject(Subject):
 class View:
     """One reading of the log."""
 
-    def __init__(self, kept: store.Store, reading: store.Reading) -> None:
+    def __init__(self, kept: store.Kept, reading: store.Reading) -> None:
         """``kept`` is asked for large values."""
         self._kept = kept
         self.run, self.held, self._entries = reading.id, reading.held, reading.entries
@@ -337,7 +337,7 @@ class View:
 
 
 @functools.lru_cache(64)
-def _of_blob(kept: store.Store, sha256: str) -> Json:
+def _of_blob(kept: store.Kept, sha256: str) -> Json:
     return json.loads(kept.blob(sha256))
 
 

@@ -37,7 +37,7 @@ def of_session(
         listener=listener,
         wish=wish,
         person=person.Remembering(pen, who),
-        runs=starting.Runs(pen, here.store, listener, price),
+        runs=starting.Runs(pen, here.kept, listener, price),
         known=known,
     )
     kits.furnish(shop)

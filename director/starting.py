@@ -11,12 +11,12 @@ from director.listening import Listener
 from nodes import budgets as node_budgets
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import events, history, journal, log, runs, sessions, store
+from runtime import events, history, journal, log, running, runs, sessions, store, waiting
 from runtime.models import budgets
 from runtime.models.exchange import Usage
 
-Begin = Callable[[events.Listener, budgets.Purse | None], Coroutine[Any, Any, events.RunEnded]]
-"""Begins a run, told who listens, and what the session leaves it to spend."""
+Begin = Callable[[events.Listener, budgets.Purse | None, running.Begun], Coroutine[Any, Any, events.RunEnded]]
+"""Begins a run, told who listens, what the session leaves it to spend, and who is to know of it before it does anything."""
 
 Price = Callable[[Usage, str], Decimal | None]
 
@@ -32,7 +32,7 @@ class Runs:
     """
 
     def __init__(
-        self, pen: journal.Journal[sessions.Session], kept: store.Store, listener: Listener, price: Price
+        self, pen: journal.Journal[sessions.Session], kept: store.Kept, listener: Listener, price: Price
     ) -> None:
         """``pen`` is the session's; ``kept`` keeps its runs; ``price`` says what a usage of a model costs."""
         self._pen, self._kept, self._listener, self._price = pen, kept, listener, price
@@ -41,39 +41,37 @@ class Runs:
         """Start a run for the tool's ``call``, and await its end. Raises RunOpsError for what could not start; the session has what it spent in any case."""
         started: list[str] = []
 
-        def listen(event: events.Event) -> None:
-            if isinstance(event, events.RunStarted):
-                started.append(event.run)
-                data: dict[str, Json] = {
-                    "run": event.run,
-                    "what": call.action,
-                    "call": call.call,
-                    "spent": NOTHING.model_dump(mode="json"),
-                }
-                self._pen.noted("following", data, log.SESSION_THREAD)
-                self._pen.barrier()
-            self._listener.ran(event)
+        async def begun(run: str) -> None:
+            started.append(run)
+            data: dict[str, Json] = {
+                "run": run,
+                "what": call.action,
+                "call": call.call,
+                "spent": NOTHING.model_dump(mode="json"),
+            }
+            self._pen.noted("following", data, log.SESSION_THREAD)
+            await self._pen.barrier()
 
         status = "interrupted"
         try:
-            ended = await begin(listen, self._purse())
+            ended = await begin(self._listener.ran, self._purse(), begun)
             status = ended.status
         finally:
             for run in started:
-                self._followed(run, status)
+                await self._followed(run, status)
         return ended
 
     def of(self, call: log.Call) -> Sequence[str]:
         """The runs that were begun for a call, in order; also those of which is known by now how they ended."""
         return self._pen.history.runs_of.get(call.call, [])
 
-    def settle(self) -> None:
+    async def settle(self) -> None:
         """Write of each run how it ended that was under way when the session's process died, and what it spent."""
         for run, note in list(self._pen.history.open_runs.items()):
             if "call" not in note.data:
                 continue
-            past = self.past(run)
-            self._followed(run, runs.state_of(past, held=False) if past is not None else "lost")
+            past = await waiting.in_thread(self.past, run)
+            await self._followed(run, runs.state_of(past, held=False) if past is not None else "lost")
 
     def past(self, run: str) -> history.History | None:
         """What a run has done; None where nobody can read it."""
@@ -89,8 +87,8 @@ class Runs:
         spent = budgets.spent_in_all(session.ledger, self._price)
         return budgets.Purse(self._pen.conversation.id, node_budgets.parse(session.budget), spent, "build")
 
-    def _followed(self, run: str, status: str) -> None:
-        past = self.past(run)
+    async def _followed(self, run: str, status: str) -> None:
+        past = await waiting.in_thread(self.past, run)
         spent = budgets.ran(past.ledger, self._price, NOTHING) if past is not None else None
         told = spent.model_dump(mode="json") if spent is not None and spent.calls else None
         self._pen.noted("followed", {"run": run, "status": status, "spent": told}, log.SESSION_THREAD)

@@ -25,7 +25,7 @@ GIVEN = "(given when a run is started)"
 NO_BROWSER = "No browser belongs to it: only a run has one."
 
 
-def of_run(kept: store.Store, run: str) -> RunSubject:
+def of_run(kept: store.Kept, run: str) -> RunSubject:
     """A run, by its id; its log is only read. Raises UsageError ``unknown-run``, LogError."""
     return RunSubject(kept, run)
 

@@ -173,21 +173,21 @@ class Talk:
         except asyncio.CancelledError:
             if not self._manner.left_open:
                 turns.break_off()
-                self._broken_off(delegation.interrupted())
+                await self._broken_off(delegation.interrupted())
             raise
         except RunOpsError as error:
             self._listener.failed(error)
             if isinstance(error, ModelError):
                 turns.break_off()
-                self._broken_off(error)
+                await self._broken_off(error)
             raise
 
-    def _broken_off(self, error: RunOpsError) -> None:
+    async def _broken_off(self, error: RunOpsError) -> None:
         """Write that the word has no answer, where the log does not say so yet: then it is the person's turn, also after a crash."""
         said = self._pen.history.thread(log.SESSION_THREAD).said
         if self._exchanges is not None and said and not isinstance(said[-1], log.ModelError):
             self._exchanges.broken_off(error)
-            self._pen.barrier()
+            await self._pen.barrier()
 
     def _left(self) -> float:
         return self._until - time.monotonic()

@@ -12,7 +12,7 @@ def report(here: host.Host, conversation: str) -> reports.Report:
 
     Raises UsageError ``not-a-session``, ``unknown-run``; ModelError ``window-too-large``; LogError.
     """
-    kept = here.store
+    kept = here.kept
     reading = kept.read(conversation)
     if conversations.kind(kept, conversation) == "session":
         past = conversations.fold(reading)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from nodes import registry
 from nodes.errors import Paused, UsageError
 from nodes.values import Json, as_text
-from runtime import history, host, journal, runs, secret_sources, secrets
+from runtime import history, host, journal, runs, secret_sources, secrets, waiting
 from runtime.language import inputs, yaml_text
 
 REASON = "question"
@@ -138,9 +139,9 @@ def masker_of(past: history.History, source: secret_sources.SecretSource) -> sec
     return secrets.Masker(secret_sources.read(source, past.header.secrets, Path(past.header.file).parent))
 
 
-def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take_over: bool = False) -> journal.Journal:
+async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take_over: bool = False) -> journal.Journal:
     """Write the answers into the run's log; the journal, closed. Raises UsageError ``secret-in-answer``, and ``nothing-to-answer`` where somebody was faster."""
-    past, _reading = runs.load_history(given.store, run)
+    past, _reading = await asyncio.to_thread(runs.load_history, given.kept, run)
     masker = masker_of(past, given.secrets)
     for name, value in answers.items():
         if masker.json(value) != value:
@@ -149,15 +150,15 @@ def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take_over:
                 f"the answer `{name}` holds a secret, and answers are kept in the log",
                 mend="answer without it: a field that takes secrets reads `secrets.NAME`",
             )
-    pen = runs.claim(given.store, run, masker, lambda now: _same(now, run, past), take_over=take_over)
+    pen = await runs.claim(given.store, run, masker, lambda now: _same(now, run, past), take_over=take_over)
     try:
         question = pen.history.question
         assert question is not None
         pen.note("answered", path=question.data["path"], answers=dict(answers))
         pen.note("ended", status="paused", exit=4, **pen.history.for_lists())
-        pen.barrier()
+        await pen.barrier()
     finally:
-        pen.conversation.close()
+        await waiting.to_the_end(pen.conversation.aclose())
     return pen
 
 

@@ -133,7 +133,8 @@ class Step(surroundings.Surroundings):
         elif effect and self._resolve().postconditions and self._page is not None and self._page.dialog is None:
             # A page that shows a dialog cannot be looked at: then nobody knows.
             held = await self._holds_already()
-        self._call = self._engine.journal.call(self._describe(held), barrier=effect)
+        described = self._describe(held)
+        self._call = await self._engine.journal.announce(described) if effect else self._engine.journal.call(described)
 
     async def verify(self) -> None:
         """Wait until the rules hold."""
@@ -374,7 +375,7 @@ class Step(surroundings.Surroundings):
         if deed.result is not None and deed.result.status == "ok":
             masked = deed.result.masked
             value = None if masked else engine.journal.value_of(deed.result)
-        call = engine.journal.call(self._describe(None), barrier=False)
+        call = engine.journal.call(self._describe(None))
         engine.journal.result(call, status, value=value, **({"masked": True} if masked else {}))
         if status == "recovered" and engine.browser is not None:
             engine.checkpoints.effect_finished(engine.browser)
@@ -399,7 +400,7 @@ class Step(surroundings.Surroundings):
         engine = self._engine
         recorded = engine.journal.error(error)
         if not isinstance(error, Paused | BudgetReached | LogError | Replaced):
-            call = self._call or engine.journal.call(self._describe(None), barrier=False)
+            call = self._call or engine.journal.call(self._describe(None))
             fields = {"error": recorded, "tolerated": tolerated or None, **self._trace()}
             engine.journal.result(call, "error", **fields)
             if self.not_done:

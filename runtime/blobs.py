@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from runtime import store
+from runtime import files
 
 AGE = 3600.0
 """Seconds for which what nobody names is left alone."""
@@ -53,7 +53,7 @@ def named_in(data: bytes) -> set[str]:
 
 
 def unnamed(
-    kept: store.FileStore, named: set[str], just_unnamed: set[str], limits: Limits
+    kept: files.Files, named: set[str], just_unnamed: set[str], limits: Limits
 ) -> Iterator[tuple[str, Path, float]]:
     """Blobs that may go: each with where it stands (also aside, where a process died), and up to when it may have been touched."""
     for file in sorted((kept.home / "blobs").glob("??/*")):
@@ -63,7 +63,7 @@ def unnamed(
                 yield file.stem, file, limit
 
 
-def put_back(kept: store.FileStore, named: set[str], limits: Limits) -> None:
+def put_back(kept: files.Files, named: set[str], limits: Limits) -> None:
     """Give blobs that a process left aside their place again, where they are named or young: a writer may count on them."""
     for aside in sorted((kept.home / "blobs").glob("??/*.aside")):
         with contextlib.suppress(FileNotFoundError):
@@ -77,7 +77,7 @@ def put_back(kept: store.FileStore, named: set[str], limits: Limits) -> None:
                 os.rename(aside, kept.blob_file(aside.stem))  # noqa: PTH104
 
 
-def take(kept: store.FileStore, sha256: str, limit: float) -> bool:
+def take(kept: files.Files, sha256: str, limit: float) -> bool:
     """Take a blob away unless somebody has touched it since ``limit``; whether it is gone."""
     file, aside = kept.blob_file(sha256), kept.blob_aside(sha256)
     with contextlib.suppress(FileNotFoundError):

@@ -18,7 +18,7 @@ BEGINNING = 60
 """Characters of the first word of a session, which tells it from others."""
 
 
-def kind(kept: store.Store, conversation: str) -> Kind | None:
+def kind(kept: store.Kept, conversation: str) -> Kind | None:
     """What a conversation is, by its first line, and nothing else of it is read; None where that line is not whole. Raises UsageError ``unknown-run``."""
     match kept.first(conversation):
         case log.Scope(session=log.SessionHeader()):
@@ -29,7 +29,7 @@ def kind(kept: store.Store, conversation: str) -> Kind | None:
             return None
 
 
-def is_somebodys_run(kept: store.Store, conversation: str) -> bool:
+def is_somebodys_run(kept: store.Kept, conversation: str) -> bool:
     """Whether it is a run that was begun as one: no session, and no copy in which a mend was tried."""
     match kept.first(conversation):
         case log.Scope(session=log.SessionHeader()):
@@ -40,7 +40,7 @@ def is_somebodys_run(kept: store.Store, conversation: str) -> bool:
             return True
 
 
-def refuse_session(kept: store.Store, conversation: str) -> None:
+def refuse_session(kept: store.Kept, conversation: str) -> None:
     """Raise UsageError ``not-a-run`` where the conversation is a session."""
     if kind(kept, conversation) == "session":
         raise UsageError(
@@ -50,7 +50,7 @@ def refuse_session(kept: store.Store, conversation: str) -> None:
         )
 
 
-def again(session: str, kept: store.Store) -> str:
+def again(session: str, kept: store.Kept) -> str:
     """What goes on with a session."""
     match kept.first(session):
         case log.Scope(session=log.SessionHeader(purpose="build")):
@@ -103,7 +103,7 @@ class SessionSummary:
     """For a damaged log: what is wrong, with file and line."""
 
 
-def list_sessions(kept: store.Store) -> list[SessionSummary]:
+def list_sessions(kept: store.Kept) -> list[SessionSummary]:
     """Every session, oldest first. A damaged one is listed as such; one that has not begun is left out."""
     found: list[SessionSummary] = []
     for conversation in kept.ids():

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from nodes.values import Json
 from runtime import checkpoints, durable, history, holders, journal, log, regular, secrets, store, version
 
 
-def make(
+async def make(
     kept: store.Store, reading: store.Reading, masker: secrets.Masker, about: dict[str, Json], parent: str | None
 ) -> journal.Journal:
     """The journal of a new conversation that has done what the run of ``reading`` did, entry by entry, and has its last checkpoint.
 
     It is a trial, of which ``about`` says what it is for (``node`` and more), and is never resumed; ``parent`` is the conversation that wants it.
     """
-    conversation = kept.create(store.new_id())
-    try:
-        pen = journal.Journal(conversation, history.History(), masker, kept)
+    conversation = await kept.create(store.new_id())
+    async with holders.given_up_where_it_fails(conversation):
+        pen = journal.Journal(conversation, history.History(), masker, kept.kept)
         for entry in reading.entries:
             pen.copy(_own(entry, about, parent))
-        _take_checkpoint(kept, reading.id, pen)
+        await asyncio.to_thread(_take_checkpoint, kept.kept, reading.id, pen)
         pen.note("claimed", **holders.me(), epoch=conversation.epoch, version=version.VERSION)
-    except BaseException:
-        conversation.close()
-        raise
     return pen
 
 
@@ -34,7 +33,7 @@ def _own(entry: log.AnyEntry, about: dict[str, Json], parent: str | None) -> log
     return entry.model_copy(update={"run": header})
 
 
-def _take_checkpoint(kept: store.Store, run: str, pen: journal.Journal) -> None:
+def _take_checkpoint(kept: store.Kept, run: str, pen: journal.Journal) -> None:
     """Bring the last checkpoint's file along, where it is what was written: without it the copy begins on a blank page, as the run would."""
     last = pen.history.checkpoint
     if last is None or checkpoints.unusable(last, kept.private(run)) is not None:

@@ -77,7 +77,7 @@ class CrashPoint(enum.StrEnum):
 
     # A large value
     BLOB = "blob"
-    """A blob is on the disk, and no entry names it."""
+    """A blob is handed to the disk, and no entry names it."""
 
     # The browser
     BROWSER_STARTED = "browser-started"

@@ -7,13 +7,13 @@ import dataclasses
 import os
 import socket
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodes.errors import Replaced, RunHeld
 from nodes.values import Json
-from runtime import locks, log, process
+from runtime import locks, log, process, waiting
 
 if TYPE_CHECKING:
     from runtime import store
@@ -200,11 +200,11 @@ def _taken_from(path: Path, holder: Holder, run: str, read: Callable[[], Entries
     return handle
 
 
-@contextlib.contextmanager
-def given_up_where_it_fails(conversation: store.Conversation) -> Generator[None]:
+@contextlib.asynccontextmanager
+async def given_up_where_it_fails(conversation: store.Conversation) -> AsyncGenerator[None]:
     """Until a run or a session is there to do it, the conversation is closed where something goes wrong: another process, or this one, may have it then."""
     try:
         yield
     except BaseException:
-        conversation.close()
+        await waiting.to_the_end(conversation.aclose())
         raise

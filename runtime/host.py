@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nodes.errors import UsageError
-from runtime import secret_sources, settings, store
+from runtime import files, secret_sources, settings, store
 from runtime.browser.options import Mode
 from runtime.settings import Settings
 
@@ -27,15 +27,20 @@ class Host:
         return dataclasses.replace(self, settings=chosen)
 
     @property
-    def files(self) -> store.FileStore:
-        """The store, where it keeps files. Raises UsageError ``store-without-files``."""
-        if not isinstance(self.store, store.FileStore):
+    def kept(self) -> store.Kept:
+        """What the store keeps, for readers that may block."""
+        return self.store.kept
+
+    @property
+    def files(self) -> files.Files:
+        """The same, where it is files. Raises UsageError ``store-without-files``."""
+        if not isinstance(self.store, files.FileStore):
             raise UsageError(
                 "store-without-files",
                 "this command works on the files of a folder, and the runs are kept elsewhere",
                 mend="use the tools of the place that keeps them",
             )
-        return self.store
+        return self.store.files
 
 
 def given(
@@ -47,7 +52,7 @@ def given(
     """What a program gives; settings by default the usual ones, a store the folder that they name, secrets none."""
     chosen = settings if settings is not None else Settings()
     source = secret_sources.Given(secrets or {}) if secrets is None or isinstance(secrets, Mapping) else secrets
-    return Host(chosen, kept if kept is not None else store.FileStore(chosen.home), source, usual_mode)
+    return Host(chosen, kept if kept is not None else files.FileStore(chosen.home), source, usual_mode)
 
 
 ENVIRONMENT = secret_sources.Environment()
@@ -56,7 +61,7 @@ ENVIRONMENT = secret_sources.Environment()
 
 def of_command(chosen: settings.Settings) -> Host:
     """What a command has: the folder of its settings, and the secrets of its environment."""
-    return Host(chosen, store.FileStore(chosen.home), ENVIRONMENT)
+    return Host(chosen, files.FileStore(chosen.home), ENVIRONMENT)
 
 
 def load(**flags: Any) -> Host:

@@ -48,8 +48,8 @@ class Fold(Protocol):
 class Texts:
     """Reads what entries say and yield, from their blobs where it stands in these. Raises LogError ``blob-missing``."""
 
-    def __init__(self, blobs: store.Store) -> None:
-        self._store = blobs
+    def __init__(self, kept: store.Kept) -> None:
+        self._store = kept
 
     def text_of(self, entry: log.Said) -> str:
         """What was said, from its blob where it stands in one."""
@@ -78,10 +78,10 @@ class Journal(Texts, Generic[Folded_co]):
         conversation: store.Conversation,
         history: Folded_co,
         masker: secrets.Masker,
-        blobs: store.Store,
+        kept: store.Kept,
     ) -> None:
-        """``history`` is the fold of what the conversation already holds."""
-        super().__init__(blobs)
+        """``history`` is the fold of what the conversation already holds; ``kept`` has its large values."""
+        super().__init__(kept)
         self.conversation = conversation
         self._history = history
         self.masker = masker
@@ -100,17 +100,18 @@ class Journal(Texts, Generic[Folded_co]):
         """The fold."""
         return self._history
 
-    def call(self, call: log.Call, *, barrier: bool) -> log.Call:
-        """Write a call; with ``barrier`` it is on the disk when this returns."""
+    def call(self, call: log.Call) -> log.Call:
+        """Write a call."""
         fields = self._value(call.args, call.path)
         update = {"args": fields.get("value"), "blob": fields.get("blob"), "matched": self._masked(call.matched)}
-        call = call.model_copy(update=update)
-        if not barrier:
-            return self._append(call)
+        return self._append(call.model_copy(update=update))
+
+    async def announce(self, call: log.Call) -> log.Call:
+        """Write a call of class *effect*; it is on the disk when this returns."""
         crash_point(CrashPoint.BEFORE_CALL)
-        written = self._append(call)
+        written = self.call(call)
         crash_point(CrashPoint.CALL_APPENDED)
-        self.barrier()
+        await self.barrier()
         crash_point(CrashPoint.CALL_SYNCED)
         return written
 
@@ -208,10 +209,11 @@ class Journal(Texts, Generic[Folded_co]):
         crash_point(CrashPoint.COPIED)
         return written
 
-    def barrier(self) -> None:
+    async def barrier(self) -> None:
         """Everything written is on the disk when this returns."""
-        self.conversation.barrier()
-        self.synced = self.history.last_seq
+        written = self.history.last_seq
+        await self.conversation.barrier()
+        self.synced = max(self.synced, written)
 
     def error(self, error: RunOpsError) -> dict[str, Json]:
         """The error as the log holds it, secrets masked."""
@@ -289,8 +291,8 @@ def _blobs_of(entry: log.AnyEntry) -> list[log.Blob]:
     return [each for each in named if each is not None]
 
 
-def value_of(entry: log.Result | log.Scope | log.Call | log.Version, blobs: store.Store) -> Json:
+def value_of(entry: log.Result | log.Scope | log.Call | log.Version, kept: store.Kept) -> Json:
     """The value of an entry, from its blob where it stands in one."""
     if entry.blob is not None:
-        return json.loads(blobs.blob(entry.blob.sha256))
+        return json.loads(kept.blob(entry.blob.sha256))
     return entry.args if isinstance(entry, log.Call) else entry.value

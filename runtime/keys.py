@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from collections.abc import Mapping
@@ -33,8 +34,8 @@ async def begin_or_go_on(
     except LogError as error:
         if error.code != "run-exists":
             raise
-    run_id = given.store.keyed(key)
-    past, _reading = runs.load_history(given.store, run_id)
+    run_id = await given.store.keyed(key)
+    past, _reading = await asyncio.to_thread(runs.load_history, given.kept, run_id)
     _refuse_other(past, run_id, prepared, key)
     return await running.resume_run(run_id, given, listener, allow_changed=allow_changed)
 

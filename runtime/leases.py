@@ -53,7 +53,7 @@ class _Holding:
         while True:
             await asyncio.sleep(self._interval)
             try:
-                self._conversation.renew()
+                await self._conversation.renew()
             except RunOpsError as error:
                 self._failure = error
                 self._worker.cancel()

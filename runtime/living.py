@@ -63,7 +63,7 @@ class Living:
     kind: conversations.Kind = "run"
 
 
-def find(kept: store.Store) -> list[Living]:
+def find(kept: store.Kept) -> list[Living]:
     """Every run or session that is held or whose browser lives, oldest first."""
     browsers = _browsers(kept)
     found: list[Living] = []
@@ -77,7 +77,7 @@ def find(kept: store.Store) -> list[Living]:
     return [each for each in found if each.browser is not None or each.state in ("running", "damaged")]
 
 
-def _browsers(kept: store.Store) -> dict[str, Browser]:
+def _browsers(kept: store.Kept) -> dict[str, Browser]:
     found: dict[str, Browser] = {}
     for private in kept.private_folders():
         if (alive := surviving.find(private)) is not None:
@@ -91,7 +91,7 @@ def _browsers(kept: store.Store) -> dict[str, Browser]:
     return found
 
 
-def _living(kept: store.Store, run: str, browser: Browser | None) -> Living:
+def _living(kept: store.Kept, run: str, browser: Browser | None) -> Living:
     kind: conversations.Kind | None = None
     try:
         kind = conversations.kind(kept, run)

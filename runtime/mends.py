@@ -11,12 +11,12 @@ from runtime import regular, store
 VERSION = 1
 
 
-def file_of(kept: store.Store, run: str) -> Path:
+def file_of(kept: store.Kept, run: str) -> Path:
     """Where the mend of a run is kept."""
     return kept.files(run) / f"{run}.mend.json"
 
 
-def read(kept: store.Store, run: str) -> dict[str, Json] | None:
+def read(kept: store.Kept, run: str) -> dict[str, Json] | None:
     """The mend as it is kept; None where there is none."""
     try:
         told: dict[str, Json] = json.loads(regular.read(file_of(kept, run)))
@@ -25,7 +25,7 @@ def read(kept: store.Store, run: str) -> dict[str, Json] | None:
     return told if told.get("version") == VERSION else None
 
 
-def waits(kept: store.Store, run: str) -> bool:
+def waits(kept: store.Kept, run: str) -> bool:
     """Whether there is a mend of the run that could be applied, and is not."""
     told = read(kept, run)
     try:

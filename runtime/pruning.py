@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from nodes.errors import LogError, UsageError
-from runtime import blobs, damage, durable, living, locks, outdated, regular, store
+from runtime import blobs, damage, durable, files, living, locks, outdated, regular, store
 from runtime.browser import launch, surviving
 
 Kind = Literal["run", "session", "browser", "private", "files", "key", "log", "value", "temporary"]
@@ -69,7 +69,7 @@ class Report:
         return sum(each.bytes for each in self.gone)
 
 
-def prune(kept: store.FileStore, wanted: outdated.Wanted, *, dry_run: bool) -> Report:
+def prune(kept: files.Files, wanted: outdated.Wanted, *, dry_run: bool) -> Report:
     """Take away what nobody needs, and the runs or sessions that are ``wanted``; with ``dry_run`` only tell of it.
 
     What cannot be taken away is told in the report. Raises LogError where the home itself cannot be read.
@@ -78,7 +78,7 @@ def prune(kept: store.FileStore, wanted: outdated.Wanted, *, dry_run: bool) -> R
 
 
 class _Pruning:
-    def __init__(self, kept: store.FileStore, wanted: outdated.Wanted, *, dry_run: bool) -> None:
+    def __init__(self, kept: files.Files, wanted: outdated.Wanted, *, dry_run: bool) -> None:
         self._kept = kept
         self._home = kept.home
         self._wanted = wanted
@@ -367,8 +367,8 @@ def _size(path: Path) -> int:
     if not path.is_dir():
         return path.lstat().st_size if path.exists() else 0
     total = 0
-    for folder, _folders, files in os.walk(path):
-        for name in files:
+    for folder, _folders, names in os.walk(path):
+        for name in names:
             with contextlib.suppress(FileNotFoundError):
                 total += (Path(folder) / name).lstat().st_size
     return total

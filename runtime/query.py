@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from nodes import registry
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import conversations, damage, log, query_sessions, regular, store
+from runtime import conversations, damage, files, log, query_sessions, regular
 from runtime.models import ledger
 from runtime.query_views import STEPS, VIEWS, cost, hand_over
 from runtime.sql import clock, lockdown, results, statement
@@ -43,7 +43,7 @@ class Answer:
 
 
 def ask(
-    kept: store.FileStore,
+    kept: files.Files,
     text: str,
     seconds: float = SECONDS,
     stuck: Callable[[UsageError], None] | None = None,
@@ -122,7 +122,7 @@ def _refuse_unknown(name: tuple[str, ...], own: frozenset[str]) -> None:
     raise UsageError("bad-query", f"there is no view `{written}`", mend=mend)
 
 
-def _load(database: duckdb.DuckDBPyConnection, kept: store.FileStore, limit: clock.Clock) -> list[LogError]:
+def _load(database: duckdb.DuckDBPyConnection, kept: files.Files, limit: clock.Clock) -> list[LogError]:
     for name, columns in VIEWS.items():
         if name != "steps":
             database.execute(f"CREATE TABLE {name} ({', '.join(f'{each.name} {each.type}' for each in columns)})")
@@ -149,9 +149,7 @@ def _load(database: duckdb.DuckDBPyConnection, kept: store.FileStore, limit: clo
 class _Reader:
     """Takes one log into the tables; no more of it is in memory than its open calls, one batch, and what each request to a model cost."""
 
-    def __init__(
-        self, database: duckdb.DuckDBPyConnection, kept: store.FileStore, run: str, limit: clock.Clock
-    ) -> None:
+    def __init__(self, database: duckdb.DuckDBPyConnection, kept: files.Files, run: str, limit: clock.Clock) -> None:
         self._limit = limit
         self._database = database
         self._kept = kept

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nodes.errors import LogError
 from nodes.values import Json
-from runtime import conversations, journal, log, sessions, store
+from runtime import conversations, files, journal, log, sessions, store
 from runtime.models import ledger
 from runtime.query_views import cost, hand_over
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import duckdb
 
 
-def read(database: duckdb.DuckDBPyConnection, kept: store.FileStore, session: str) -> None:
+def read(database: duckdb.DuckDBPyConnection, kept: files.Files, session: str) -> None:
     """Add what the session holds; nothing of a fork that never was whole. Raises LogError for a damaged log, or one of a later version."""
     reading = kept.read(session)
     past = sessions.Session(reading.entries)
@@ -75,7 +75,7 @@ def _costs(session: str, reading: store.Reading, past: sessions.Session) -> Iter
         yield cost(session, row, {"call": call, "attempt": attempt, "tried": tries.get(row.line)})
 
 
-def _version(session: str, version: log.Version, kept: store.Store) -> dict[str, Json]:
+def _version(session: str, version: log.Version, kept: store.Kept) -> dict[str, Json]:
     return {
         "conversation": session,
         "number": version.number,
@@ -87,7 +87,7 @@ def _version(session: str, version: log.Version, kept: store.Store) -> dict[str,
     }
 
 
-def _value(version: log.Version, kept: store.Store) -> str | None:
+def _value(version: log.Version, kept: store.Kept) -> str | None:
     if version.cleared:
         return None
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from nodes.errors import AuthorError, BudgetReached, Cancelled, InternalError, LogError, Paused, Replaced, RunOpsError
 from nodes.values import Json
 from runtime import engine as engine_module
-from runtime import events, evidence, holders, journal, leases, log, resume, version
+from runtime import events, evidence, holders, journal, leases, log, resume, version, waiting
 from runtime.browser import port
 from runtime.language import workflow
 
@@ -104,7 +104,7 @@ class Run:
             failure, passing = InternalError("internal", f"{type(error).__name__}: {error}"), error
         async with contextlib.AsyncExitStack() as last:
             # Each of these is done whatever becomes of the others, also where the task is cancelled once more; the lock goes last.
-            last.callback(self._journal.conversation.close)
+            last.push_async_callback(self._given_up)
             if self._models is not None:
                 last.push_async_callback(self._models.close)
             last.push_async_callback(self._close_browser)
@@ -123,15 +123,20 @@ class Run:
                 except (LogError, Replaced) as error:
                     failure = failure if isinstance(failure, Replaced) else error
                 if not isinstance(failure, Replaced):
+                    # What is on its way to the disk is looked through as well.
+                    await self._journal.barrier()
                     failure = await asyncio.to_thread(self._leak) or failure
-                return self._end(output, failure, time.monotonic() - begun)
+                return await self._end(output, failure, time.monotonic() - begun)
         except (LogError, Replaced) as error:
             return self._ended(None, error, time.monotonic() - begun)
+
+    async def _given_up(self) -> None:
+        await waiting.to_the_end(self._journal.conversation.aclose())
 
     async def _close_browser(self) -> None:
         if self.engine.browser is not None:
             with contextlib.suppress(RunOpsError):
-                await self.engine.browser.close(keep=self._keep_browser or self._is_replaced())
+                await self.engine.browser.close(keep=self._keep_browser or await self._is_replaced())
 
     async def _evident(self, work: Awaitable[Json]) -> Json:
         """Await ``work``; where it fails, keep what the page shows."""
@@ -145,7 +150,7 @@ class Run:
         if text is not None:
             self.engine.tell(events.Said(text))
 
-    def _end(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
+    async def _end(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
         """Write the last entries, and bring them to the disk."""
         pen, ended = self._journal, self._ended(output, failure, seconds)
         if isinstance(failure, LogError | Replaced):
@@ -155,7 +160,7 @@ class Run:
             if ended.question is not None:
                 pen.note("paused", **ended.question)
             pen.note("ended", status=ended.status, exit=ended.exit, **pen.history.for_lists(), **told)
-            pen.barrier()
+            await pen.barrier()
         except (LogError, Replaced) as error:
             return self._ended(None, error, seconds)
         return ended
@@ -186,10 +191,10 @@ class Run:
             costs=costs,
         )
 
-    def _is_replaced(self) -> bool:
+    async def _is_replaced(self) -> bool:
         """Whether another owner has claimed the run, and with it the browser."""
         try:
-            self._journal.conversation.renew()
+            await self._journal.conversation.renew()
         except Replaced:
             return True
         except LogError:

@@ -29,6 +29,7 @@ from runtime import (
     settings,
     store,
     taking,
+    waiting,
 )
 from runtime.browser import launching, port
 from runtime.browser.options import Mode
@@ -81,6 +82,10 @@ async def start(
     return await begin(preparing.prepare(loaded, inputs, given.secrets), given, listener)
 
 
+Begun = Callable[[str], Awaitable[None]]
+"""Is told which run it is once its log is open, and before it does anything."""
+
+
 class Part(Protocol):
     """What a run does in place of the whole workflow: it is a trial, and never resumed."""
 
@@ -105,6 +110,7 @@ async def begin(
     browsers: run.Browsers | None = None,
     holds: engine_module.Holds | None = None,
     watch: engine_module.Watch | None = None,
+    begun: Begun | None = None,
 ) -> events.RunEnded:
     """Run what was prepared, or only a part of it, to its end; with ``key`` under the id that belongs to it. ``parent`` is the session that starts it.
 
@@ -117,29 +123,31 @@ async def begin(
     pythons.check(loaded, given.settings.python_modules)
     models = supplies.plan(loaded, given, purse=purse)
     kept = given.store
-    conversation = kept.create(store.new_id()) if key is None else _of_key(kept, key)
-    with holders.given_up_where_it_fails(conversation):
-        pen = journal.Journal(conversation, history.History(), secrets.Masker({**known, **models.masked}), kept)
+    conversation = await (kept.create(store.new_id()) if key is None else _of_key(kept, key))
+    async with holders.given_up_where_it_fails(conversation):
+        pen = journal.Journal(conversation, history.History(), secrets.Masker({**known, **models.masked}), kept.kept)
         trial = part.header if part is not None else None
         run.write_header(pen, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=parent)
         one = _run(loaded, pen, given, prepared.inputs, known, listener, models, browsers)
         if holds is not None:
             one.engine.holds = holds
         one.engine.watch = watch
+        if begun is not None:
+            await begun(one.id)
     one.engine.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
     return await one.begin() if part is None else await one.drive(part.run(one.engine))
 
 
-def _of_key(kept: store.Store, key: str) -> store.Conversation:
+async def _of_key(kept: store.Store, key: str) -> store.Conversation:
     """The new conversation of a key: no other one has the key, and none will."""
     while True:
-        run_id = kept.keyed(key)
-        conversation = kept.create(run_id)
-        with holders.given_up_where_it_fails(conversation):
-            if kept.keyed(key) == run_id:
+        run_id = await kept.keyed(key)
+        conversation = await kept.create(run_id)
+        async with holders.given_up_where_it_fails(conversation):
+            if await kept.keyed(key) == run_id:
                 return conversation
         # `runops prune` took the key away before the run was there to hold it: now the key has another one.
-        conversation.close()
+        await waiting.to_the_end(conversation.aclose())
 
 
 def _run(
@@ -152,7 +160,7 @@ def _run(
     models: supplies.Plan,
     browsers: run.Browsers | None = None,
 ) -> run.Run:
-    chosen, private = given.settings, given.store.private(pen.conversation.id)
+    chosen, private = given.settings, given.kept.private(pen.conversation.id)
     return run.Run(
         loaded,
         pen,
@@ -176,6 +184,7 @@ async def resume_run(
     take_over: bool = False,
     from_step: str | None = None,
     purse: budgets.Purse | None = None,
+    begun: Begun | None = None,
 ) -> events.RunEnded:
     """Go on with a run. One that passed yields its result again, one that waits for an answer its question; nothing is written to either.
 
@@ -187,8 +196,8 @@ async def resume_run(
 
     Raises RunHeld, LogError for a damaged log, WorkflowInvalid, UsageError ``node-changed`` where what was done does not fit the file as it is now.
     """
-    kept = given.store
-    past, reading = runs.load_history(kept, run_id)
+    kept = given.kept
+    past, reading = await asyncio.to_thread(runs.load_history, kept, run_id)
     if past.status != "passed":
         # Also one that waits: nobody is to answer what goes on nowhere.
         runs.refuse_trial(past, run_id)
@@ -217,14 +226,22 @@ async def resume_run(
     models.refuse_late_recording(past.ledger.exchanges, kept.private(run_id))
     masker = secrets.Masker({**text.secrets, **models.masked})
     try:
-        pen = runs.claim(
-            kept, run_id, masker, may_go_on, take_over=take_over, budget=models.budget_text, known=(past, reading)
+        pen = await runs.claim(
+            given.store,
+            run_id,
+            masker,
+            may_go_on,
+            take_over=take_over,
+            budget=models.budget_text,
+            known=(past, reading),
         )
     except _OverMeanwhile:
         return over[0]
-    with holders.given_up_where_it_fails(pen.conversation):
+    async with holders.given_up_where_it_fails(pen.conversation):
         text.take(pen)
         one = _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models)
+        if begun is not None:
+            await begun(one.id)
     one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
     if pen.conversation.taken_from is not None:
         one.engine.tell(events.Said(pen.conversation.taken_from.as_taken()))
@@ -256,15 +273,14 @@ async def go_on_copy(
 
     Raises LogError, and UsageError ``node-changed`` where what was done does not fit ``loaded``.
     """
-    kept = given.store
-    past, reading = runs.load_history(kept, run_id)
+    past, reading = await asyncio.to_thread(runs.load_history, given.kept, run_id)
     assert past.header is not None
     pythons.check(loaded, given.settings.python_modules)
     text = taking.text_for(run_id, past.header, given, loaded)
     text.check(past)
     models = supplies.plan(text.loaded, given, past.budget, purse)
-    pen = copies.make(kept, reading, secrets.Masker({**text.secrets, **models.masked}), about, parent)
-    with holders.given_up_where_it_fails(pen.conversation):
+    pen = await copies.make(given.store, reading, secrets.Masker({**text.secrets, **models.masked}), about, parent)
+    async with holders.given_up_where_it_fails(pen.conversation):
         text.take(pen)
         one = _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models)
         if holds is not None:
@@ -300,7 +316,7 @@ def _already_over(
     ending = past.ending
     if ending is not None and ending.status == "passed":
         root = past.scopes[""].committed
-        output = journal.value_of(root, given.store) if root is not None else None
+        output = journal.value_of(root, given.kept) if root is not None else None
         tolerated = int(ending.data.get("tolerated") or 0)
         costs = past.ledger.totals()
         return events.RunEnded(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import shlex
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Literal
 
 from nodes.errors import LogError, Paused, UsageError
 from nodes.values import Json
-from runtime import conversations, damage, history, holders, journal, log, records, secrets, store, version
+from runtime import conversations, damage, history, holders, journal, log, records, secrets, store, version, waiting
 
 Verdict = Literal["done", "not-done", "skip"]
 RunState = Literal["running", "passed", "failed", "paused", "interrupted", "out-of-budget", "died", "damaged"]
@@ -35,7 +36,7 @@ class RunSummary:
     """The session from which it was started."""
 
 
-def list_runs(kept: store.Store) -> list[RunSummary]:
+def list_runs(kept: store.Kept) -> list[RunSummary]:
     """Every run, oldest first. A damaged one is listed as such; a file that holds no entry yet is left out, and so are sessions."""
     summaries: list[RunSummary] = []
     for run in kept.ids():
@@ -90,7 +91,7 @@ def state_of(past: history.History, *, held: bool) -> RunState:
     return "running" if held else "died"
 
 
-def find(kept: store.Store, name: str) -> str:
+def find(kept: store.Kept, name: str) -> str:
     """The id of the run that ``name`` means: the id, a part of it that no other has, or ``last``. Raises UsageError ``unknown-run``.
 
     Of a session it is the id of that session: whoever wants a run of it says what it is.
@@ -116,7 +117,7 @@ def find(kept: store.Store, name: str) -> str:
 
 
 @damage.uncollected()
-def load_history(kept: store.Store, run: str) -> tuple[history.History, store.Reading]:
+def load_history(kept: store.Kept, run: str) -> tuple[history.History, store.Reading]:
     """The fold of a run's log as it stands now, and the reading it was made from; also of a living run. Writes nothing.
 
     Raises UsageError ``unknown-run`` and ``not-a-run``, LogError.
@@ -129,7 +130,7 @@ def load_history(kept: store.Store, run: str) -> tuple[history.History, store.Re
     return past, reading
 
 
-def claim(
+async def claim(
     kept: store.Store,
     run: str,
     masker: secrets.Masker,
@@ -148,21 +149,18 @@ def claim(
     ``check`` is called before anything is written, with the history as the lock's last holder left it: what was read before may be
     out of date. What it raises gives the run up again.
     """
-    conversations.refuse_session(kept, run)
-    conversation, entries = kept.claim(run, take_over=take_over)
-    try:
-        past = _folded(entries, known)
+    await asyncio.to_thread(conversations.refuse_session, kept.kept, run)
+    conversation, entries = await kept.claim(run, take_over=take_over)
+    async with holders.given_up_where_it_fails(conversation):
+        past = await asyncio.to_thread(_folded, entries, known)
         refuse_trial(past, run)
         check(past)
-        pen = journal.Journal(conversation, past, masker, kept)
+        pen = journal.Journal(conversation, past, masker, kept.kept)
         taken = conversation.taken_from
         told: dict[str, Json] = {"taken_from": taken.told()} if taken is not None else {}
         if budget is not None and budget != past.budget:
             told["budget"] = budget
         pen.note("claimed", **holders.me(), epoch=conversation.epoch, version=version.VERSION, **told)
-    except BaseException:
-        conversation.close()
-        raise
     return pen
 
 
@@ -217,7 +215,7 @@ def again(past: history.History, run: str) -> str:
     return f"runops try {shlex.quote(past.header.file)} {past.header.trial['node']} …"
 
 
-def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bool = False) -> journal.Journal:
+async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bool = False) -> journal.Journal:
     """Write a person's answer to the question that the run waits with; the journal, closed. Raises UsageError ``nothing-to-decide`` where it asks none."""
 
     def waits(past: history.History) -> None:
@@ -247,8 +245,8 @@ def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bool = F
                 mend=f"go on with `runops resume {run}`",
             )
 
-    waits(load_history(kept, run)[0])
-    pen = claim(kept, run, secrets.Masker({}), waits, take_over=take_over)
+    waits((await asyncio.to_thread(load_history, kept.kept, run))[0])
+    pen = await claim(kept, run, secrets.Masker({}), waits, take_over=take_over)
     try:
         asked = pen.history.question
         assert asked is not None
@@ -259,9 +257,9 @@ def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bool = F
         for attempt in [attempt for attempt in pen.history.all_attempts() if attempt.call.call in calls]:
             _write_verdict(pen, attempt, verdict)
         pen.note("ended", status="paused", exit=4, **pen.history.for_lists())
-        pen.barrier()
+        await pen.barrier()
     finally:
-        pen.conversation.close()
+        await waiting.to_the_end(pen.conversation.aclose())
     return pen
 
 

@@ -197,16 +197,16 @@ class Runtime:
 
         Raises UsageError where it asks nothing, or for an answer that is missing, unknown or does not fit its question.
         """
-        past, _reading = await asyncio.to_thread(runs.load_history, self._host.store, run_id)
+        past, _reading = await asyncio.to_thread(runs.load_history, self._host.kept, run_id)
         known, missing = answers.read_all(answers.asked(past, run_id), given)
         if missing:
             raise answers.missing(run_id, missing, answers.asked(past, run_id))
-        await asyncio.to_thread(answers.write, self._host, run_id, known)
+        await answers.write(self._host, run_id, known)
         return await self.resume(run_id, listener=listener)
 
     async def decide(self, run_id: str, verdict: runs.Verdict, *, listener: events.Listener | None = None) -> Run:
         """Say whether the side effect happened of which nobody knows, and go on. Raises UsageError ``nothing-to-decide``."""
-        await asyncio.to_thread(runs.decide, self._host.store, run_id, verdict)
+        await runs.decide(self._host.store, run_id, verdict)
         return await self.resume(run_id, listener=listener)
 
     async def interrupt(self, run_id: str) -> events.RunEnded:
@@ -226,14 +226,14 @@ class Runtime:
         A number is a cursor: who follows from the last one that was seen misses nothing, also of a run that is gone on with later. Looking
         costs what is new. Raises UsageError ``unknown-run``.
         """
-        if not self._host.store.has(run_id):
-            raise store.unknown(self._host.store, run_id)
+        if not self._host.kept.has(run_id):
+            raise store.unknown(self._host.kept, run_id)
         return self._entries(run_id, after)
 
     async def _entries(self, run_id: str, after: int) -> Entries:
         was_held = True
         while True:
-            reading = await asyncio.to_thread(self._host.store.read, run_id, after)
+            reading = await self._host.store.read(run_id, after)
             for entry in reading.entries:
                 yield entry
                 after = entry.seq

@@ -139,15 +139,15 @@ def text_of(run: str, header: log.RunHeader, given: host.Host, *, take: bool) ->
     except (RunOpsError, OSError):
         if take:
             raise
-    return Text(run, _stored(header, given.store), present, header, given.secrets, take=take)
+    return Text(run, _stored(header, given.kept), present, header, given.secrets, take=take)
 
 
 def text_for(run: str, header: log.RunHeader, given: host.Host, present: workflow.Loaded) -> Text:
     """What a copy of a run with this header goes on with: ``present``, wherever its text comes from. Raises what ``preparing.prepare`` raises."""
-    return Text(run, _stored(header, given.store), present, header, given.secrets, take=True)
+    return Text(run, _stored(header, given.kept), present, header, given.secrets, take=True)
 
 
-def _stored(header: log.RunHeader, kept: store.Store) -> workflow.Loaded:
+def _stored(header: log.RunHeader, kept: store.Kept) -> workflow.Loaded:
     """The workflow that the run has, and the files that it uses."""
     texts = {path: kept.blob(blob.sha256).decode() for path, blob in header.callees.items()}
     text = kept.blob(header.text.sha256).decode()

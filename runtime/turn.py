@@ -403,7 +403,7 @@ class Turns:
             args=refusals.read(asked.arguments),
             fingerprint=self._seat.fingerprint,
         )
-        self._pen.result(self._pen.call(call, barrier=False), status, value=value, error=error, seconds=seconds)
+        self._pen.result(self._pen.call(call), status, value=value, error=error, seconds=seconds)
 
     def _not_done(self, asked: ToolCall, place: Place, state: threads.Done, *, begun: bool) -> str:
         """Write down a call that was interrupted, or never begun; what the model is told of it."""

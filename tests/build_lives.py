@@ -14,9 +14,10 @@ from director.listening import Listener
 from director.tools import Kit
 from nodes import budgets
 from nodes.errors import RunOpsError
-from runtime import host, journal, limits, log, secrets, sessions, settings, store, version
+from runtime import files, host, journal, limits, log, secrets, sessions, settings, version
 from runtime.models.exchange import Request
 from tests import talks
+from tests.now import let_go, now
 
 GOAL = "Look at the shop"
 
@@ -43,16 +44,18 @@ class Life:
     shop: workshop.Workshop = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        self.kept = store.FileStore(self.folder / ".runops")
+        self.kept = files.Files(self.folder / ".runops")
         if self.session is None:
             wish = workshop.Wish(GOAL, self.url, self.folder / "built.yaml", 1, self.policy)
             header = log.SessionHeader(
                 purpose="build", versions=version.versions(), budget=self.budget, build=wish.as_logged()
             )
-            self.pen = opening.begin(self.kept, header, secrets.Masker({}))
+            self.pen = now(opening.begin(files.FileStore.over(self.kept), header, secrets.Masker({})))
             self.session = self.pen.conversation.id
         else:
-            self.pen = opening.reopen(self.kept, self.session, secrets.Masker({}), budget=self.budget)
+            self.pen = now(
+                opening.reopen(files.FileStore.over(self.kept), self.session, secrets.Masker({}), budget=self.budget)
+            )
         chosen = settings.load(home=self.folder / ".runops", model="m", model_base_url="http://127.0.0.1:9")
         own = desk.Desk(self.pen)
         self.shop = shops.of_session(
@@ -83,7 +86,7 @@ class Life:
                 self.error = error
             finally:
                 await self.shop.close()
-                self.pen.conversation.close()
+                let_go(self.pen.conversation)
 
         asyncio.run(lived())
         return self

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import history, journal, log, run, secrets, store
+from runtime import files, history, journal, log, run, secrets, store
 from runtime.language import workflow
+from tests.now import let_go, now
 
 WORKFLOW = """
 version: 1
@@ -25,15 +26,16 @@ class Pen:
 
     def __init__(self, home: Path) -> None:
         """The run has begun, and nobody was asked yet."""
-        kept = store.FileStore(home)
+        kept = files.Files(home)
         self.run = store.new_id()
         self.journal = journal.Journal(kept.create(self.run), history.History(), secrets.Masker({}), kept)
         run.write_header(self.journal, workflow.parse(WORKFLOW, "sort.yaml"), {})
+        now(self.journal.barrier())
 
     def call(self, path: str, attempt: int = 1) -> log.Call:
         """An attempt of the step begins."""
         call = log.Call(path=path, node="cognition", attempt=attempt, effect="read", fingerprint="f")
-        return self.journal.call(call, barrier=False)
+        return self.journal.call(call)
 
     def ask(self, call: log.Call, said: str, tried: int = 1, key: str = "k") -> None:
         """A question, where it is the first try of it, and the announcement of its request."""
@@ -80,7 +82,7 @@ class Pen:
     def end(self, status: str, code: int, **more: Json) -> None:
         """The run says how it ended, and its log is given up."""
         self.journal.note("ended", status=status, exit=code, **more)
-        self.journal.conversation.close()
+        let_go(self.journal.conversation)
 
 
 def every_way(home: Path) -> Pen:

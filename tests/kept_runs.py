@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from runtime import history, journal, run, secrets, store
+from runtime import files, history, journal, run, secrets, store
 from runtime.language import workflow
+from tests.now import let_go, now
 
 WORKFLOW = """
 version: 1
@@ -13,19 +14,20 @@ nodes: [{id: one, type: transform, expr: 1}]
 
 
 def begun(
-    kept: store.FileStore, text: str = WORKFLOW, *, trial: bool = False, parent: str | None = None
+    kept: files.Files, text: str = WORKFLOW, *, trial: bool = False, parent: str | None = None
 ) -> journal.Journal:
     """A run that this process has begun, and holds."""
     pen = journal.Journal(kept.create(store.new_id()), history.History(), secrets.Masker({}), kept)
     tried = {"node": "one"} if trial else None
     run.write_header(pen, workflow.parse(text, "pay.yaml"), {}, trial=tried, parent=parent)
+    now(pen.barrier())
     return pen
 
 
-def ended(kept: store.FileStore, status: str | None, text: str = WORKFLOW, *, trial: bool = False) -> str:
+def ended(kept: files.Files, status: str | None, text: str = WORKFLOW, *, trial: bool = False) -> str:
     """The id of a run that nobody holds; None: it died."""
     pen = begun(kept, text, trial=trial)
     if status is not None:
         pen.note("ended", status=status, exit=0)
-    pen.conversation.close()
+    let_go(pen.conversation)
     return pen.conversation.id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runtime import history, journal, run
+from runtime import run
 from tests.rig import Rig
 
 ORDER = """
@@ -47,8 +47,7 @@ class Order(Rig):
 
     async def begin(self) -> str:
         """Run it to its end; how it ended: passed, or the code of the error."""
-        conversation = self.store.create(self.id)
-        self.open_pen = journal.Journal(conversation, history.History(), self.masker, self.store)
+        self.open_pen = await self.newly_begun()
         run.write_header(self.open_pen, self.loaded, {})
         ended = await self._run(self.open_pen).begin()
         assert ended.exit == (2 if ended.error else 0), ended

@@ -7,11 +7,26 @@ from collections.abc import Awaitable, Mapping
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import events, history, host, journal, run, runs, secret_sources, secrets, settings, store, taking, trial
+from runtime import (
+    events,
+    files,
+    history,
+    host,
+    journal,
+    run,
+    runs,
+    secret_sources,
+    secrets,
+    settings,
+    store,
+    taking,
+    trial,
+)
 from runtime.browser import port
 from runtime.language import callees, workflow
 from runtime.models import supplies, supply
 from tests.fakes import FakeBrowser, FakeSite
+from tests.now import let_go
 
 
 class Killed(BaseException):
@@ -50,16 +65,21 @@ class Rig:
 
     def __post_init__(self) -> None:
         """Parse the workflow."""
-        self.store = store.FileStore(self.home)
+        self.store = files.Files(self.home)
         self.loaded = workflow.parse(self.text, self.file, callees.Texts(self.texts))
         self.masker = secrets.Masker(self.secrets)
         self.open_pen: journal.Journal | None = None
         self.open_run: run.Run | None = None
 
     @property
-    def kept(self) -> store.Store:
-        """Where the log is kept."""
-        return self.elsewhere or self.store
+    def kept(self) -> store.Kept:
+        """What is kept."""
+        return self.elsewhere.kept if self.elsewhere is not None else self.store
+
+    @property
+    def keeper(self) -> store.Store:
+        """Where it is kept."""
+        return self.elsewhere or files.FileStore.over(self.store)
 
     async def open(self) -> port.Browser:
         """A fresh browser on the site."""
@@ -73,23 +93,27 @@ class Rig:
         self.browser = browser or self.browser
         return browser
 
+    async def newly_begun(self) -> journal.Journal:
+        """The journal of the run, in which nothing stands."""
+        return journal.Journal(await self.keeper.create(self.id), history.History(), self.masker, self.kept)
+
     async def start(self) -> events.RunEnded:
         """Begin the run."""
-        pen = self.open_pen = journal.Journal(self.kept.create(self.id), history.History(), self.masker, self.kept)
+        pen = self.open_pen = await self.newly_begun()
         run.write_header(pen, self.loaded, self.inputs)
         return await self._lived(self._run(pen).begin())
 
     async def try_out(self, node: str, pins: Mapping[str, Json]) -> events.RunEnded:
         """Run one node by itself, as ``runops try`` does."""
         one = trial.Trial(self.loaded, self.loaded.index[node][0], pins)
-        pen = self.open_pen = journal.Journal(self.kept.create(self.id), history.History(), self.masker, self.kept)
+        pen = self.open_pen = await self.newly_begun()
         run.write_header(pen, self.loaded, self.inputs, trial=one.header)
         own = self._run(pen)
         return await self._lived(own.drive(one.run(own.engine)))
 
     async def resume(self, from_step: str | None = None) -> events.RunEnded:
         """Go on with it."""
-        return await self._lived(self._run(runs.claim(self.kept, self.id, self.masker)).go_on(from_step))
+        return await self._lived(self._run(await runs.claim(self.keeper, self.id, self.masker)).go_on(from_step))
 
     async def resume_changed(self, text: str, texts: Mapping[str, str] | None = None) -> events.RunEnded:
         """Go on with it as ``--allow-changed`` does, its file being ``text`` now. Raises UsageError where that may not be."""
@@ -97,7 +121,7 @@ class Rig:
         header = self.history.header
         assert header is not None
         taken = taking.Text(self.id, self.loaded, present, header, secret_sources.Given(self.secrets), take=True)
-        pen = runs.claim(self.store, self.id, self.masker, taken.check)
+        pen = await runs.claim(self.keeper, self.id, self.masker, taken.check)
         taken.take(pen)
         self.loaded, self.inputs = taken.loaded, taken.inputs
         return await self._lived(self._run(pen).go_on())
@@ -140,7 +164,7 @@ class Rig:
         if writing is not None and not writing.get_loop().is_closed():
             writing.cancel()
         if self.open_pen is not None:
-            self.open_pen.conversation.close()
+            let_go(self.open_pen.conversation)
         self.survivor = self.browser if browser_survives else None
 
     @property

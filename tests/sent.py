@@ -21,12 +21,13 @@ from typing import Any, Literal
 import pytest
 from typing_extensions import override
 
-from runtime import events, runs, settings, store
+from runtime import events, files, runs, settings
 from runtime.browser import failures, launching, port
 from runtime.browser.options import Mode
 from runtime.browser.page import Tab
 from runtime.browser.session import Session
 from tests import agents, browsers, site
+from tests.now import now
 from tests.rig import Rig
 
 Fault = Literal["late", "slow", "lost", "refused", "error", "failed", "redirect"]
@@ -413,7 +414,7 @@ async def lived(rig: Live, case: Case, orders: Orders) -> Lived:
     if (ended.question or {}).get("evidence", {}).get("unanswered") and case.confirm and not orders.taken[case.ref]:
         # The site's silence proves nothing: a person looks at the site, and says so.
         rig.die()
-        runs.decide(store.FileStore(rig.home), rig.id, "not-done")
+        now(runs.decide(files.FileStore(rig.home), rig.id, "not-done"))
         ended = await resumed(rig, statuses)
     rig.die()
     await orders.finished(case.ref)

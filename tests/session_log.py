@@ -10,8 +10,9 @@ from hypothesis import strategies as draw
 
 from director import opening
 from nodes.values import Json
-from runtime import journal, log, secrets, sessions, store
+from runtime import files, journal, log, secrets, sessions, store
 from runtime.models.exchange import ToolCall
+from tests.now import keeper, let_go, now
 
 USAGE = log.Usage(input=1000, cached=0, output=100, reasoning=0)
 LARGE = "a large output " * 500
@@ -38,10 +39,10 @@ def header(**more: Json) -> log.SessionHeader:
 class Hand:
     """Writes a session."""
 
-    def __init__(self, kept: store.Store, **more: Json) -> None:
+    def __init__(self, kept: files.Files | store.Store, **more: Json) -> None:
         """It has begun; ``more`` stands in its header."""
         self.kept = kept
-        self.pen = opening.begin(kept, header(**more), secrets.Masker({}))
+        self.pen = now(opening.begin(keeper(kept), header(**more), secrets.Masker({})))
         self.id = self.pen.conversation.id
         self._calls = 0
 
@@ -98,7 +99,7 @@ class Hand:
                 args={"which": "all", "type": None},
                 fingerprint="f",
             )
-            begun.append(self.pen.call(call, barrier=False))
+            begun.append(self.pen.call(call))
             if how == "called":
                 continue
             self.pen.result(begun[-1], "ok", value=text, seconds=0.5)
@@ -135,7 +136,7 @@ class Hand:
             args={"task": "Look."},
             fingerprint="f",
         )
-        call = self.pen.call(call, barrier=False)
+        call = self.pen.call(call)
         thread = log.delegate_thread(call.call)
         self.pen.said(log.User(thread=thread), "Look.", call.path)
         self.keeps("variable", "seen", text, thread=thread)
@@ -204,7 +205,7 @@ class Hand:
 
     def closed(self) -> str:
         """Its id; nobody holds it any more."""
-        self.pen.conversation.close()
+        let_go(self.pen.conversation)
         return self.id
 
 
@@ -212,7 +213,7 @@ ABOUT = "01JD0000000000000000000004"
 """A run that there is not."""
 
 
-def everything(kept: store.Store, end: End = "told", run: str = ABOUT, **more: Json) -> str:
+def everything(kept: files.Files | store.Store, end: End = "told", run: str = ABOUT, **more: Json) -> str:
     """A session in which everything happened that can, whose last call came so far, and which is about ``run`` in the end; its id. Nobody holds it."""
     hand = Hand(kept, **more)
     hand.keeps("mode", "", "agent")
@@ -274,6 +275,6 @@ STEPS = draw.lists(
 """What may happen in a session."""
 
 
-def reopened(kept: store.Store, conversation: str) -> journal.Journal[sessions.Session]:
+def reopened(kept: files.Files | store.Store, conversation: str) -> journal.Journal[sessions.Session]:
     """The session, owned anew."""
-    return opening.reopen(kept, conversation, secrets.Masker({}))
+    return now(opening.reopen(keeper(kept), conversation, secrets.Masker({})))

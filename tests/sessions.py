@@ -8,6 +8,7 @@ from pathlib import Path
 from director import desk, opening
 from runtime import journal, log, secrets, sessions, store
 from runtime.testing import memory
+from tests.now import now
 
 HEADER = log.SessionHeader(purpose="build", versions={})
 
@@ -51,7 +52,7 @@ def begun(
     folder: Path, known: Mapping[str, str] | None = None, kept: store.Store | None = None
 ) -> journal.Journal[sessions.Session]:
     """A new session that knows these secrets."""
-    return opening.begin(kept or memory.MemoryStore(folder), HEADER, secrets.Masker(known or {}))
+    return now(opening.begin(kept or memory.MemoryStore(folder), HEADER, secrets.Masker(known or {})))
 
 
 def desk_of(folder: Path, known: Mapping[str, str] | None = None) -> desk.Desk:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import hashlib
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from runtime.models.exchange import Answer, Message, Request, ToolCall, ToolOutp
 from runtime.models.failures import Failed
 from runtime.testing import memory
 from runtime.testing.responses import rules
+from tests.now import now
 
 SECRET = "tops3cret-word"
 
@@ -185,10 +187,12 @@ class Life:
         with tempfile.TemporaryDirectory() as folder:
             self._kept = memory.MemoryStore(Path(folder))
         for data in self.blobs.values():
-            self._kept.keep_blob(data, "")
-        conversation = self._kept.create("s")
+            self._kept.memory.keep_blob(hashlib.sha256(data).hexdigest(), data)
+        conversation = now(self._kept.create("s"))
         before = [conversation.append(each) for each in self.entries]
-        self.pen = journal.Journal(conversation, sessions.Session(before), secrets.Masker({"S": SECRET}), self._kept)
+        self.pen = journal.Journal(
+            conversation, sessions.Session(before), secrets.Masker({"S": SECRET}), self._kept.kept
+        )
         if not before:
             self.pen.scope("", "opened", "session", session=log.SessionHeader(purpose="chat", versions={}))
         self.desk = desk.Desk(self.pen)
@@ -219,12 +223,12 @@ class Life:
     @property
     def now(self) -> list[log.AnyEntry]:
         """What the log holds."""
-        return self._kept.read("s").entries
+        return self._kept.kept.read("s").entries
 
     @property
     def all_blobs(self) -> dict[str, bytes]:
         """What stands outside the log."""
-        return dict(self._kept._blobs)
+        return dict(self._kept.memory._blobs)
 
     def cut(self, lines: int, **changed: Any) -> Life:
         """The session as the next process finds it, had this one died behind that line."""

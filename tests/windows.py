@@ -9,6 +9,7 @@ from pathlib import Path
 
 from runtime import journal, log, pieces, secrets, sessions, store, testing, window
 from runtime.models.exchange import Request, Tool, ToolCall
+from tests.now import now
 
 MODEL = "test-model"
 
@@ -37,8 +38,8 @@ class Talk:
         self.kept = kept or testing.MemoryStore(Path(tempfile.gettempdir()) / "unused")
         self.masker = masker or secrets.Masker({})
         self.thread = log.SESSION_THREAD
-        owned = self.kept.create(store.new_id())
-        self.pen = journal.Journal(owned, sessions.Session(), self.masker, self.kept)
+        owned = now(self.kept.create(store.new_id()))
+        self.pen = journal.Journal(owned, sessions.Session(), self.masker, self.kept.kept)
         header = log.SessionHeader(purpose="chat", versions={})
         self.pen.scope("", "opened", "session", session=header)
         self._calls = 0
@@ -48,8 +49,8 @@ class Talk:
         """The same session, folded anew from what its store holds."""
         self = cls.__new__(cls)
         self.kept, self.masker, self.thread, self._calls = other.kept, other.masker, other.thread, other._calls
-        entries = other.kept.read(other.pen.conversation.id).entries
-        self.pen = journal.Journal(other.pen.conversation, sessions.Session(entries), self.masker, self.kept)
+        entries = other.kept.kept.read(other.pen.conversation.id).entries
+        self.pen = journal.Journal(other.pen.conversation, sessions.Session(entries), self.masker, self.kept.kept)
         return self
 
     def says(self, text: str) -> None:

@@ -17,6 +17,7 @@ from director.tools import Kit
 from nodes.values import Json
 from runtime import host, log, secrets, turn, version
 from runtime.models.exchange import ToolCall
+from tests.now import now
 from tests.talks import About
 
 
@@ -50,7 +51,7 @@ def opened(
     """A workshop whose logs stand in ``folder``; ``text`` is its draft, ``known`` are secrets by name. ``await shop.close()`` ends its browsers."""
     here = host.load(home=folder / ".runops", **flags)
     header = log.SessionHeader(purpose="build", versions=version.versions())
-    pen = opening.begin(here.store, header, secrets.Masker(known or {}))
+    pen = now(opening.begin(here.store, header, secrets.Masker(known or {})))
     own = desk.Desk(pen)
     own.keep(log.Version(of="mode", number=0, reason="a build", by="person"), "agent")
     heard = listener or Listener()
@@ -61,7 +62,7 @@ def opened(
         listener=heard,
         wish=workshop.Wish(goal, url, folder / "built.yaml", runs, policy, inputs or {}, list(known or {})),
         person=who or person.Nobody(),
-        runs=starting.Runs(pen, here.store, heard, lambda _usage, _model: None),
+        runs=starting.Runs(pen, here.kept, heard, lambda _usage, _model: None),
         known=lambda: known or {},
     )
     kits.furnish(shop)

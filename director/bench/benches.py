@@ -42,7 +42,7 @@ class Bench(workshop.Bench):
     def __init__(self, shop: Workshop) -> None:
         """Nothing is opened or read yet."""
         self._shop = shop
-        private = shop.here.store.private(shop.pen.conversation.id) / FOLDER
+        private = shop.here.kept.private(shop.pen.conversation.id) / FOLDER
         self.known = known.Known(shop, private)
         """What is known of the draft's nodes."""
         self.own = self._own(shop, private)
@@ -220,7 +220,9 @@ class Bench(workshop.Bench):
             watch=watch,
         )
 
-        def begin(listener: events.Listener, purse: budgets.Purse | None) -> Coroutine[Any, Any, events.RunEnded]:
+        def begin(
+            listener: events.Listener, purse: budgets.Purse | None, begun: running.Begun
+        ) -> Coroutine[Any, Any, events.RunEnded]:
             def listen(event: events.Event) -> None:
                 if isinstance(event, events.RunStarted):
                     began.append(event.run)
@@ -233,6 +235,7 @@ class Bench(workshop.Bench):
                 part=part,
                 parent=shop.pen.conversation.id,
                 purse=purse,
+                begun=begun,
                 browsers=self.own.lender(prepared),
                 holds=holds,
             )

@@ -5,10 +5,9 @@ The engine walks through what is recorded, as a run does that goes on, and does 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -56,36 +55,31 @@ class Retracing(watching.Watching):
 async def take(shop: Workshop, known: Known, hands: watching.Hands, run: str) -> None:
     """Take what there is, where the file says still what it said to that run; where not, nothing is taken."""
     with contextlib.suppress(RunOpsError):
-        past, _reading = runs.load_history(shop.here.store, run)
+        past, _reading = await asyncio.to_thread(runs.load_history, shop.here.kept, run)
         loaded = drafts.as_saved(shop)
         fit = drafts.prepared(shop, loaded, known.given(loaded))
         if past.header is None or taking.text_for(run, past.header, shop.here, loaded).changed:
             return
-        with tempfile.TemporaryDirectory() as folder:
-            conversation = store.FileStore(Path(folder)).create(run)
-            try:
-                pen = journal.Journal(conversation, past, shop.pen.masker, shop.here.store)
-                walker = engine.ExecutionEngine(
-                    loaded,
-                    pen,
-                    inputs=fit.inputs,
-                    secrets=fit.secrets,
-                    open_browser=_none,
-                    private=shop.here.store.private(run),
-                )
-                line = past.checkpoint.after if past.checkpoint is not None else 0
-                watch = walker.watch = Retracing(known, hands, line, lambda: walker.walked)
-                with contextlib.suppress(RunOpsError):
-                    # Where it fails on the way, it failed there.
-                    await walker.find_open_step()
-            finally:
-                conversation.close()
+        pen = journal.Journal(store.Unwritten(run), past, shop.pen.masker, shop.here.kept)
+        walker = engine.ExecutionEngine(
+            loaded,
+            pen,
+            inputs=fit.inputs,
+            secrets=fit.secrets,
+            open_browser=_none,
+            private=shop.here.kept.private(run),
+        )
+        line = past.checkpoint.after if past.checkpoint is not None else 0
+        watch = walker.watch = Retracing(known, hands, line, lambda: walker.walked)
+        with contextlib.suppress(RunOpsError):
+            # Where it fails on the way, it failed there.
+            await walker.find_open_step()
         if past.checkpoint is not None and watch.before_line and not watch.within:
             _take_state(shop, known, past.checkpoint, watch.before_line, run)
 
 
 def _take_state(shop: Workshop, known: Known, last: log.Checkpoint, lineage: Lineage, run: str) -> None:
-    folder = shop.here.store.private(run)
+    folder = shop.here.kept.private(run)
     if checkpoints.unusable(last, folder) is None:
         with contextlib.suppress(OSError):
             known.states.keep(lineage, port.Captured(regular.read(folder / last.file), last.urls), WHY)

@@ -11,7 +11,20 @@ from director import desk, knowledge, opening, session_settings, subject, subjec
 from nodes import budgets
 from nodes.errors import LogError, RunOpsError, UsageError
 from nodes.values import Json
-from runtime import host, journal, limits, log, runs, secret_sources, secrets, sessions, settings, store, version
+from runtime import (
+    holders,
+    host,
+    journal,
+    limits,
+    log,
+    runs,
+    secret_sources,
+    secrets,
+    sessions,
+    settings,
+    store,
+    version,
+)
 from runtime.models import choosing, prices, supply, threads
 
 SUFFIXES = (".yaml", ".yml")
@@ -33,8 +46,8 @@ class About:
         if path.suffix in SUFFIXES or path.is_file():
             subjects.of_file(path, here)  # one with mistakes can be talked about, one that is not there cannot
             return cls(file=path.absolute())
-        run = runs.find(here.store, name)
-        runs.load_history(here.store, run)  # what nobody can read is nothing to begin to talk about
+        run = runs.find(here.kept, name)
+        runs.load_history(here.kept, run)  # what nobody can read is nothing to begin to talk about
         return cls(run=run)
 
     @classmethod
@@ -45,7 +58,7 @@ class About:
         file = session.header.file if session.header is not None else None
         return cls(file=Path(file) if file is not None else None)
 
-    def workflow_file(self, kept: store.Store) -> Path | None:
+    def workflow_file(self, kept: store.Kept) -> Path | None:
         """The workflow that it is, or was run."""
         return runs.workflow_file(runs.load_history(kept, self.run)[0]) if self.run is not None else self.file
 
@@ -53,7 +66,7 @@ class About:
         """It, to be read; ``own`` has the draft of a session that is about nothing else, or about what cannot be read any more."""
         try:
             if self.run is not None:
-                return subjects.of_run(here.store, self.run)
+                return subjects.of_run(here.kept, self.run)
             if self.file is not None:
                 return subjects.of_file(self.file, here)
         except (UsageError, LogError) as error:
@@ -65,7 +78,7 @@ class About:
         """Those secrets of the workflow that are set: they are masked in what is said, too. None where it cannot be read."""
         with contextlib.suppress(RunOpsError):
             if self.run is not None:
-                header = runs.load_history(here.store, self.run)[0].header
+                header = runs.load_history(here.kept, self.run)[0].header
                 beside = Path(header.file).parent if header is not None else None
                 return secret_sources.known(here.secrets, header.secrets, beside) if header is not None else {}
             if self.file is not None:
@@ -117,7 +130,7 @@ class Models:
             model = choosing.model_for("director", self.chosen)
             prices.require([model], self.chosen.prices, self.server.profile.name)
 
-    def supply(self, pen: journal.Journal[sessions.Session], kept: store.Store) -> supply.Supply:
+    def supply(self, pen: journal.Journal[sessions.Session], kept: store.Kept) -> supply.Supply:
         """The models of a session, within its budget. Raises UsageError ``price-unknown``."""
         session = pen.history
         budget = budgets.parse(session.budget) if session.budget is not None else None
@@ -158,21 +171,21 @@ def as_kept(wish: Wish, here: host.Host) -> host.Host:
     named = wish.resume if wish.resume is not None else wish.fork
     if named is None:
         return here
-    found = opening.find(here.store, named, "chat" if wish.resume is not None else None)
-    past = sessions.Session(here.store.read(found).entries)
+    found = opening.find(here.kept, named, "chat" if wish.resume is not None else None)
+    past = sessions.Session(here.kept.read(found).entries)
     if wish.resume is not None and past.header is not None and past.header.purpose == "build":
         raise UsageError(
             "not-a-chat",
             f"{found} is a build, and no chat",
             mend=f"go on with it: `runops build --resume {found}`; talk about it: `runops chat --fork {found}`",
         )
-    return here.having(session_settings.of_session(past, journal.Texts(here.store), here.settings, wish.settings))
+    return here.having(session_settings.of_session(past, journal.Texts(here.kept), here.settings, wish.settings))
 
 
-def open_session(wish: Wish, here: host.Host, models: Models) -> tuple[journal.Journal[sessions.Session], bool]:
+async def open_session(wish: Wish, here: host.Host, models: Models) -> tuple[journal.Journal[sessions.Session], bool]:
     """The session's pen, and whether it was there before. What the wish says of mode, window and settings is written down."""
     wish.check()
-    chosen, kept = here.settings, here.store
+    chosen, kept = here.settings, here.kept
     budget = str(chosen.budget) if chosen.budget is not None else None
     masked = models.masked()
     if chosen.chat_knowledge is not None:
@@ -185,9 +198,9 @@ def open_session(wish: Wish, here: host.Host, models: Models) -> tuple[journal.J
         masker = secrets.Masker({**secrets_of(past, here), **masked})
         if wish.fork is not None:
             models.check(chosen.budget)
-            pen = opening.fork(kept, conversation, masker, budget=budget)
+            pen = await opening.fork(here.store, conversation, masker, budget=budget)
         else:
-            pen = opening.reopen(kept, conversation, masker, take_over=wish.take_over, budget=budget)
+            pen = await opening.reopen(here.store, conversation, masker, take_over=wish.take_over, budget=budget)
     else:
         models.check(chosen.budget)
         about = About.named(wish.about, here)
@@ -198,12 +211,9 @@ def open_session(wish: Wish, here: host.Host, models: Models) -> tuple[journal.J
             versions=version.versions(),
             budget=budget,
         )
-        pen = opening.begin(kept, header, secrets.Masker({**about.secrets(here), **masked}))
-    try:
+        pen = await opening.begin(here.store, header, secrets.Masker({**about.secrets(here), **masked}))
+    async with holders.given_up_where_it_fails(pen.conversation):
         _write_wish(pen, wish, chosen, begun=named is None)
-    except BaseException:
-        pen.conversation.close()
-        raise
     return pen, named is not None
 
 

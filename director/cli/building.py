@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 import typer
 from typing_extensions import override
@@ -93,9 +94,8 @@ def carry_out(order: ordering.Order, here: host.Host, *, as_json: bool, quiet: b
     execution.hush()
     here = ordering.as_kept(order, here)
     models = beginning.Models.of(here)
-    pen = ordering.open_build(order, here, models)
     word = order.goal if order.resume is not None else None
-    came = follow(pen, here, models, word=word, asks=not order.yes, quiet=quiet)
+    came = follow(ordering.open_build(order, here, models), here, models, word=word, asks=not order.yes, quiet=quiet)
     try:
         _tell(came, as_json=as_json, quiet=quiet)
     except SetupError as error:
@@ -107,7 +107,7 @@ def carry_out(order: ordering.Order, here: host.Host, *, as_json: bool, quiet: b
 
 
 def follow(
-    pen: journal.Journal[sessions.Session],
+    opening: Coroutine[Any, Any, journal.Journal[sessions.Session]],
     here: host.Host,
     models: beginning.Models,
     *,
@@ -115,11 +115,11 @@ def follow(
     asks: bool,
     quiet: bool,
 ) -> Came:
-    """Carry out the build of ``pen``, which is closed then. ``word`` is what the person says besides; ``asks``: whoever is at the terminal is asked."""
+    """Carry out the build that ``opening`` opens, and close it. ``word`` is what the person says besides; ``asks``: whoever is at the terminal is asked."""
     screen = build_screen.BuildScreen(sys.stderr, quiet=quiet)
     who = typing_in.person_at(screen.asks) if asks and typing_in.possible() else person.Nobody()
     with asyncio.Runner() as runner:
-        held = Building(pen, here, models, screen, who)
+        held = Building(runner.run(opening), here, models, screen, who)
         _end_left(held)
         again = f"again  runops build --resume {held.id}"
         signalled = interrupts.Interrupts(runner, lambda: again, lambda: _end_browsers(held))
@@ -165,7 +165,7 @@ def _tell(came: Came, *, as_json: bool, quiet: bool) -> None:
 
 def _end_left(held: Building) -> None:
     """End the browsers that a process of this build has left that died: what it tried there is tried anew. A run that somebody has taken up since keeps its own."""
-    _end_those(held, [held.id, *(each for each in held.session.open_runs if not held.here.store.held(each))])
+    _end_those(held, [held.id, *(each for each in held.session.open_runs if not held.here.kept.held(each))])
 
 
 def _end_browsers(held: Building) -> None:
@@ -175,6 +175,6 @@ def _end_browsers(held: Building) -> None:
 
 def _end_those(held: Building, names: Sequence[str]) -> None:
     for name in names:
-        folder = held.here.store.private(name)
+        folder = held.here.kept.private(name)
         for each in (folder, *(found for found in folder.glob("*") if found.is_dir())):
             execution.end_browser(each)

@@ -10,7 +10,7 @@ from director import desk, subject, talking, tools
 from director.cli import beginning, interrupts, slashes, terminal, words
 from nodes.errors import BudgetReached, ModelError, RunOpsError, SetupError, UsageError
 from nodes.values import Json
-from runtime import events, host, journal, limits, log, outcomes, secrets, sessions, window
+from runtime import events, host, journal, limits, log, outcomes, secrets, sessions, waiting, window
 from runtime.cli import console, signals
 from runtime.display import costs
 from runtime.models import ledger, prices, supply
@@ -80,7 +80,7 @@ class Conversation:
         """The talk, about what it is about by now."""
         if self._talk is None:
             if self._supply is None:
-                self._supply = self._models.supply(self.pen, self.here.store)
+                self._supply = self._models.supply(self.pen, self.here.kept)
             self._talk = talking.Talk(
                 self.pen,
                 self.subject,
@@ -126,10 +126,10 @@ class Conversation:
         """Dollars that a usage of a model costs; None where nobody knows."""
         return prices.dollars(usage, model, self.here.settings.prices, self._models.server.profile.name)
 
-    def happened(self, text: str, run: str | None = None, spent: log.Ran | None = None) -> None:
+    async def happened(self, text: str, run: str | None = None, spent: log.Ran | None = None) -> None:
         """Write down what a person did beside talking; with ``run`` the session is about that one from here on, and has paid what it ``spent``."""
         self.pen.said(log.Event(thread=log.SESSION_THREAD, run=run, spent=spent), text, "")
-        self.pen.barrier()
+        await self.pen.barrier()
         if run is not None:
             self._talk, self._subject = None, None
             known = beginning.secrets_of(self.session, self.here)
@@ -145,7 +145,7 @@ class Conversation:
         if self._supply is not None:
             await self._supply.close()
             self._supply = None
-        self.pen.conversation.close()
+        await waiting.to_the_end(self.pen.conversation.aclose())
 
 
 class Loop:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nodes import budgets as node_budgets
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import briefs, events, history, log, runs, store
+from runtime import briefs, events, history, log, running, runs, store
 from runtime.cli import execution
 from runtime.display import base, plain
 from runtime.models import budgets
@@ -16,8 +16,8 @@ from runtime.models import budgets
 if TYPE_CHECKING:
     from director.cli import conversation, interrupts
 
-Begin = Callable[[events.Listener, budgets.Purse | None], Coroutine[Any, Any, events.RunEnded]]
-"""Begins a run or goes on with one, told who listens, and what the session leaves it to spend."""
+Begin = Callable[[events.Listener, budgets.Purse | None, running.Begun], Coroutine[Any, Any, events.RunEnded]]
+"""Begins a run or goes on with one, told who listens, what the session leaves it to spend, and who is to know of it before it does anything."""
 
 NOTHING = log.Ran(calls=0, tokens=0, dollars="0", seconds=0)
 """What a run has spent that has not begun."""
@@ -49,14 +49,14 @@ class Following:
                 raise
             interrupted = error
         assert self._id is not None
-        self._tell(self._id)
+        signalled.complete(self._tell(self._id))
         if interrupted is not None:
             raise interrupted
         return self._ended
 
     async def _run(self, begin: Begin) -> None:
         with self._display:
-            self._ended = await begin(self._listen, self._purse())
+            self._ended = await begin(self._listen, self._purse(), self._note)
             # One that was over before tells its end, and not its beginning.
             self._id = self._ended.run
 
@@ -69,20 +69,21 @@ class Following:
         return budgets.Purse(held.id, node_budgets.parse(held.session.budget), spent)
 
     def _listen(self, event: events.Event) -> None:
-        if isinstance(event, events.RunStarted):
-            self._id, self._begun = event.run, True
-            follow(self._held, self._what, event.run, self._before)
-        elif isinstance(event, events.RunEnded):
+        if isinstance(event, events.RunEnded):
             self._ended = event
         self._display(event)
 
-    def _tell(self, run: str) -> None:
+    async def _note(self, run: str) -> None:
+        self._id, self._begun = run, True
+        await follow(self._held, self._what, run, self._before)
+
+    async def _tell(self, run: str) -> None:
         ended = self._ended
         status = ended.status if ended is not None else "interrupted"
         error = (ended.question or ended.error) if ended is not None else None
         text = told(self._what, run, status, ended.path if ended is not None else None, error)
-        spent = _spent(self._held, _past(self._held.here.store, run), self._before) if self._begun else None
-        self._held.happened(text, run, spent)
+        spent = _spent(self._held, _past(self._held.here.kept, run), self._before) if self._begun else None
+        await self._held.happened(text, run, spent)
         if ended is not None:
             for line in execution.closing(ended).split("\n"):
                 self._held.screen.say(line)
@@ -90,43 +91,43 @@ class Following:
 
 def spent_by(held: conversation.Conversation, run: str) -> log.Ran:
     """What a run has spent by now. Raises UsageError ``unknown-run``, LogError."""
-    return budgets.ran(runs.load_history(held.here.store, run)[0].ledger, held.price)
+    return budgets.ran(runs.load_history(held.here.kept, run)[0].ledger, held.price)
 
 
-def follow(held: conversation.Conversation, what: str, run: str, before: log.Ran) -> None:
+async def follow(held: conversation.Conversation, what: str, run: str, before: log.Ran) -> None:
     """Write that a run begins, or goes on."""
     data: dict[str, Json] = {"run": run, "what": what, "spent": before.model_dump(mode="json")}
     held.pen.noted("following", data, log.SESSION_THREAD)
-    held.pen.barrier()
+    await held.pen.barrier()
 
 
 def end_browser(held: conversation.Conversation) -> None:
     """End the browser of the run that the session follows, which would outlive us; nothing happens where it follows none."""
     if (note := held.session.following) is not None:
-        execution.end_browser(held.here.store.private(str(note.data["run"])))
+        execution.end_browser(held.here.kept.private(str(note.data["run"])))
 
 
-def settle(held: conversation.Conversation) -> None:
+async def settle(held: conversation.Conversation) -> None:
     """Tell of the run that the session followed when its process died, and count what it spent."""
     note = held.session.following
     if note is None:
         return
     run, what = str(note.data["run"]), str(note.data["what"])
     before = log.Ran.model_validate(note.data["spent"])
-    past = _past(held.here.store, run)
+    past = _past(held.here.kept, run)
     if past is None:
         # It was begun, and its log is gone or damaged: nobody knows what it spent.
         text = f"{what}: of run {run} nothing is known any more"
-        held.happened(text)
+        await held.happened(text)
     else:
         ending = past.ending.data if past.ending is not None else {}
-        state = runs.state_of(past, held=held.here.store.read(run).held)
+        state = runs.state_of(past, held=held.here.kept.read(run).held)
         text = told(what, run, state, ending.get("path"), ending.get("error"))
-        held.happened(text, run, _spent(held, past, before))
+        await held.happened(text, run, _spent(held, past, before))
     held.screen.say(f"--  {text}")
 
 
-def _past(kept: store.Store, run: str) -> history.History | None:
+def _past(kept: store.Kept, run: str) -> history.History | None:
     """What a run has done; None where nobody can read it any more."""
     try:
         return runs.load_history(kept, run)[0]

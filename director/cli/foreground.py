@@ -36,11 +36,11 @@ def converse(wish: beginning.Wish, here: host.Host, message: str | None, *, as_j
     person = message is None and reading.interactive()
     here = beginning.as_kept(wish, here)
     models = beginning.Models.of(here)
-    pen, there_before = beginning.open_session(wish, here, models)
     answers = Talk(sys.stderr) if as_json else None
     screen = terminal.Screen(as_it_comes=person, quiet=quiet, answers=answers)
-    held = conversation.Conversation(pen, here, models, screen)
     with asyncio.Runner() as runner:
+        pen, there_before = runner.run(beginning.open_session(wish, here, models))
+        held = conversation.Conversation(pen, here, models, screen)
         signalled = interrupts.Interrupts(runner, lambda: again(held), lambda: following.end_browser(held))
         with signals.handled_by(signalled.handle):
             try:
@@ -68,7 +68,7 @@ def _talk(
         if held.pen.conversation.taken_from is not None:
             execution.say_taken(held.pen.conversation)
         if there_before and wish.fork is None:
-            following.settle(held)
+            signalled.complete(following.settle(held))
             loop.take_up()
         if message is not None:
             if not loop.over:

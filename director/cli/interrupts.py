@@ -42,6 +42,10 @@ class Interrupts:
         finally:
             self._task = None
 
+    def complete(self, doing: Coroutine[Any, Any, _Result]) -> _Result:
+        """Carry out what is over soon, and what no signal keeps from being done."""
+        return self._runner.run(doing)
+
     async def _followed(self, doing: Coroutine[Any, Any, _Result]) -> _Result:
         self._task = asyncio.current_task()
         if self._number is not None:

@@ -10,7 +10,7 @@ from director.cli import beginning, building, ordering
 from director.proving import mends
 from director.repairing import wishes
 from nodes.errors import SetupError, UsageError
-from runtime import history, host, log, secret_sources, secrets, store, version
+from runtime import history, holders, host, journal, log, secret_sources, secrets, sessions, store, version
 from runtime.language import workflow
 from runtime.models import choosing
 
@@ -57,7 +57,7 @@ class Order:
         return wishes.is_open(outcome) and not self.none and self.hindered(outcome, loaded) is None
 
     def carry_out(
-        self, outcome: mending.Outcome, past: history.History, loaded: workflow.Loaded, kept: store.Store
+        self, outcome: mending.Outcome, past: history.History, loaded: workflow.Loaded, kept: store.Kept
     ) -> building.Came:
         """Have a build mend it, to its end. Raises SetupError and UsageError for what cannot begin; nothing is written then."""
         chosen = ordering.chosen_for(self.here.settings)
@@ -82,11 +82,12 @@ class Order:
             budget=str(chosen.budget) if chosen.budget is not None else None,
             build=log.Build.model_validate(masker.json(wish.as_logged().model_dump(mode="json"))),
         )
-        pen = opening.begin(kept, header, masker)
-        try:
-            given = session_settings.given(chosen, {"model_director": self.model})
-            session_settings.keep(desk.Desk(pen), given)
-        except BaseException:
-            pen.conversation.close()
-            raise
-        return building.follow(pen, here, models, asks=not self.yes, quiet=self.quiet)
+
+        async def opened() -> journal.Journal[sessions.Session]:
+            pen = await opening.begin(here.store, header, masker)
+            async with holders.given_up_where_it_fails(pen.conversation):
+                given = session_settings.given(chosen, {"model_director": self.model})
+                session_settings.keep(desk.Desk(pen), given)
+            return pen
+
+        return building.follow(opened(), here, models, asks=not self.yes, quiet=self.quiet)

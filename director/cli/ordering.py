@@ -16,7 +16,7 @@ from director.proving import leaving
 from director.workshop import Policy, Wish
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import host, journal, log, secret_sources, secrets, sessions, settings, store, version
+from runtime import holders, host, journal, log, secret_sources, secrets, sessions, settings, store, version
 from runtime.cli import given
 from runtime.language import filters
 from runtime.language.diagnostics import WorkflowInvalid
@@ -179,12 +179,12 @@ def as_kept(order: Order, here: host.Host) -> host.Host:
     """``here`` with the settings of the build that is wanted: one that is there has its own. Raises UsageError ``unknown-session``, ``not-a-build``; LogError."""
     chosen = chosen_for(here.settings)
     if order.resume is not None:
-        past = found(order.resume, here.store)[1]
-        chosen = session_settings.of_session(past, journal.Texts(here.store), chosen, _said(order, chosen))
+        past = found(order.resume, here.kept)[1]
+        chosen = session_settings.of_session(past, journal.Texts(here.kept), chosen, _said(order, chosen))
     return here.having(chosen)
 
 
-def found(name: str, kept: store.Store) -> tuple[str, sessions.Session]:
+def found(name: str, kept: store.Kept) -> tuple[str, sessions.Session]:
     """The build that is meant: its id, and what it holds. Raises UsageError ``unknown-session``, ``not-a-session``, ``not-a-build``; LogError."""
     session = opening.find(kept, name, "build")
     past = sessions.Session(kept.read(session).entries)
@@ -195,9 +195,9 @@ def found(name: str, kept: store.Store) -> tuple[str, sessions.Session]:
     return session, past
 
 
-def open_build(order: Order, here: host.Host, models: beginning.Models) -> journal.Journal[sessions.Session]:
+async def open_build(order: Order, here: host.Host, models: beginning.Models) -> journal.Journal[sessions.Session]:
     """The pen of a new build, or of one that goes on, with the answer that was given it."""
-    chosen, kept = here.settings, here.store
+    chosen, kept = here.settings, here.kept
     budget = str(chosen.budget) if chosen.budget is not None else None
     models.check(chosen.budget)
     if order.resume is not None:
@@ -208,24 +208,21 @@ def open_build(order: Order, here: host.Host, models: beginning.Models) -> journ
         if order.effects == "allow":
             grants.refuse_allow([build.url] if build.url is not None else [])
         masker = secrets.Masker({**_secrets(Wish.of(build), here), **models.masked()})
-        pen = opening.reopen(kept, session, masker, take_over=order.take_over, budget=budget)
+        pen = await opening.reopen(here.store, session, masker, take_over=order.take_over, budget=budget)
     else:
         wish = order.wish()
         masker = secrets.Masker({**_secrets(wish, here), **models.masked()})
         _refuse_secret(order, wish, masker)
         header = log.SessionHeader(purpose="build", versions=version.versions(), budget=budget, build=wish.as_logged())
-        pen = opening.begin(kept, header, masker)
-    try:
+        pen = await opening.begin(here.store, header, masker)
+    async with holders.given_up_where_it_fails(pen.conversation):
         own = desk.Desk(pen)
         session_settings.keep(own, _said(order, chosen))
         if order.resume is not None:
             said: dict[str, Json] = {"build_effects": order.effects, "build_runs": order.runs}
             session_settings.keep(own, {name: value for name, value in said.items() if value is not None})
         if order.answer is not None:
-            person.answer(pen, order.answer)
-    except BaseException:
-        pen.conversation.close()
-        raise
+            await person.answer(pen, order.answer)
     return pen
 
 

@@ -63,7 +63,7 @@ class Wish:
 def carry_out(wish: Wish, here: host.Host, *, of_build: host.Host, as_json: bool, quiet: bool) -> None:
     """Repair a run, ``of_build`` having the settings of a build that mends it; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
     execution.hush()
-    home = here.store
+    home = here.kept
     run = runs.find(home, wish.run)
     past, reading = runs.load_history(home, run)
     if reading.held:
@@ -117,7 +117,7 @@ def _built(
     order: mending_builds.Order,
     past: history.History,
     loaded: workflow.Loaded,
-    home: store.Store,
+    home: store.Kept,
     *,
     quiet: bool,
 ) -> tuple[building.Came | None, str | None]:
@@ -139,7 +139,7 @@ def _mend_of(came: building.Came | None) -> dict[str, Json] | None:
     return came.ended.value.get("mend") if came is not None and came.ended is not None and done else None
 
 
-def _keep(home: store.Store, outcome: mending.Outcome) -> dict[str, Json] | None:
+def _keep(home: store.Kept, outcome: mending.Outcome) -> dict[str, Json] | None:
     """Keep the mend that candidates have come to beside the run; what is told of it."""
     proof = outcome.proof
     if proof is None:
@@ -227,7 +227,7 @@ def _followed(
 
     def clear() -> None:
         for each in copies:
-            execution.end_browser(here.store.private(each))
+            execution.end_browser(here.kept.private(each))
 
     with asyncio.Runner() as runner:
         signalled = interrupts.Interrupts(runner, lambda: again, clear)

@@ -122,7 +122,7 @@ class Slashes:
         words.at_most(word, 0)
         held = self._held
         parent = held.id
-        pen = opening.fork(held.here.store, parent, held.pen.masker)
+        pen = self._signalled.complete(opening.fork(held.here.store, parent, held.pen.masker))
         self._signalled.run(held.move(pen))
         held.screen.say(f"--  session {held.id}, forked from {parent}")
 
@@ -131,7 +131,7 @@ class Slashes:
     def _run(self, word: words.Slash) -> None:
         named, pairs = words.file_and_inputs(word)
         held = self._held
-        path = Path(named) if named is not None else held.about.workflow_file(held.here.store)
+        path = Path(named) if named is not None else held.about.workflow_file(held.here.kept)
         if path is None:
             raise UsageError("usage", "this session is about no workflow", mend=f"name one: {words.shape('run')}")
         values = given.inputs(pairs)
@@ -141,19 +141,21 @@ class Slashes:
         prepared = preparing.prepare(loaded, values.of(loaded), own.secrets)
         self._follow(
             following.Following(held, f"/run {path}"),
-            lambda listener, purse: running.begin(prepared, own, listener, parent=held.id, purse=purse),
+            lambda listener, purse, begun: running.begin(
+                prepared, own, listener, parent=held.id, purse=purse, begun=begun
+            ),
         )
 
     def _resume(self, word: words.Slash) -> None:
         words.at_most(word, 1)
         held = self._held
-        run = runs.find(held.here.store, word.rest[0]) if word.rest else held.about.run
+        run = runs.find(held.here.kept, word.rest[0]) if word.rest else held.about.run
         if run is None:
             raise UsageError("usage", "this session is about no run", mend=f"name one: {words.shape('resume')}")
         own = held.here.having(settings.load())
         self._follow(
             following.Following(held, f"/resume {run}", following.spent_by(held, run)),
-            lambda listener, purse: running.resume_run(run, own, listener, purse=purse),
+            lambda listener, purse, begun: running.resume_run(run, own, listener, purse=purse, begun=begun),
         )
 
     def _follow(self, one: following.Following, begin: following.Begin) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import datetime as dt
@@ -109,17 +110,18 @@ async def run(
     counts_there = dict(fit.inputs) == _theirs(shop, loaded)
     ended = await shop.runs.follow(
         call,
-        lambda listener, purse: running.begin(
+        lambda listener, purse, begun: running.begin(
             fit,
             shop.here,
             listener,
             parent=shop.pen.conversation.id,
             purse=purse,
+            begun=begun,
             holds=holds,
             watch=shop.bench.onlooker(fit, call) if counts_there else None,
         ),
     )
-    past = shop.runs.past(ended.run)
+    past = await asyncio.to_thread(shop.runs.past, ended.run)
     held = str(ended.path) if ended.status == "paused" and (ended.question or {}).get("reason") == "held" else None
     ran = proofs.Ran(
         run=ended.run,
@@ -154,7 +156,7 @@ def passed_before(shop: Workshop, fit: preparing.Prepared) -> list[proofs.Ran]:
         past = shop.runs.past(run_id)
         if past is not None and past.status == "passed" and counts(shop, fit, past):
             root = past.scopes[""].committed
-            output = journal.value_of(root, shop.here.store) if root is not None else None
+            output = journal.value_of(root, shop.here.kept) if root is not None else None
             found.append(_ran(proofs.Ran(run_id, "passed", {}, output=output), fit.loaded, past))
     return found
 
@@ -187,7 +189,7 @@ def _given_otherwise(shop: Workshop, fit: preparing.Prepared, past: history.Hist
     for attempt in past.all_attempts():
         if attempt.call.action != "upload":
             continue
-        given: Json = journal.value_of(attempt.call, shop.here.store)["files"]
+        given: Json = journal.value_of(attempt.call, shop.here.kept)["files"]
         for path in map(files.to_path, given if isinstance(given, list) else [given]):
             if path not in own and _changed(fit.loaded.path.parent / path, began):
                 return True

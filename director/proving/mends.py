@@ -95,7 +95,7 @@ def leave(
     change = patches.Patch(shop.wish.place, _before(shop), leaving.mended(draft.text, mends.run))
     patch = kept.unified([change], Path.cwd())
     known = kept.Known("proved" if whole else "held", [change], done, ran[-1].run)
-    place = kept.keep(shop.here.store, mends.run, known, patch)
+    place = kept.keep(shop.here.kept, mends.run, known, patch)
     held = next((each.held for each in ran if each.held is not None), None)
     return {
         "verdict": known.verdict,

@@ -122,7 +122,7 @@ def _pairs(raw: Json, filled: Json, known: dict[str, str]) -> None:
             known.setdefault(str(filled), raw.strip())
 
 
-def read(run: str, past: history.History, kept: store.Store, loaded: workflow.Loaded) -> Case:
+def read(run: str, past: history.History, kept: store.Kept, loaded: workflow.Loaded) -> Case:
     """The failure with which the run ended. Raises UsageError ``not-failed`` where it did not fail."""
     ending = past.ending
     if ending is None or ending.status != "failed":
@@ -179,7 +179,7 @@ def _parsed(model: Any, value: Json) -> Any:
         return None
 
 
-def _asked_for(past: history.History, kept: store.Store, path: str) -> str | None:
+def _asked_for(past: history.History, kept: store.Kept, path: str) -> str | None:
     """The address that the run opened last, up to the step at ``path``."""
     for attempt in reversed(past.all_attempts()):
         if attempt.call.action not in ("goto", "open_tab") or (attempt.call.path != path and not attempt.settled):
@@ -190,7 +190,7 @@ def _asked_for(past: history.History, kept: store.Store, path: str) -> str | Non
     return None
 
 
-def _signed_in(past: history.History, kept: store.Store, path: str) -> bool:
+def _signed_in(past: history.History, kept: store.Kept, path: str) -> bool:
     """Whether a secret was typed, or a signed-in state loaded, before the step at ``path``."""
     for attempt in past.all_attempts():
         if attempt.call.path == path or not attempt.settled:

@@ -35,7 +35,7 @@ def _named(file: Path, folder: Path) -> str:
     return file.name if name.startswith("..") else name
 
 
-def keep(kept: store.Store, run: str, known: Known, patch: str) -> Path:
+def keep(kept: store.Kept, run: str, known: Known, patch: str) -> Path:
     """Keep a mend beside its run; the file of the patch. Raises LogError where the disk does not take it."""
     folder = kept.files(run)
     file = folder / f"{run}.patch"
@@ -69,7 +69,7 @@ class Known:
     """The copy of the run in which it was proved; of a mend that a model built the last run of the whole workflow."""
 
 
-def known(kept: store.Store, run: str) -> Known | None:
+def known(kept: store.Kept, run: str) -> Known | None:
     """The mend of a run that was made last; None where there is none."""
     told = mends.read(kept, run)
     if told is None:

@@ -113,7 +113,7 @@ class Mending:
     ) -> None:
         """``allowed`` says which deeds a proof may do; ``say`` tells a person what goes on, ``listener`` hears of the steps."""
         self._here = here
-        self._kept = here.store
+        self._kept = here.kept
         self._deeds = allowed
         self._say = say
         self._listener = listener

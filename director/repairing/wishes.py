@@ -37,7 +37,7 @@ def of(
     outcome: mending.Outcome,
     past: history.History,
     loaded: workflow.Loaded,
-    kept: store.Store,
+    kept: store.Kept,
     *,
     policy: workshop.Policy,
     runs: int,

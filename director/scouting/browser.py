@@ -90,7 +90,7 @@ class Browser:
 
     async def _open(self) -> Session:
         shop = self._shop
-        private = shop.here.store.private(shop.pen.conversation.id)
+        private = shop.here.kept.private(shop.pen.conversation.id)
         chosen = shop.here.settings.model_copy(update={"browser_mode": "shared"})
         self._session = await launching.open_browser(
             self._options(), origins=self.origins(), private=private, chosen=chosen

@@ -236,13 +236,14 @@ class Deeds:
         self._eyes.scout.complaints()
         ended = await self._shop.runs.follow(
             call,
-            lambda listener, purse: running.begin(
+            lambda listener, purse, begun: running.begin(
                 prepared,
                 self._shop.here,
                 listener,
                 part=Deed(node, name),
                 parent=self._shop.pen.conversation.id,
                 purse=purse,
+                begun=begun,
                 browsers=lent.Lender(session),
                 holds=holds,
             ),

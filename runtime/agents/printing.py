@@ -34,7 +34,7 @@ HANDED_ON = ("description", "when", "on_error")
 """Fields of the agent that its group takes over."""
 
 
-def as_nodes(run: str, past: history.History, kept: store.Store, path: str) -> str:
+def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> str:
     """The workflow file of the step at ``path``, which asks no model there: a group of what the agent's last attempt did stands in its place.
 
     Deeds that failed are left out; those that changed nothing stand there as comments. Raises UsageError ``not-an-agent``.
@@ -92,7 +92,7 @@ def _one_of_many(found: workflow.Found, path: str) -> str:
     return said
 
 
-def _stored(header: log.RunHeader, kept: store.Store) -> workflow.Loaded:
+def _stored(header: log.RunHeader, kept: store.Kept) -> workflow.Loaded:
     """The workflow that the run has, and the files that it uses."""
     texts = {each: kept.blob(blob.sha256).decode() for each, blob in header.callees.items()}
     text = kept.blob(header.text.sha256).decode()
@@ -122,7 +122,7 @@ def _given(inputs: Mapping[str, Json]) -> dict[str, str]:
 class _Deeds:
     """The nodes of one conversation, in order."""
 
-    def __init__(self, found: workflow.Found, inputs: Mapping[str, Json], kept: store.Store) -> None:
+    def __init__(self, found: workflow.Found, inputs: Mapping[str, Json], kept: store.Kept) -> None:
         """``inputs`` are those that the file of the step may read."""
         self._addresses = _addresses(inputs)
         self._given = _given(inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Mapping
 from typing import Annotated
@@ -37,8 +38,8 @@ def answer(
     default. An answer is kept in the log, so it must hold no secret, and is asked for once.
     """
     here = host.load(headed=headed, keep_browser=keep_browser, linger=linger)
-    run_id = runs.find(here.store, run)
-    past, _reading = runs.load_history(here.store, run_id)
+    run_id = runs.find(here.kept, run)
+    past, _reading = runs.load_history(here.kept, run_id)
     questions = answers.asked(past, run_id)
     answers.masker_of(past, here.secrets)  # what is wrong with an answer is said with it, unless it is a secret
     known, missing = answers.read_all(questions, _given(pairs or []))
@@ -46,7 +47,7 @@ def answer(
         raise answers.missing(run_id, missing, questions)
     for name in missing:
         known[name] = _asked(name, questions[name])
-    pen = answers.write(here, run_id, known, take_over=take_over)
+    pen = asyncio.run(answers.write(here, run_id, known, take_over=take_over))
     execution.say_taken(pen.conversation)
     if only:
         execution.written_down(run_id, as_json=as_json, answered=known)

@@ -111,7 +111,7 @@ class Batch:
 
     async def _run(self, outcome: outcomes.Outcome, carrier: Runtime) -> None:
         prepared, manner = self._prepared[outcome.file], self._manner
-        run = execution.Run(choose(quiet=manner.quiet), manner.here.store)
+        run = execution.Run(choose(quiet=manner.quiet), manner.here.kept)
         outcome.begin()
         self._note_report()
         self._present = (outcome, run)

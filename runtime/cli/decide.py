@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Literal
 
 import typer
@@ -34,8 +35,8 @@ def decide(
     site. `done`: it happened, and is not done again. `not-done`: it did not, and is done now. `skip`: go on without it.
     """
     here = host.load(headed=headed, keep_browser=keep_browser, linger=linger)
-    run_id = runs.find(here.store, run)
-    pen = runs.decide(here.store, run_id, verdict, take_over=take_over)
+    run_id = runs.find(here.kept, run)
+    pen = asyncio.run(runs.decide(here.store, run_id, verdict, take_over=take_over))
     execution.say_taken(pen.conversation)
     if only:
         execution.written_down(run_id, as_json=as_json, decided=verdict)

@@ -42,7 +42,7 @@ SAME_PRESS = 0.1
 class Run:
     """One run, from the first sign on the screen to the exit code."""
 
-    def __init__(self, display: Display, kept: store.Store, again: str | None = None) -> None:
+    def __init__(self, display: Display, kept: store.Kept, again: str | None = None) -> None:
         """``kept`` keeps the run; ``again`` is what to type where it is not to be resumed."""
         self.display = display
         self._kept = kept
@@ -143,7 +143,7 @@ def carry_out(begin: Begin, *, here: host.Host, as_json: bool, quiet: bool, tria
     ``trial`` is the command line of a trial: its output is printed as JSON, and it is not to be resumed.
     """
     hush()
-    run = Run(choose(quiet=quiet), here.store, trial)
+    run = Run(choose(quiet=quiet), here.kept, trial)
 
     async def carried() -> events.RunEnded | None:
         async with Runtime.of(here) as carrier:

@@ -15,7 +15,7 @@ def ps(as_json: flags.JsonFlag = False) -> None:
 
     It only looks: a browser ends when it would have ended anyway.
     """
-    kept = host.load().store
+    kept = host.load().kept
     found = living.find(kept)
     if as_json:
         console.result(console.as_json(home=kept.place, alive=[dataclasses.asdict(each) for each in found]))

@@ -35,7 +35,7 @@ def resume(
     A run that passed prints its result once more. A paused one asks its question, unless it is answered (`runops decide`, `runops answer`).
     """
     here = host.load(headed=headed, keep_browser=keep_browser, linger=linger, budget=budget, model_calls=model_calls)
-    run_id = runs.find(here.store, run)
+    run_id = runs.find(here.kept, run)
     execution.go_on(
         here,
         run_id,

@@ -25,7 +25,7 @@ def runs(
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as one JSON object.")] = False,
 ) -> None:
     """List the runs of this project, oldest first: what became of each, when it started, how long it took. A session is none: `--sessions` lists these."""
-    kept = host.load().store
+    kept = host.load().kept
     if sessions:
         _sessions(kept, as_json=as_json)
         return
@@ -44,7 +44,7 @@ def runs(
         console.say(f"no runs in {kept.place}{more}\n  start one: runops run FILE")
 
 
-def _sessions(kept: store.Store, *, as_json: bool) -> None:
+def _sessions(kept: store.Kept, *, as_json: bool) -> None:
     found = conversations.list_sessions(kept)
     if as_json:
         told = [dataclasses.asdict(each) for each in found]

@@ -71,7 +71,7 @@ def show(
     It only reads, so it works on a run or a session that is going on, and on one that died.
     """
     here = host.load()
-    kept = here.store
+    kept = here.kept
     run_id = runs.find(kept, conversation)
     if window:
         report = windows.report(here, run_id)
@@ -84,7 +84,7 @@ def show(
         _show_run(kept, run_id, at, as_nodes, as_json=as_json)
 
 
-def _show_session(kept: store.Store, session: str, at: str | None, as_nodes: str | None, *, as_json: bool) -> None:
+def _show_session(kept: store.Kept, session: str, at: str | None, as_nodes: str | None, *, as_json: bool) -> None:
     if as_nodes is not None:
         raise UsageError("usage", f"{session} is a session, and `--as-nodes` is for runs", mend="leave it out")
     reading = kept.read(session)
@@ -95,7 +95,7 @@ def _show_session(kept: store.Store, session: str, at: str | None, as_nodes: str
         console.result("\n".join(view.text_at(at) if at is not None else view.text(console.columns())))
 
 
-def _show_run(kept: store.Store, run: str, at: str | None, as_nodes: str | None, *, as_json: bool) -> None:
+def _show_run(kept: store.Kept, run: str, at: str | None, as_nodes: str | None, *, as_json: bool) -> None:
     past, reading = runs.load_history(kept, run)
     if as_nodes is not None:
         from runtime.agents import printing  # most looks ask for none
@@ -143,7 +143,7 @@ class View:
     """A run, arranged for people and programs."""
 
     def __init__(
-        self, run: str, past: history.History, kept: store.Store, state: runs.RunState, said: threads.Threads
+        self, run: str, past: history.History, kept: store.Kept, state: runs.RunState, said: threads.Threads
     ) -> None:
         """``kept`` is asked for large values, ``said`` for what models were asked."""
         self.said = said

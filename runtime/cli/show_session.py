@@ -36,7 +36,7 @@ WHO = 7
 class View:
     """A session, arranged for people and programs."""
 
-    def __init__(self, past: sessions.Session, reading: store.Reading, kept: store.Store) -> None:
+    def __init__(self, past: sessions.Session, reading: store.Reading, kept: store.Kept) -> None:
         """``past`` is the fold of ``reading``; ``kept`` is asked for large values."""
         assert past.header is not None
         self.session = reading.id

@@ -20,7 +20,7 @@ SOURCES = {"model": "", "cassette": "from the cassette", "log": "from the log, w
 class Threads:
     """The threads with models, by the call that opened each."""
 
-    def __init__(self, entries: Iterable[log.AnyEntry], past: history.History, kept: store.Store) -> None:
+    def __init__(self, entries: Iterable[log.AnyEntry], past: history.History, kept: store.Kept) -> None:
         """``past`` is the fold of ``entries``; ``kept`` is asked for large texts."""
         self._kept = kept
         self._said: dict[str, list[Said]] = {}

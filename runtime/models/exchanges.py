@@ -134,14 +134,14 @@ class Exchanges:
         others = [each for each in earlier if each != self._thread]
         if (known := ledger.answer(others, key)) is not None:
             answer = self._recorded(known)
-            self._write(answer, key, "log", usage=known.usage)
+            await self._write(answer, key, "log", usage=known.usage)
             return self._told_whole(answer)
         number = ledger.exchanges
         if self._models.player is not None:
             answer = told_apart(
                 self._models.player.answer(number, self._path, request), self._taken(request), self._pen.masker
             )
-            self._write(answer, key, "cassette")
+            await self._write(answer, key, "cassette")
             return self._told_whole(answer)
         answer = await self._waited_for(ledger.waiting(earlier, key), key, number, request)
         return answer or await self._ask(request, key, number)
@@ -179,7 +179,7 @@ class Exchanges:
             async for attempt in retrying:
                 with attempt:
                     answer = await self._send(client, request, raw, key, attempt.retry_state.attempt_number)
-                    return self._take(answer, key, number, request)
+                    return await self._take(answer, key, number, request)
         except Failed as failed:
             self._note_failure(failed, None)
             raise failed.error from None
@@ -206,7 +206,7 @@ class Exchanges:
             },
             self._thread,
         )
-        self._pen.barrier()
+        await self._pen.barrier()
         crash_point(CrashPoint.REQUEST_SYNCED)
         self._begun = time.monotonic()
         self._asker.tell("the model to answer" if tried == 1 else f"the model to answer, at the {_th(tried)} try")
@@ -217,7 +217,7 @@ class Exchanges:
             return await self._heard(client, request, seconds, manner)
         response = await client.submit(request, seconds, manner)
         self._pen.noted("submitted", {"key": key, "response": response}, self._thread)
-        self._pen.barrier()
+        await self._pen.barrier()
         crash_point(CrashPoint.SUBMISSION_SYNCED)
         return self._told_whole(await self._polled(client, response, affordable))
 
@@ -269,7 +269,7 @@ class Exchanges:
             if ends:
                 raise failed.error from None
             return None
-        return self._told_whole(self._take(answer, key, number, request))
+        return self._told_whole(await self._take(answer, key, number, request))
 
     async def _polled(self, client: model.Client, response: str, affordable: float) -> Answer:
         """The background response once it is there, waited for as long as the attempt and the budgets allow. Raises Failed."""
@@ -291,7 +291,7 @@ class Exchanges:
 
     # What becomes of it.
 
-    def _take(self, came: Answer, key: str, number: int, request: Request) -> Answer:
+    async def _take(self, came: Answer, key: str, number: int, request: Request) -> Answer:
         crash_point(CrashPoint.ANSWER_CAME)
         answer = told_apart(came, self._taken(request), self._pen.masker)
         if answer.calls != came.calls or (answer.calls and not request.tools):
@@ -302,7 +302,7 @@ class Exchanges:
             answer = dataclasses.replace(answer, id="")
         if self._models.recorder is not None:
             self._models.recorder.take(number, self._path, request, answer)
-        self._write(answer, key, "model", seconds=self._seconds())
+        await self._write(answer, key, "model", seconds=self._seconds())
         return answer
 
     def _taken(self, request: Request) -> list[Collection[str]]:
@@ -310,7 +310,7 @@ class Exchanges:
         before = self._pen.history.thread(self._thread).ids
         return [before, {each.id for each in request.items if isinstance(each, ToolCall) and each.id not in before}]
 
-    def _write(
+    async def _write(
         self,
         answer: Answer,
         key: str,
@@ -336,7 +336,7 @@ class Exchanges:
             seconds=seconds,
         )
         pen.said(entry, answer.text, self._path, answer.calls)
-        pen.barrier()
+        await pen.barrier()
         self._begun, self._come = None, []
         crash_point(CrashPoint.EXCHANGE_SYNCED)
 

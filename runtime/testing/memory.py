@@ -1,7 +1,8 @@
-"""A store in memory, with what a store has that several machines share: claims that expire, and owners that are replaced while they live."""
+"""A store in memory, with what a store has that several machines share: claims that expire, owners that are replaced while they live, lines that come late or never."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import threading
@@ -12,11 +13,11 @@ from pathlib import Path
 from typing_extensions import override
 
 from nodes.errors import LogError
-from runtime import durable, holders, log, store
+from runtime import durable, holders, log, store, waiting
 
 
 @dataclasses.dataclass(slots=True)
-class _Kept:
+class _Conversation:
     """One conversation. Its entries stand as lines, so that what a file could not hold is refused here too."""
 
     lines: list[bytes] = dataclasses.field(default_factory=list[bytes])
@@ -26,25 +27,19 @@ class _Kept:
     """Whether the last owner has not given it up."""
     until: float = 0.0
     """When the last owner's claim expires."""
+    unsure: set[str] = dataclasses.field(default_factory=set[str])
+    """Hashes of blobs that no barrier has covered, of a hostile store."""
 
 
-class MemoryStore(store.Store):
-    """Conversations and blobs in the memory of this process; they end with it. Private files and those of a run stand in a folder.
+class Memory(store.Kept):
+    """What a ``MemoryStore`` keeps. It may be used from several threads."""
 
-    An entry counts from the moment at which ``append`` returns, whether or not a ``barrier`` came after it: a claim finds everything that
-    earlier owners have appended. Each claim has a higher epoch than the one before, and from that moment on the earlier owner gets Replaced
-    from ``append``, ``barrier``, ``put_blob`` and ``renew``. An owner whose lease has run out and whom nobody has replaced still owns the
-    conversation: the lease says when another one may claim it. It may be used from several threads.
-    """
-
-    def __init__(
-        self, folder: Path, *, lease: float | None = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """``lease`` in seconds of ``clock``; None: a claim holds until its owner closes it, or another one takes over."""
+    def __init__(self, folder: Path, lease: float | None, clock: Callable[[], float]) -> None:
+        """As ``MemoryStore``."""
         self.folder = folder
         self.lease = lease
         self._clock = clock
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, _Conversation] = {}
         self._blobs: dict[str, bytes] = {}
         self._keys: dict[str, str] = {}
         self.lock = threading.RLock()
@@ -65,10 +60,10 @@ class MemoryStore(store.Store):
         with self.lock:
             return self._is_held(self._existing(conversation))
 
-    @override
-    def create(self, conversation: str) -> store.Conversation:
+    def create(self, conversation: str) -> _Conversation:
+        """Make it, where it has no entry; ``Store.create``."""
         with self.lock:
-            kept = self._kept.setdefault(conversation, _Kept())
+            kept = self._kept.setdefault(conversation, _Conversation())
             self._refuse_held(conversation, kept)
             if kept.lines:
                 raise LogError(
@@ -76,24 +71,28 @@ class MemoryStore(store.Store):
                     f"there is a run {conversation} already",
                     mend=f"go on with it: `runops resume {conversation}`",
                 )
-            return self._owned(conversation, kept, None)
+            return self._owned(kept)
 
-    @override
-    def claim(self, conversation: str, *, take_over: bool = False) -> tuple[store.Conversation, list[log.AnyEntry]]:
+    def claim(
+        self, conversation: str, *, take_over: bool
+    ) -> tuple[_Conversation, list[log.AnyEntry], holders.Holder | None]:
+        """Own it; its entries, and who had it; ``Store.claim``."""
         with self.lock:
             kept = self._existing(conversation)
             entries = self._entries(conversation)
             if not take_over:
                 self._refuse_held(conversation, kept)
             before = holders.last(entries) if self._is_held(kept) else None
-            return self._owned(conversation, kept, before), entries
+            return self._owned(kept), entries, before
 
-    def _owned(self, conversation: str, kept: _Kept, taken_from: holders.Holder | None) -> store.Conversation:
+    def _owned(self, kept: _Conversation) -> _Conversation:
         kept.epoch += 1
         kept.held = True
-        owned = _Owned(self, conversation, kept, taken_from)
-        owned.renew()
-        return owned
+        kept.until = self.expiry()
+        for sha256 in kept.unsure:
+            self._blobs.pop(sha256, None)
+        kept.unsure.clear()
+        return kept
 
     @override
     def read(self, conversation: str, after: int = 0) -> store.Reading:
@@ -118,8 +117,8 @@ class MemoryStore(store.Store):
         with self.lock:
             return sorted(self._kept)
 
-    @override
     def keyed(self, key: str) -> str:
+        """The id of a key; ``Store.keyed``."""
         with self.lock:
             return self._keys.setdefault(key, store.new_id())
 
@@ -149,17 +148,18 @@ class MemoryStore(store.Store):
     def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
         return []
 
-    def keep_blob(self, data: bytes, path: str) -> log.Blob:
-        """Keep a blob; its entry in the log, with ``path`` as its name."""
-        blob = log.blob_of(data, path)
-        self._blobs[blob.sha256] = data
-        return blob
+    def keep_blob(self, sha256: str, data: bytes) -> bool:
+        """Keep a blob's bytes; whether they are new."""
+        with self.lock:
+            known = sha256 in self._blobs
+            self._blobs[sha256] = data
+            return not known
 
     def expiry(self) -> float:
         """When a claim expires that is made or renewed now."""
         return self._clock() + (self.lease or 0.0)
 
-    def _existing(self, conversation: str) -> _Kept:
+    def _existing(self, conversation: str) -> _Conversation:
         kept = self._kept.get(conversation)
         if kept is None:
             raise store.unknown(self, conversation)
@@ -168,57 +168,132 @@ class MemoryStore(store.Store):
     def _entries(self, conversation: str) -> list[log.AnyEntry]:
         return [log.decode(line) for line in self._kept[conversation].lines]
 
-    def _is_held(self, kept: _Kept) -> bool:
+    def _is_held(self, kept: _Conversation) -> bool:
         return kept.held and (self.lease is None or self._clock() < kept.until)
 
-    def _refuse_held(self, conversation: str, kept: _Kept) -> None:
+    def _refuse_held(self, conversation: str, kept: _Conversation) -> None:
         if self._is_held(kept):
             raise holders.held(conversation, self._entries(conversation))
+
+
+class MemoryStore(store.Store):
+    """Conversations and blobs in the memory of this process; they end with it. Private files and those of a run stand in a folder.
+
+    Each claim has a higher epoch than the one before, and from that moment on the earlier owner gets Replaced from whatever it writes. An owner whose
+    lease has run out and whom nobody has replaced still owns the conversation: the lease says when another one may claim it.
+
+    A ``hostile`` one does the worst that a store may: what no ``barrier`` covered is seen by nobody, and lost with its owner, large values too; and
+    everything that is awaited takes ``delay`` seconds.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        lease: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        hostile: bool = False,
+        delay: float = 0.0,
+    ) -> None:
+        """``lease`` in seconds of ``clock``; None: a claim holds until its owner closes it, or another one takes over."""
+        self.memory = Memory(folder, lease, clock)
+        self.hostile = hostile
+        self._delay = delay
+
+    @property
+    @override
+    def kept(self) -> Memory:
+        return self.memory
+
+    @override
+    async def create(self, conversation: str) -> store.Conversation:
+        await self.late()
+        return _Owned(self, conversation, self.memory.create(conversation), None)
+
+    @override
+    async def claim(
+        self, conversation: str, *, take_over: bool = False
+    ) -> tuple[store.Conversation, list[log.AnyEntry]]:
+        await self.late()
+        kept, entries, before = self.memory.claim(conversation, take_over=take_over)
+        return _Owned(self, conversation, kept, before), entries
+
+    @override
+    async def read(self, conversation: str, after: int = 0) -> store.Reading:
+        await self.late()
+        return self.memory.read(conversation, after)
+
+    @override
+    async def keyed(self, key: str) -> str:
+        await self.late()
+        return self.memory.keyed(key)
+
+    async def late(self) -> None:
+        """Take the time that everything takes."""
+        if self.hostile:
+            await waiting.to_the_end(asyncio.sleep(self._delay))
 
 
 class _Owned(store.Conversation):
     """One claim of a conversation."""
 
-    def __init__(self, owner: MemoryStore, conversation: str, kept: _Kept, taken_from: holders.Holder | None) -> None:
+    def __init__(
+        self, owner: MemoryStore, conversation: str, kept: _Conversation, taken_from: holders.Holder | None
+    ) -> None:
         self.id = conversation
         self.epoch = kept.epoch
-        self.lease = owner.lease
+        self.lease = owner.memory.lease
         self.taken_from = taken_from
-        self._store = owner
+        self._store, self._memory = owner, owner.memory
         self._kept = kept
+        self._coming: list[bytes] = []
+        """Lines that no barrier has covered, of a hostile store."""
 
     @override
     def append(self, entry: log.AnyEntry) -> log.AnyEntry:
         with self._fenced():
-            written = log.numbered(entry, len(self._kept.lines) + 1)
-            self._kept.lines.append(log.encode(written))
+            written = log.numbered(entry, len(self._kept.lines) + len(self._coming) + 1)
+            (self._coming if self._store.hostile else self._kept.lines).append(log.encode(written))
             return written
-
-    @override
-    def barrier(self) -> None:
-        with self._fenced():
-            pass
 
     @override
     def put_blob(self, data: bytes, path: str) -> log.Blob:
         with self._fenced():
-            return self._store.keep_blob(data, f"@state/{self.id}/{path}")
+            blob = log.blob_of(data, f"@state/{self.id}/{path}")
+            if self._memory.keep_blob(blob.sha256, data) and self._store.hostile:
+                self._kept.unsure.add(blob.sha256)
+            return blob
 
     @override
-    def renew(self) -> None:
+    async def barrier(self) -> None:
+        await self._store.late()
         with self._fenced():
-            self._kept.until = self._store.expiry()
+            self._write()
 
     @override
-    def close(self) -> None:
-        with self._store.lock:
-            if self._kept.epoch == self.epoch:
+    async def renew(self) -> None:
+        await self._store.late()
+        with self._fenced():
+            self._kept.until = self._memory.expiry()
+
+    @override
+    async def aclose(self) -> None:
+        await self._store.late()
+        with self._memory.lock:
+            if self._kept.epoch == self.epoch and self._kept.held:
+                self._write()
                 self._kept.held = False
+
+    def _write(self) -> None:
+        """What was written is safe from here on."""
+        self._kept.lines += self._coming
+        self._coming.clear()
+        self._kept.unsure.clear()
 
     @contextlib.contextmanager
     def _fenced(self) -> Generator[None]:
         """Only for the owner of the last claim, and one at a time."""
-        with self._store.lock:
+        with self._memory.lock:
             if self._kept.epoch != self.epoch:
                 raise holders.replaced(self.id, self.epoch, [log.decode(line) for line in self._kept.lines])
             if not self._kept.held:

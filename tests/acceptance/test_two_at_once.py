@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from nodes.errors import SiteError
-from runtime import holders, log, store
+from runtime import files, holders, log
 from tests import shop_flows
 from tests.command import TIMEOUT, Project, Started
 from tests.fakes import FakePage, FakeSite
@@ -76,7 +76,7 @@ def test_of_two_resumes_one_wins(project: Project) -> None:
         (winner,) = [each for each in both if each is not loser]
         wait_until((project.folder / "begun").exists, "the other one does not go on")
         _out, said = loser.communicate(timeout=TIMEOUT)
-        holder = holders.last(store.FileStore(project.folder / ".runops").read(log_of(project).stem).entries)
+        holder = holders.last(files.Files(project.folder / ".runops").read(log_of(project).stem).entries)
         assert holder is not None
         assert loser.returncode == 1
         assert f"is held by process {winner.pid} on {holder.host} since {holder.since}" in said

@@ -10,7 +10,7 @@ from typing import Any
 from playwright.async_api import async_playwright
 
 from nodes.values import Json
-from runtime import history, journal, run, secrets, settings, store
+from runtime import files, history, journal, run, secrets, settings, store
 from runtime.browser import find, launch, launching, options, own, port
 from runtime.language import workflow
 from tests.benchmarks import forms, pairs, raw_form
@@ -47,9 +47,9 @@ class One(run.Browsers):
 
 async def fill(kept: store.Store, loaded: workflow.Loaded, inputs: Mapping[str, Json], browser: port.Browser) -> None:
     """Run the workflow once in the browser, its log in ``kept``; fails where it does not pass."""
-    pen = journal.Journal(kept.create(store.new_id()), history.History(), secrets.Masker({}), kept)
+    pen = journal.Journal(await kept.create(store.new_id()), history.History(), secrets.Masker({}), kept.kept)
     run.write_header(pen, loaded, inputs)
-    private = kept.private(pen.conversation.id)
+    private = kept.kept.private(pen.conversation.id)
     one = run.Run(loaded, pen, inputs=inputs, known={}, private=private, browsers=One(browser))
     ended = await one.begin()
     assert ended.status == "passed", ended
@@ -65,7 +65,7 @@ def check(shop: Shop, least: int) -> None:
 async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
     """Compare the two ways; fails where either leaves anything else with the shop than what was to be entered."""
     chosen = settings.load(home=folder / "home", linger=0.0)
-    kept = store.FileStore(chosen.home)
+    kept = files.FileStore(chosen.home)
     with Shop.start(folder) as shop:
         inputs = {"base_url": shop.url, "n": "1"}
         loaded = workflow.parse(json.dumps(forms.workflow()), "form.yaml")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from runtime import settings, store, testing
+from runtime import files, settings, testing
 from runtime.browser import launching
 from runtime.language import workflow
 from tests.benchmarks import engine_form, forms, pairs
@@ -15,7 +15,7 @@ from tests.shop_process import Shop
 async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
     """Compare the two stores in one browser; fails where either run leaves anything else with the shop than what was to be entered."""
     chosen = settings.load(home=folder / "home", linger=0.0)
-    on_disk, in_memory = store.FileStore(chosen.home), testing.MemoryStore(folder / "memory")
+    on_disk, in_memory = files.FileStore(chosen.home), testing.MemoryStore(folder / "memory")
     with Shop.start(folder) as shop:
         inputs = {"base_url": shop.url, "n": "1"}
         loaded = workflow.parse(json.dumps(forms.workflow()), "form.yaml")
@@ -33,5 +33,5 @@ async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
         finally:
             await browser.close()
         engine_form.check(shop, 2 * count)
-    assert len(in_memory.ids()) == len(on_disk.ids()) == count + warm
+    assert len(in_memory.kept.ids()) == len(on_disk.kept.ids()) == count + warm
     return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from runtime import log, runs, secrets, settings, store
+from runtime import files, log, runs, secrets, settings, store
 from tests.benchmarks import loops, pairs
+from tests.now import let_go, now
 from tests.rig import Rig
 
 ENTRIES = 100_000
@@ -35,12 +36,12 @@ async def resume(folder: Path, count: int, warm: int, entries: int = ENTRIES) ->
     bare = [line[: -log.SUM_LENGTH - 1] + b"}" for line in lines]
 
     async def read() -> None:
-        kept = store.FileStore(chosen.home)
+        kept = files.Files(chosen.home)
         kept.make()
         past, reading = runs.load_history(kept, rig.id)
         assert len(reading.entries) >= len(lines)
-        pen = runs.claim(kept, rig.id, secrets.Masker({}), known=(past, reading))
-        pen.conversation.close()
+        pen = now(runs.claim(files.FileStore.over(kept), rig.id, secrets.Masker({}), known=(past, reading)))
+        let_go(pen.conversation)
         assert len(pen.history.all_attempts()) == loops.NODES * (entries // OF_AN_ITEM)
 
     async def parse() -> None:
@@ -57,14 +58,14 @@ async def lists(folder: Path, count: int, warm: int, many: int = MANY, few: int 
     homes: list[settings.Settings] = []
     for number in (many, few):
         chosen = settings.load(home=folder / str(number))
-        kept = store.FileStore(chosen.home)
+        kept = files.Files(chosen.home)
         kept.make()
         for _ in range(number):
             kept.conversation_file(store.new_id()).write_bytes(data)
         homes.append(chosen)
 
     async def listed(chosen: settings.Settings, number: int) -> None:
-        found = runs.list_runs(store.FileStore(chosen.home))
+        found = runs.list_runs(files.Files(chosen.home))
         assert [each.state for each in found] == ["passed"] * number
 
     return await pairs.compare(lambda: listed(homes[0], many), lambda: listed(homes[1], few), pairs=count, warm=warm)

@@ -14,6 +14,7 @@ from runtime import window
 from runtime.models import budgets
 from runtime.models.exchange import Tool
 from tests import workshops
+from tests.now import let_go
 from tests.talks import About
 
 
@@ -26,7 +27,7 @@ def tools(folder: Path) -> list[Tool]:
         box = Toolbox(shop.desk, About(), shop.pen, shop.listener, [*kits.kits(shop), delegate])
         return list(box.offered)
     finally:
-        shop.pen.conversation.close()
+        let_go(shop.pen.conversation)
 
 
 def measure(folder: Path) -> dict[str, int]:

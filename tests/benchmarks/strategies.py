@@ -28,6 +28,7 @@ from runtime.models.exchange import Answer, Message, Request, Tool, ToolCall, To
 from runtime.testing import memory
 from tests import browsers, shop_process, talks
 from tests.benchmarks import building
+from tests.now import now
 
 SHOWN = 5_000
 """Characters of an observation: as many as an agent is shown."""
@@ -81,7 +82,7 @@ class _Session:
     def __init__(self, folder: Path, strategy: window.Strategy, browser: session.Session, shop: str) -> None:
         kept = memory.MemoryStore(folder)
         header = log.SessionHeader(purpose="chat", versions=version.versions())
-        self._pen = journal.Journal(kept.create("s"), sessions.Session(), secrets.Masker({}), kept)
+        self._pen = journal.Journal(now(kept.create("s")), sessions.Session(), secrets.Masker({}), kept.kept)
         self._pen.scope("", "opened", "session", session=header)
         self._desk = desks.Desk(self._pen)
         self._browser, self._shop = browser, shop

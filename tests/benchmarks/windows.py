@@ -30,7 +30,7 @@ def session(entries: int) -> sessions.Session:
 
 async def measure(folder: Path, count: int, warm: int, entries: int = LONG) -> pairs.Comparison:
     """Compare building the window of both, loaded; fails where they are not the same."""
-    texts = journal.Texts(testing.MemoryStore(folder))
+    texts = journal.Texts(testing.MemoryStore(folder).kept)
     long, short = session(entries), session(SHORT)
 
     def built(folded: sessions.Session) -> window.Window:

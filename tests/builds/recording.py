@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nodes.values import Json
-from runtime import conversations, log, refusals, sessions, store
+from runtime import conversations, files, log, refusals, sessions
 from tests.builds.goals import GOALS, MOST_FAILED, MOST_REQUESTS, MOST_TOKENS
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +63,7 @@ def figures(mailbox: Path, home: Path, session: str) -> dict[str, Json]:
     """How many requests there were, what they held together, and how many calls failed."""
     requests = [json.loads(each.read_text()) for each in sorted(mailbox.glob("[0-9]*.request.json"))]
     violations = mailbox / "violations.log"
-    past = conversations.fold(store.FileStore(home).read(session))
+    past = conversations.fold(files.Files(home).read(session))
     assert isinstance(past, sessions.Session)
     # What was not done behind a call that failed has not failed itself.
     failed = [

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from nodes.values import Json
-from runtime import checkpoints, events, history, journal, log, runs, store
+from runtime import checkpoints, events, files, history, journal, log, runs
 from tests.crashes import flows, world
+from tests.now import now
 from tests.rig import Killed, Rig
 
 MOST_LIVES = 80
@@ -142,7 +143,7 @@ class Trial:
 
         with pytest.MonkeyPatch.context() as patched, contextlib.suppress(Killed):
             patched.setattr(journal.Journal, "_append", counted)
-            runs.decide(store.FileStore(self.home), self.rig.id, "done" if min(truths) else "not-done")
+            now(runs.decide(files.FileStore(self.home), self.rig.id, "done" if min(truths) else "not-done"))
 
     def wrongly_settled(self) -> list[str]:
         """Deeds that the log has as done and the site has not."""

@@ -18,7 +18,7 @@ from typing_extensions import override
 from nodes.errors import SiteError
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime import log, store
+from runtime import files, log
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Killed
 
@@ -188,7 +188,7 @@ class WatchedPage(FakePage):
         return str(rule.target).removesuffix("_done") in self.world.deeds
 
 
-class WatchedStore(store.FileStore):
+class WatchedStore(files.Files):
     """A store that counts what is written, and knows how much of it a power cut would leave."""
 
     def __init__(self, home: Path, reaper: Reaper) -> None:
@@ -196,23 +196,12 @@ class WatchedStore(store.FileStore):
         super().__init__(home)
         self.reaper = reaper
         self.on_disk = 0
-        self._open: store.Conversation | None = None
-
-    @override
-    def create(self, conversation: str) -> store.Conversation:
-        self._open = _Watched(super().create(conversation), self)
-        return self._open
-
-    @override
-    def claim(self, conversation: str, *, take_over: bool = False) -> tuple[store.Conversation, list[log.AnyEntry]]:
-        owned, entries = super().claim(conversation, take_over=take_over)
-        self._open = _Watched(owned, self)
-        return self._open, entries
+        self.open: files.OpenFile | None = None
 
     def give_up(self) -> None:
         """What the kernel does for a process that ended."""
-        if self._open is not None:
-            self._open.close()
+        if self.open is not None:
+            self.open.close()
 
     def cut_power(self, conversation: str, chance: random.Random) -> None:
         """Anything that was not brought to the disk may be lost, from any byte on."""
@@ -222,35 +211,27 @@ class WatchedStore(store.FileStore):
             opened.truncate(chance.choice([self.on_disk, size, chance.randint(self.on_disk, size)]))
 
 
-class _Watched(store.Conversation):
-    def __init__(self, inner: store.Conversation, owner: WatchedStore) -> None:
-        self.id, self.epoch, self.lease, self.taken_from = inner.id, inner.epoch, inner.lease, inner.taken_from
-        self._inner = inner
-        self._owner = owner
+class _Watched(files.OpenFile):
+    def __init__(self, kept: files.Files, *given: Any) -> None:
+        super().__init__(kept, *given)
+        assert isinstance(kept, WatchedStore)
+        self._owner, self._owner.open = kept, self
 
     @override
     def append(self, entry: log.AnyEntry) -> log.AnyEntry:
         what = getattr(entry, "event", getattr(entry, "name", getattr(entry, "status", "")))
         self._owner.reaper.tick(f"write {entry.kind} {what} {getattr(entry, 'path', '')}")
-        return self._inner.append(entry)
+        return super().append(entry)
 
     @override
-    def barrier(self) -> None:
+    async def barrier(self) -> None:
         self._owner.reaper.tick("barrier")
-        self._inner.barrier()
+        # Without a pause, in which something else would come first now and then.
+        self.sync()
         self._owner.on_disk = self._owner.conversation_file(self.id).stat().st_size
 
-    @override
-    def put_blob(self, data: bytes, path: str) -> log.Blob:
-        return self._inner.put_blob(data, path)
 
-    @override
-    def renew(self) -> None:
-        self._inner.renew()
-
-    @override
-    def close(self) -> None:
-        self._inner.close()
+WatchedStore.opens = _Watched
 
 
 class Beside:

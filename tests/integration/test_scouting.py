@@ -82,7 +82,7 @@ async def act(shop: workshop.Workshop, action: str, at: str | None = None, value
 def last_run(shop: workshop.Workshop) -> Any:
     """What the last deed's run has done."""
     run = list(shop.pen.history.runs_of.values())[-1][-1]
-    return runs.load_history(shop.here.store, run)[0]
+    return runs.load_history(shop.here.kept, run)[0]
 
 
 async def test_deeds_are_runs_and_what_they_changed_is_told(shop: workshop.Workshop, served: site.Site) -> None:

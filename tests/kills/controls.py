@@ -10,25 +10,27 @@ from runtime import journal, judge, log, records
 
 def _no_sync() -> None:
     """A deed is begun before its call is on the disk."""
-    call = journal.Journal.call
-    journal.Journal.call = lambda self, each, *, barrier: call(self, each, barrier=False)  # type: ignore[method-assign]
+
+    async def unsynced(self: journal.Journal, each: log.Call) -> log.Call:
+        return self.call(each)
+
+    journal.Journal.announce = unsynced  # type: ignore[method-assign]
 
 
 def _result_first() -> None:
     """A deed's result is appended before the deed."""
-    call, result = journal.Journal.call, journal.Journal.result
+    announce, result = journal.Journal.announce, journal.Journal.result
 
-    def and_result(self: journal.Journal, each: log.Call, *, barrier: bool) -> log.Call:
-        written = call(self, each, barrier=barrier)
-        if barrier:
-            result(self, written, "ok")
+    async def and_result(self: journal.Journal, each: log.Call) -> log.Call:
+        written = await announce(self, each)
+        result(self, written, "ok")
         return written
 
     def unless_there(self: journal.Journal, each: log.Call, status: log.Status, **fields: Any) -> log.Result:
         known = next((one.result for one in self.history.all_attempts() if one.call.call == each.call), None)
         return known or result(self, each, status, **fields)
 
-    journal.Journal.call = and_result  # type: ignore[method-assign]
+    journal.Journal.announce = and_result  # type: ignore[method-assign]
     journal.Journal.result = unless_there  # type: ignore[method-assign,assignment]
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from nodes.errors import UsageError
-from runtime import conversations, log, sessions, store
+from runtime import conversations, files, log, sessions, store
 from runtime.crashes import CrashPoint
 from runtime.testing import responses, scripted
 from tests import warm
@@ -158,8 +158,8 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
     # What it leaves.
 
     @property
-    def _kept(self) -> store.FileStore:
-        return store.FileStore(self._folder / ".runops")
+    def _kept(self) -> files.Files:
+        return files.Files(self._folder / ".runops")
 
     def _readings(self) -> list[store.Reading]:
         kept = self._kept

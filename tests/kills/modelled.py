@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import history, log, store
+from runtime import files, history, log
 from runtime.testing import responses, scripted
 from tests import warm
 from tests.command import Project
@@ -142,7 +142,7 @@ class Trial:
         return "done" if self.shop.ledger("cart", ref) else "not-done"
 
     def _entries(self) -> list[log.AnyEntry]:
-        kept = store.FileStore(self.folder / ".runops")
+        kept = files.Files(self.folder / ".runops")
         return [entry for run in kept.ids() for entry in kept.read(run).entries]
 
     def _history(self) -> history.History:

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime import crashes, journal, log, store
+from runtime import crashes, files, journal, log
 from tests.kills import controls, disk, faked, flow
 
 VARIABLE = "RUNOPS_TEST_MORTAL"
@@ -91,14 +91,14 @@ def _watch_parts(now: str) -> Callable[[], str]:
 
 def _watch_writes(written: Callable[[], None]) -> None:
     """Tell of every entry that this process writes into a log."""
-    append = store._OpenFile.append
+    append = files.OpenFile.append
 
-    def watched(self: store._OpenFile, entry: log.AnyEntry) -> log.AnyEntry:
+    def watched(self: files.OpenFile, entry: log.AnyEntry) -> log.AnyEntry:
         there = append(self, entry)
         written()
         return there
 
-    store._OpenFile.append = watched
+    files.OpenFile.append = watched
 
 
 def install_from(environment: dict[str, str]) -> None:

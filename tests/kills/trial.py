@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import psutil
 
-from runtime import history, store
+from runtime import files, history
 from tests import warm
 from tests.command import Project
 from tests.kills import disk, flow, mortal
@@ -325,7 +325,7 @@ class Trial:
     def _wrongly_settled(self) -> list[str]:
         """Deeds that the log has as done and the shop has not."""
         found: list[str] = []
-        kept = store.FileStore(self.home)
+        kept = files.Files(self.home)
         for run in kept.ids():
             past = history.History(kept.read(run).entries)
             for path in past.order:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from typing_extensions import override
 
-from runtime import crashes, log, store
+from runtime import crashes, files, holders, log
 from runtime.crashes import CrashPoint
 from tests.rig import Killed
 
@@ -90,24 +90,17 @@ def install() -> None:
     crashes.hook = hook
 
 
-class MortalStore(store.FileStore):
-    """A file store into which a dead process writes nothing."""
-
-    @override
-    def create(self, conversation: str) -> store.Conversation:
-        return _Mortal(super().create(conversation), [], present.get())
-
-    @override
-    def claim(self, conversation: str, *, take_over: bool = False) -> tuple[store.Conversation, list[log.AnyEntry]]:
-        owned, entries = super().claim(conversation, take_over=take_over)
-        return _Mortal(owned, entries, present.get()), entries
-
-
-class _Mortal(store.Conversation):
-    def __init__(self, inner: store.Conversation, entries: Sequence[log.AnyEntry], reaper: Reaper) -> None:
-        self.id, self.epoch, self.lease, self.taken_from = inner.id, inner.epoch, inner.lease, inner.taken_from
-        self._inner = inner
-        self._reaper = reaper
+class _Mortal(files.OpenFile):
+    def __init__(
+        self,
+        kept: files.Files,
+        conversation: str,
+        handle: int,
+        entries: Sequence[log.AnyEntry] = (),
+        taken_from: holders.Holder | None = None,
+    ) -> None:
+        super().__init__(kept, conversation, handle, entries, taken_from)
+        self._reaper = present.get()
         self._paths = {each.call: each.path for each in entries if isinstance(each, log.Call)}
 
     def _name(self, entry: log.AnyEntry) -> str:
@@ -126,25 +119,19 @@ class _Mortal(store.Conversation):
     @override
     def append(self, entry: log.AnyEntry) -> log.AnyEntry:
         self._reaper.tick(self._name(entry))
-        written = self._inner.append(entry)
+        written = super().append(entry)
         if isinstance(written, log.Call):
             self._paths[written.call] = written.path
         return written
 
     @override
-    def barrier(self) -> None:
+    async def barrier(self) -> None:
         if self._reaper.died_at is not None:
             raise Killed
-        self._inner.barrier()
+        await super().barrier()
 
-    @override
-    def put_blob(self, data: bytes, path: str) -> log.Blob:
-        return self._inner.put_blob(data, path)
 
-    @override
-    def renew(self) -> None:
-        self._inner.renew()
+class MortalStore(files.Files):
+    """Files into which a dead process writes nothing."""
 
-    @override
-    def close(self) -> None:
-        self._inner.close()
+    opens = _Mortal

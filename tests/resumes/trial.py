@@ -10,11 +10,12 @@ from typing import Any, Literal
 from typing_extensions import override
 
 from nodes.values import Json
-from runtime import events, runs, store
+from runtime import events, files, runs
 from runtime.browser import launching, port
 from runtime.browser.options import Mode
 from runtime.language import workflow
 from tests import browsers, site
+from tests.now import now
 from tests.resumes import mortal, pages
 from tests.resumes.cases import Case, Shape
 from tests.resumes.office import Office
@@ -228,5 +229,5 @@ class Trial:
         }
         if len(truths) != 1:
             return "stuck", f"one answer is wanted for effects of which one happened and another did not: {name}"
-        runs.decide(store.FileStore(self._home), self.process.id, "done" if truths.pop() else "not-done")
+        now(runs.decide(files.FileStore(self._home), self.process.id, "done" if truths.pop() else "not-done"))
         return None

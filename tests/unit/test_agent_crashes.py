@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 import pytest
 
-from runtime import runs, store
+from runtime import files, runs
 from runtime.testing import scripted
 from tests.agent_rig import CONFIRM, PAY, VALUE, Bench, bench, done, flow
 from tests.agents import LOOK
 from tests.fakes import FakePage
+from tests.now import now
 from tests.rig import Killed
 
 Moment = Literal["asked", "looked", "opened", "finished", "told"]
@@ -177,7 +178,7 @@ async def test_a_persons_word_about_an_agent_counts(
         says(on, site)
         assert (await on.rig.resume()).status == "paused"
         on.rig.die()
-        runs.decide(store.FileStore(on.rig.home), on.rig.id, verdict)
+        now(runs.decide(files.FileStore(on.rig.home), on.rig.id, verdict))
         on.rig.missing = set()
         takes_clicks(on)
         asked = on.requests

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime import answers, host, runs, settings, store
+from runtime import answers, files, host, runs, settings
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
 from tests.fakes import FakePage
+from tests.now import now
 from tests.rig import Killed, Rig
 
 ASK = """
@@ -36,7 +37,7 @@ def answer(rig: Rig, **given: str) -> None:
     chosen = settings.Settings(home=rig.home)
     known, missing = answers.read_all(answers.asked(rig.history, rig.id), given)
     assert not missing
-    answers.write(host.of_command(chosen), rig.id, known)
+    now(answers.write(host.of_command(chosen), rig.id, known))
 
 
 async def test_a_question_pauses_the_run(tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ async def test_a_question_is_answered_and_a_decision_decided(tmp_path: Path) -> 
     await rig.start()
     rig.die()
     with pytest.raises(UsageError, match="waits for an answer"):
-        runs.decide(store.FileStore(tmp_path), rig.id, "done")
+        now(runs.decide(files.FileStore(tmp_path), rig.id, "done"))
     answer(rig, approver="Grace")
     with pytest.raises(UsageError, match="answered already"):
         answers.asked(rig.history, rig.id)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import AuthorError, LogError
-from runtime import artifacts, history, journal, log, secrets, store
+from runtime import artifacts, files, history, journal, log, secrets, store
 
 
 class Keeper:
@@ -20,7 +20,7 @@ class Keeper:
         (project / "pyproject.toml").touch()
         (project / "flows").mkdir()
         self.folder = project / "flows"
-        self.store = store.FileStore(project / ".runops")
+        self.store = files.Files(project / ".runops")
         self.pen = journal.Journal(
             self.store.create(store.new_id()), history.History(), masker or secrets.Masker({}), self.store
         )
@@ -35,7 +35,7 @@ class Keeper:
         for name in names:
             await one.keep(name, f"{path} {name}".encode())
         call = log.Call(path=path, node="transform", attempt=1, effect="read", fingerprint="")
-        self.pen.result(self.pen.call(call, barrier=False), status, files=one.kept or None)
+        self.pen.result(self.pen.call(call), status, files=one.kept or None)
         return [str(each["name"]) for each in one.kept]
 
 

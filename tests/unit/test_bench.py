@@ -584,7 +584,7 @@ async def test_whoever_goes_on_has_values_and_states_and_no_page(tmp_path: Path)
     assert await rig.execute("seen") == {"seen": "ok"}
     assert "on the state kept after `submit`" in rig.told
     assert len(rig.site.deeds) == 1
-    states = list((rig.shop.here.store.private(rig.shop.pen.conversation.id) / "bench").glob("*.json"))
+    states = list((rig.shop.here.kept.private(rig.shop.pen.conversation.id) / "bench").glob("*.json"))
     assert states
     assert {each.stat().st_mode & 0o777 for each in states} == {0o600}
     for each in states:

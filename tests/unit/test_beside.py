@@ -8,10 +8,11 @@ import pytest
 
 from director import beside, desk, opening, workshop
 from director.editing import tools
-from runtime import log, secrets, store, version
+from runtime import files, log, secrets, version
 from runtime.journal import Journal
 from runtime.sessions import Session
 from tests import workshops
+from tests.now import now
 
 pytestmark = pytest.mark.anyio
 
@@ -92,4 +93,4 @@ def test_the_desk_of_a_build_knows_them(tmp_path: Path) -> None:
 
 def _pen(folder: Path, build: log.Build | None) -> Journal[Session]:
     header = log.SessionHeader(purpose="build" if build else "chat", versions=version.versions(), build=build)
-    return opening.begin(store.FileStore(folder / ".runops"), header, secrets.Masker({}))
+    return now(opening.begin(files.FileStore(folder / ".runops"), header, secrets.Masker({})))

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from runtime import blobs, log, outdated, pruning, store
+from runtime import blobs, files, log, outdated, pruning, store
+from tests.now import let_go
 
 OLD = 7200.0
 
@@ -19,7 +20,7 @@ OLD = 7200.0
 class Writer:
     """A run that is held, and puts a value before the entry that names it."""
 
-    def __init__(self, kept: store.FileStore) -> None:
+    def __init__(self, kept: files.Files) -> None:
         self.kept = kept
         self.conversation = kept.create(store.new_id())
         self.named: list[str] = []
@@ -31,7 +32,9 @@ class Writer:
 
     def put(self, data: bytes) -> log.Blob:
         """Keep a value that nothing names yet."""
-        return self.conversation.put_blob(data, "step")
+        blob = self.conversation.put_blob(data, "step")
+        self.conversation.sync()
+        return blob
 
     def name(self, blob: log.Blob) -> None:
         """Name it."""
@@ -49,12 +52,12 @@ class Writer:
         return found
 
 
-def left_over(kept: store.FileStore, data: bytes) -> str:
+def left_over(kept: files.Files, data: bytes) -> str:
     """A value that nobody has named for long; its hash."""
     conversation = kept.create(store.new_id())
     found = conversation.put_blob(data, "step")
-    kept.conversation_file(conversation.id).unlink()
     conversation.close()
+    kept.conversation_file(conversation.id).unlink()
     age(kept.blob_file(found.sha256))
     return found.sha256
 
@@ -71,7 +74,7 @@ def test_a_value_that_is_put_at_any_step_is_there(
     step: int, way: str, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before or after each single step of taking an old value away a run may put it: then it is there for good, and always readable."""
-    kept = store.FileStore(tmp_path)
+    kept = files.Files(tmp_path)
     sha256 = left_over(kept, b"value")
     writer = Writer(kept)
     put: list[log.Blob] = []
@@ -108,12 +111,12 @@ def test_a_value_that_is_put_at_any_step_is_there(
         writer.name(put[0])
     assert (writer.named, writer.missing()) == ([sha256], [])
     assert kept.blob_file(sha256).exists()
-    writer.conversation.close()
+    let_go(writer.conversation)
 
 
 def test_a_value_that_nobody_puts_goes(tmp_path: Path) -> None:
     """Old and named by nobody, it is taken away, and nothing stands aside."""
-    kept = store.FileStore(tmp_path)
+    kept = files.Files(tmp_path)
     left_over(kept, b"value")
     pruning.prune(kept, outdated.Wanted(), dry_run=False)
     assert [each for each in (tmp_path / "blobs").rglob("*") if each.is_file()] == []
@@ -121,7 +124,7 @@ def test_a_value_that_nobody_puts_goes(tmp_path: Path) -> None:
 
 def test_writers_in_a_loop_never_miss_a_value(tmp_path: Path) -> None:
     """While values that look old are put and named in one thread and taken away in another, no entry ever names a missing one."""
-    kept = store.FileStore(tmp_path)
+    kept = files.Files(tmp_path)
     writer = Writer(kept)
     over = threading.Event()
 
@@ -149,19 +152,19 @@ def test_writers_in_a_loop_never_miss_a_value(tmp_path: Path) -> None:
                 writer.name(writer.put(value))
             assert writer.missing() == []
             if rounds % 7 == 0:
-                writer.conversation.close()
+                let_go(writer.conversation)
                 kept.conversation_file(writer.conversation.id).unlink()
                 writer = Writer(kept)
     finally:
         over.set()
         pruner.join()
-        writer.conversation.close()
+        let_go(writer.conversation)
     assert rounds >= 20
 
 
 def test_a_writer_that_was_stopped_for_long_finds_its_value(tmp_path: Path) -> None:
     """What was put since a held run was claimed stays, however long ago that is: its holder may be about to name it."""
-    kept = store.FileStore(tmp_path)
+    kept = files.Files(tmp_path)
     writer = Writer(kept)
     blob = writer.put(b"value")
     claim, much_later = time.time() - 1, time.time() + 100 * OLD
@@ -170,12 +173,12 @@ def test_a_writer_that_was_stopped_for_long_finds_its_value(tmp_path: Path) -> N
     assert blobs.touched(file) > max(while_held.unnamed, while_held.just_unnamed)
     held_by_nobody = blobs.Limits.at(much_later, [])
     assert blobs.touched(file) <= held_by_nobody.unnamed
-    writer.conversation.close()
+    let_go(writer.conversation)
 
 
 def test_a_value_of_a_held_run_outlasts_the_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A holder that was stopped for hours between a value and its name goes on as if nothing had been."""
-    kept = store.FileStore(tmp_path)
+    kept = files.Files(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(log, "now", lambda: "2020-01-01T00:00:00.000Z")
         writer = Writer(kept)
@@ -184,12 +187,12 @@ def test_a_value_of_a_held_run_outlasts_the_hour(tmp_path: Path, monkeypatch: py
     pruning.prune(kept, outdated.Wanted(states=("passed",)), dry_run=False)
     writer.name(blob)
     assert writer.missing() == []
-    writer.conversation.close()
+    let_go(writer.conversation)
 
 
 def test_what_a_process_left_aside_comes_back(tmp_path: Path) -> None:
     """A value that a process left aside where it died is put back if a log names it or it is young; an old one that nobody names goes."""
-    kept = store.FileStore(tmp_path)
+    kept = files.Files(tmp_path)
     writer = Writer(kept)
     named = writer.put(b"named")
     writer.name(named)
@@ -205,7 +208,7 @@ def test_what_a_process_left_aside_comes_back(tmp_path: Path) -> None:
     pruning.prune(kept, outdated.Wanted(), dry_run=False)
     there = {each.name for each in (tmp_path / "blobs").rglob("*") if each.is_file()}
     assert there == {named.sha256, young, twice}
-    writer.conversation.close()
+    let_go(writer.conversation)
 
 
 @pytest.mark.parametrize(

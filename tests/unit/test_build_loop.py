@@ -19,6 +19,7 @@ from runtime import log, turn
 from runtime.models.exchange import Answer, Tool, ToolCall, Usage
 from tests import builds_rig
 from tests.build_lives import GOAL, Life
+from tests.now import let_go, now
 from tests.talks import asks, in_turn, messages, said
 
 PLAN: tuple[str, dict[str, Json]] = ("update_plan", {"plan": builds_rig.PLAN, "reason": "the way"})
@@ -121,7 +122,7 @@ def test_a_question_waits_for_its_answer(tmp_path: Path) -> None:
     still = one.again(script).live()
     assert (still.code, still.requests) == ("question", [])
     two = one.again(script)
-    person.answer(two.pen, "2")
+    now(person.answer(two.pen, "2"))
     assert two.live().code == "build-stopped"
     assert two.told[1] == "new"
     assert len(two.pen.history.versions("plan")) == 1
@@ -172,7 +173,7 @@ def test_a_deed_that_waits_for_a_person_is_done_once_with_the_answer(tmp_path: P
     one = Life(tmp_path, script, more=lambda shop: [Asking(shop, done)]).live()
     assert (one.code, done) == ("question", [])
     two = one.again(script, more=lambda shop: [Asking(shop, done)])
-    person.answer(two.pen, "y")
+    now(person.answer(two.pen, "y"))
     assert (two.live().told, done) == (["done"], ["yes"])
     ends = [(each.call.attempt, each.result.status if each.result else None) for each in two.pen.history.deeds.values()]
     assert ends == [(1, "skipped"), (2, "ok")]
@@ -185,8 +186,8 @@ def test_a_question_that_was_passed_over_takes_no_answer_any_more(tmp_path: Path
     assert one.again(script).live("Take any.").code == "build-stopped"
     late = one.again(script)
     with pytest.raises(UsageError, match="waits for no answer"):
-        person.answer(late.pen, "old")
-    late.pen.conversation.close()
+        now(person.answer(late.pen, "old"))
+    let_go(late.pen.conversation)
 
 
 @pytest.mark.parametrize("typed", ["", "  ", "3", "neither"])

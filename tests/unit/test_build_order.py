@@ -14,6 +14,7 @@ from director.cli import beginning, ordering
 from director.workshop import Wish
 from nodes.errors import UsageError
 from runtime import host, limits, log, settings
+from tests.now import let_go, now
 
 NAMES = draw.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)
 VALUES = draw.one_of(draw.text(), draw.integers(), draw.booleans(), draw.none(), draw.lists(draw.text(), max_size=3))
@@ -79,7 +80,7 @@ def test_a_wish_that_holds_a_secret_begins_nothing(
     wanted: dict[str, Any] = {"goal": "x", "secrets": ("KEY",), **given}
     order = ordering.Order(**wanted)
     with pytest.raises(UsageError) as refused:
-        ordering.open_build(order, host.of_command(chosen), beginning.Models.of(host.of_command(chosen)))
+        now(ordering.open_build(order, host.of_command(chosen), beginning.Models.of(host.of_command(chosen))))
     assert refused.value.code == "secret-in-input"
     assert refused.value.message.startswith(f"{named}: ")
     assert "hunter2222" not in str(refused.value.as_json())
@@ -173,11 +174,11 @@ def test_deeds_and_runs_may_be_others_when_a_build_goes_on(tmp_path: Path) -> No
     models = beginning.Models.of(here)
 
     def wish(**given: Any) -> Wish:
-        pen = ordering.open_build(ordering.Order(**given), here, models)
+        pen = now(ordering.open_build(ordering.Order(**given), here, models))
         build = pen.history.header.build if pen.history.header is not None else None
         assert build is not None
         found = session_settings.wished(Wish.of(build), desk.Desk(pen))
-        pen.conversation.close()
+        let_go(pen.conversation)
         return found
 
     first = wish(goal="x", url="https://shop.test", save=tmp_path / "x.yaml")

@@ -9,6 +9,7 @@ import pytest
 from nodes.errors import UsageError
 from runtime import answers, events, host, settings
 from tests.fakes import FakePage, FakeSite
+from tests.now import now
 from tests.rig import Killed, Rig
 
 OPEN = "{id: open, type: browser_action, action: goto, url: 'http://shop.test/'}"
@@ -355,13 +356,17 @@ async def test_questions_that_were_changed_are_asked_again(tmp_path: Path) -> No
         ended = await (rig.resume() if rig.open_pen else rig.start())
         assert ended.question is not None
         rig.die()
-        answers.write(host.of_command(chosen), rig.id, dict.fromkeys(ended.question["evidence"]["questions"], "Ada"))
+        now(
+            answers.write(
+                host.of_command(chosen), rig.id, dict.fromkeys(ended.question["evidence"]["questions"], "Ada")
+            )
+        )
     ended = await rig.resume_changed(flow(ask % ("first", "b"), ask % ("second", "y"), GO))
     for name in "by":
         assert ended.question is not None
         assert list(ended.question["evidence"]["questions"]) == [name]
         rig.die()
-        answers.write(host.of_command(chosen), rig.id, {name: "Bob"})
+        now(answers.write(host.of_command(chosen), rig.id, {name: "Bob"}))
         ended = await rig.resume()
     assert ended.status == "passed"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime import crashes, log, store
+from runtime import crashes, files, log
 from runtime.crashes import CrashPoint
 from tests.rig import Rig
 
@@ -45,18 +45,18 @@ async def test_what_a_deed_leaves_at_each_point(tmp_path: Path, monkeypatch: pyt
     rig = Rig(tmp_path, TWO_DEEDS)
     synced = 0
     seen: list[tuple[str, str, bool, int]] = []
-    barrier = store._OpenFile.barrier
+    barrier = files.OpenFile.barrier
 
-    def counted(conversation: store._OpenFile) -> None:
+    async def counted(conversation: files.OpenFile) -> None:
         nonlocal synced
-        barrier(conversation)
+        await barrier(conversation)
         synced = len(rig.store.read(rig.id).entries)
 
     def look(point: CrashPoint) -> None:
         entries = rig.store.read(rig.id).entries
         seen.append((point, entries[-1].kind if entries else "", synced == len(entries), len(rig.site.deeds)))
 
-    monkeypatch.setattr(store._OpenFile, "barrier", counted)
+    monkeypatch.setattr(files.OpenFile, "barrier", counted)
     monkeypatch.setattr(crashes, "hook", look)
     await rig.start()
     at = [number for number, (point, *_rest) in enumerate(seen) if point == CrashPoint.BEFORE_CALL]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import LogError, SiteError
-from runtime import crashes, damage, log, query, store
+from runtime import crashes, damage, files, log, query, store
 from runtime.crashes import CrashPoint
 from tests.rig import Killed, Rig
 
@@ -282,7 +282,7 @@ def test_after_a_torn_end_the_log_is_cut_on_the_disk_before_it_is_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever claims a run with a torn end brings the cut to the disk first, so that no power cut mixes what was cut with what follows."""
-    kept, run = store.FileStore(tmp_path), store.new_id()
+    kept, run = files.Files(tmp_path), store.new_id()
     kept.make()
     data, _entries, lines = written(False, False)
     file = kept.conversation_file(run)

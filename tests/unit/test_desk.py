@@ -57,8 +57,8 @@ def test_what_is_kept_is_there_for_whoever_goes_on(tmp_path: Path) -> None:
     first.describe("Pay " + "all " * 3000, reason="r", by="model")
     first.write_draft(drafts.Draft.begun(HEAD, "- {id: one, type: transform, expr: 1}"), reason="r", by="model")
     first.variables.set("rows", ["x" * 9000], reason="r", by="person")
-    fold = sessions.Session(kept.read(pen.conversation.id).entries)
-    again = desks.Desk(type(pen)(pen.conversation, fold, pen.masker, kept))
+    fold = sessions.Session(kept.kept.read(pen.conversation.id).entries)
+    again = desks.Desk(type(pen)(pen.conversation, fold, pen.masker, kept.kept))
     assert again.plan == PLAN
     assert again.description == first.description
     assert again.draft is not None

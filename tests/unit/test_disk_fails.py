@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nodes.errors import LogError
-from runtime import host, keys, preparing, settings, store
+from runtime import files, host, keys, preparing, settings
 from runtime.language import workflow
 from tests import faults
 from tests.fakes import FakeSite
@@ -116,7 +116,7 @@ def test_at_each_write_of_a_key_nobody_gets_another_run(tmp_path: Path) -> None:
     for number in range(1, 12):
         disk = faults.Disk(tmp_path / str(number), number)
         disk.root.mkdir()
-        kept = store.FileStore(disk.root / "home")
+        kept = files.Files(disk.root / "home")
         kept.make()
         known: str | None = None
         with pytest.MonkeyPatch.context() as patched:
@@ -156,7 +156,7 @@ async def test_a_run_that_could_not_begin_holds_nothing(tmp_path: Path) -> None:
                 said.append(str(ended.error["code"]) if ended.error is not None else ended.status)
             except LogError as error:
                 said.append(error.code)
-        kept = store.FileStore(chosen.home)
+        kept = files.Files(chosen.home)
         assert not any(kept.held(each) for each in kept.ids()), disk.failed
         ended = await keys.begin_or_go_on(prepared, "nightly", host.of_command(chosen))
         assert (ended.status, ended.output, len(kept.ids())) == ("passed", 49, 1), disk.failed

@@ -14,7 +14,7 @@ from nodes.errors import UsageError
 from nodes.iterate import Iterate
 from nodes.ports import Item
 from nodes.values import Json
-from runtime import engine, excerpt, frames, history, journal, run
+from runtime import engine, excerpt, frames, run
 from tests import rig
 
 pytestmark = pytest.mark.anyio
@@ -56,7 +56,7 @@ class Watching(engine.Watch):
 
 async def run_of(one: rig.Rig, part: excerpt.Excerpt) -> Any:
     """How a run of the excerpt ended."""
-    pen = one.open_pen = journal.Journal(one.kept.create(one.id), history.History(), one.masker, one.kept)
+    pen = one.open_pen = await one.newly_begun()
     run.write_header(pen, one.loaded, one.inputs, trial=part.header, parent="01SESSION")
     own = one._run(pen)
     return await own.drive(part.run(own.engine))
@@ -122,7 +122,7 @@ async def test_what_was_held_is_told(tmp_path: pathlib.Path) -> None:
     one = rig.Rig(tmp_path, TEXT)
     pay = piece(one, "pay", "each[1]/pay", {**Item("order", {}, 1, 1, None).bound, "name": "A"})
     part = excerpt.Excerpt(pieces=[pay, piece(one, "total")], names=["pay", "total"])
-    pen = one.open_pen = journal.Journal(one.kept.create(one.id), history.History(), one.masker, one.kept)
+    pen = one.open_pen = await one.newly_begun()
     run.write_header(pen, one.loaded, one.inputs, trial=part.header)
     own = one._run(pen)
     own.engine.holds = lambda node, _path: node.effect_class == "effect"

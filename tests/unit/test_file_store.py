@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import LogError, RunHeld
-from runtime import damage, durable, log, store
+from runtime import damage, durable, files, locks, log, store
 
 
 def note(number: int) -> log.Note:
@@ -29,7 +29,7 @@ NO_SECTOR = b"\0" * damage.SECTOR + FIRST[damage.SECTOR :]
 )
 def test_a_run_whose_maker_died_before_its_first_line_is_made_anew(tmp_path: Path, left: bytes) -> None:
     """What a process left that died before its first entry was whole is emptied, and the run begins at line 1."""
-    kept, run = store.FileStore(tmp_path), store.new_id()
+    kept, run = files.Files(tmp_path), store.new_id()
     kept.make()
     kept.conversation_file(run).write_bytes(left)
     assert kept.read(run).entries == []
@@ -41,7 +41,7 @@ def test_a_run_whose_maker_died_before_its_first_line_is_made_anew(tmp_path: Pat
 
 def test_a_run_that_began_is_not_made_anew(tmp_path: Path) -> None:
     """A run with an entry is refused to whoever would make it, and nothing of it is lost."""
-    kept, run = store.FileStore(tmp_path), store.new_id()
+    kept, run = files.Files(tmp_path), store.new_id()
     conversation = kept.create(run)
     conversation.append(note(1))
     conversation.close()
@@ -55,7 +55,7 @@ def test_a_run_that_began_is_not_made_anew(tmp_path: Path) -> None:
 
 def test_a_run_that_somebody_is_making_is_held(tmp_path: Path) -> None:
     """Between its making and its first entry a run belongs to its maker already."""
-    kept, run = store.FileStore(tmp_path), store.new_id()
+    kept, run = files.Files(tmp_path), store.new_id()
     conversation = kept.create(run)
     with pytest.raises(RunHeld):
         kept.create(run)
@@ -68,11 +68,11 @@ def test_a_file_that_was_taken_away_while_its_lock_was_waited_for_is_not_written
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who gets the lock of a file that has no name any more makes the run anew under its name."""
-    kept, run = store.FileStore(tmp_path), store.new_id()
+    kept, run = files.Files(tmp_path), store.new_id()
     kept.make()
     file = kept.conversation_file(run)
     file.touch()
-    really, removed = store.locks.fcntl.flock, list[bool]()
+    really, removed = locks.fcntl.flock, list[bool]()
 
     def flock(handle: int, operation: int) -> None:
         if not removed:
@@ -81,7 +81,7 @@ def test_a_file_that_was_taken_away_while_its_lock_was_waited_for_is_not_written
         really(handle, operation)
 
     with monkeypatch.context() as patched:
-        patched.setattr(store.locks.fcntl, "flock", flock)
+        patched.setattr(locks.fcntl, "flock", flock)
         conversation = kept.create(run)
     written = conversation.append(note(1))
     conversation.close()
@@ -96,7 +96,7 @@ def test_of_many_who_ask_for_a_key_at_once_all_get_the_same_run(tmp_path: Path) 
         ready = threading.Barrier(many)
 
         def ask(_number: int, key: str = key, ready: threading.Barrier = ready) -> str:
-            kept = store.FileStore(tmp_path)
+            kept = files.Files(tmp_path)
             ready.wait()
             return kept.keyed(key)
 
@@ -109,7 +109,7 @@ def test_of_many_who_ask_for_a_key_at_once_all_get_the_same_run(tmp_path: Path) 
 
 def test_a_damaged_key_is_named(tmp_path: Path) -> None:
     """With any one byte of it changed, cut or added the file of a key is refused by its path: no other run is begun in its place."""
-    kept = store.FileStore(tmp_path)
+    kept = files.Files(tmp_path)
     kept.keyed("nightly")
     (file,) = (tmp_path / "keys").iterdir()
     whole = file.read_bytes()
@@ -123,7 +123,7 @@ def test_a_damaged_key_is_named(tmp_path: Path) -> None:
 
 def test_a_damaged_first_line_is_no_new_run(tmp_path: Path) -> None:
     """A first line that is there, and is another one now, is refused: the run may have begun."""
-    kept, run = store.FileStore(tmp_path), store.new_id()
+    kept, run = files.Files(tmp_path), store.new_id()
     kept.make()
     kept.conversation_file(run).write_bytes(FIRST.replace(b"x", b"y", 1))
     with pytest.raises(LogError, match=":1: this line of the log is damaged"):
@@ -132,7 +132,7 @@ def test_a_damaged_first_line_is_no_new_run(tmp_path: Path) -> None:
 
 def test_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     """What cannot be read is told as that, with its file."""
-    kept, run = store.FileStore(tmp_path), store.new_id()
+    kept, run = files.Files(tmp_path), store.new_id()
     kept.make()
     kept.conversation_file(run).mkdir()
     with pytest.raises(LogError, match="the log could not be read: Is a directory") as caught:
@@ -142,7 +142,7 @@ def test_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
 
 def test_a_key_that_is_pruned_while_it_is_read_has_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks while `runops prune` takes the key away gets a run that stands on the disk."""
-    kept = store.FileStore(tmp_path)
+    kept = files.Files(tmp_path)
     before = kept.keyed("nightly")
     (file,) = (tmp_path / "keys").iterdir()
     really, removed = durable.sync_folder, list[bool]()
@@ -161,24 +161,30 @@ def test_a_key_that_is_pruned_while_it_is_read_has_another_run(tmp_path: Path, m
 
 def test_a_blob_that_is_kept_again_is_as_young_as_a_new_one(tmp_path: Path) -> None:
     """Keeping a value that is there already makes its file young, so that nobody who clears away old ones takes it."""
-    kept = store.FileStore(tmp_path)
+    kept = files.Files(tmp_path)
     conversation = kept.create(store.new_id())
     file = kept.blob_file(conversation.put_blob(b"large", "orders").sha256)
+    conversation.sync()
     os.utime(file, (1, 1))
     conversation.put_blob(b"large", "orders")
+    conversation.sync()
     assert file.stat().st_mtime > 1
     file.unlink()
     conversation.put_blob(b"large", "orders")
+    conversation.sync()
     assert file.read_bytes() == b"large"
     conversation.close()
 
 
 def test_damage_to_a_value_is_not_handed_on(tmp_path: Path) -> None:
     """A run that keeps the same value as one whose file was damaged since writes it anew: both can be read."""
-    kept = store.FileStore(tmp_path)
-    blob = kept.create(store.new_id()).put_blob(b"a value", "x")
+    kept = files.Files(tmp_path)
+    first, second = (kept.create(store.new_id()) for _each in range(2))
+    blob = first.put_blob(b"a value", "x")
+    first.close()
     kept.blob_file(blob.sha256).write_bytes(b"a Value")
-    kept.create(store.new_id()).put_blob(b"a value", "y")
+    second.put_blob(b"a value", "y")
+    second.close()
     assert kept.blob(blob.sha256) == b"a value"
 
 
@@ -192,7 +198,7 @@ def test_every_name_is_on_the_disk_before_it_is_used(tmp_path: Path, monkeypatch
         synced.update(folder.iterdir())
 
     monkeypatch.setattr(durable, "sync_folder", sync_folder)
-    kept, run = store.FileStore(tmp_path / "home"), store.new_id()
+    kept, run = files.Files(tmp_path / "home"), store.new_id()
     kept.keyed("nightly")
     conversation = kept.create(run)
     conversation.put_blob(b"large", "orders")

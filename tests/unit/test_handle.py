@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import OriginRefused, SiteError
-from runtime import events, journal, runs, store
+from runtime import events, files, journal, runs
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
 from tests.fakes import FakePage
+from tests.now import now
 from tests.rig import Killed, Rig
 
 OPEN = "{id: open, type: browser_action, action: goto, url: 'http://shop.test/'}"
@@ -494,7 +495,7 @@ async def test_a_new_round_asks_about_deeds_that_nobody_can_tell_of(
     assert ended.question is not None
     assert (ended.exit, ended.question["reason"], ended.path) == (4, "redo-unconfirmed", "clean/try[2]/pay")
     rig.die()
-    runs.decide(store.FileStore(tmp_path), rig.id, verdict)
+    now(runs.decide(files.FileStore(tmp_path), rig.id, verdict))
     ended = await rig.resume()
     assert (ended.status, site.deeds) == ("passed", deeds)
 

@@ -12,12 +12,13 @@ from director.desk import Desk
 from nodes.errors import UsageError
 from runtime import journal, limits, log, secrets, sessions, settings, version
 from runtime.testing import memory
+from tests.now import now
 
 
 def pen(folder: Path) -> journal.Journal[sessions.Session]:
     """That of a new session."""
     header = log.SessionHeader(purpose="chat", versions=version.versions())
-    return opening.begin(memory.MemoryStore(folder), header, secrets.Masker({}))
+    return now(opening.begin(memory.MemoryStore(folder), header, secrets.Masker({})))
 
 
 def test_without_a_word_the_limits_are_those_of_the_strategy(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from nodes.errors import LogError
 from nodes.values import normalise
-from runtime import history, log, sessions, store
+from runtime import files, history, log, sessions, store
 from runtime.models import threads
 
 GOLDEN = Path(__file__).parent / "golden" / "log-1.jsonl"
@@ -46,7 +47,7 @@ def entries(draw: st.DrawFn) -> log.AnyEntry:
             return log.Note(name="restored", data={"mode": "attached", "more": draw(values)})
 
 
-def fill(kept: store.FileStore, run: str, given: list[log.AnyEntry]) -> list[log.AnyEntry]:
+def fill(kept: files.Files, run: str, given: list[log.AnyEntry]) -> list[log.AnyEntry]:
     """A conversation with these entries, closed again."""
     conversation = kept.create(run)
     try:
@@ -58,7 +59,7 @@ def fill(kept: store.FileStore, run: str, given: list[log.AnyEntry]) -> list[log
 @given(given_entries=st.lists(entries(), min_size=1, max_size=6))
 def test_any_appends_read_back(given_entries: list[log.AnyEntry], tmp_path_factory: pytest.TempPathFactory) -> None:
     """Whatever is appended is read back as it was, in order, with line numbers from 1."""
-    kept, run = store.FileStore(tmp_path_factory.mktemp("home")), store.new_id()
+    kept, run = files.Files(tmp_path_factory.mktemp("home")), store.new_id()
     written = fill(kept, run, given_entries)
     assert kept.read(run).entries == written
     assert [entry.seq for entry in written] == list(range(1, len(given_entries) + 1))
@@ -70,7 +71,7 @@ def test_any_cut_of_the_tail_recovers(
     given_entries: list[log.AnyEntry], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """A log cut anywhere behind its first line yields every whole line before the cut, and can be gone on with."""
-    kept, run = store.FileStore(tmp_path_factory.mktemp("home")), store.new_id()
+    kept, run = files.Files(tmp_path_factory.mktemp("home")), store.new_id()
     written = fill(kept, run, given_entries)
     file = kept.conversation_file(run)
     whole = file.read_bytes()
@@ -92,7 +93,7 @@ def test_any_cut_of_the_tail_recovers(
 
 def test_a_flipped_byte_refuses_that_run_by_its_line_and_no_other(tmp_path: Path) -> None:
     """Damage before the last line names the file and the line; the run beside it is read as ever."""
-    kept = store.FileStore(tmp_path)
+    kept = files.Files(tmp_path)
     hurt, whole = store.new_id(), store.new_id()
     notes: list[log.AnyEntry] = [log.Note(name="restored", data={"mode": "attached", "n": n}) for n in range(3)]
     fill(kept, hurt, notes)
@@ -112,7 +113,7 @@ def test_a_flipped_byte_refuses_that_run_by_its_line_and_no_other(tmp_path: Path
 
 def test_a_later_format_is_refused_by_name(tmp_path: Path) -> None:
     """A log of a later version says which version it has and which can be read."""
-    kept, run = store.FileStore(tmp_path), store.new_id()
+    kept, run = files.Files(tmp_path), store.new_id()
     fill(kept, run, [log.Note(name="restored", data={})])
     later = log.seal(b'{"v":2,"seq":1,"at":"x","thread":"run","kind":"dream"')
     kept.conversation_file(run).write_bytes(later)
@@ -123,7 +124,7 @@ def test_a_later_format_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_after_a_failed_write_the_handle_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write that fails stops every later append and barrier, also when the disk would take them again."""
-    kept, run = store.FileStore(tmp_path), store.new_id()
+    kept, run = files.Files(tmp_path), store.new_id()
     conversation = kept.create(run)
     conversation.append(log.Note(name="restored", data={}))
 
@@ -131,10 +132,10 @@ def test_after_a_failed_write_the_handle_is_not_trusted(tmp_path: Path, monkeypa
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(store.os, "write", full)
+        patched.setattr(os, "write", full)
         with pytest.raises(LogError, match="No space left on device"):
             conversation.append(log.Note(name="restored", data={}))
-    for attempt in (lambda: conversation.append(log.Note(name="restored", data={})), conversation.barrier):
+    for attempt in (lambda: conversation.append(log.Note(name="restored", data={})), conversation.sync):
         with pytest.raises(LogError) as caught:
             attempt()
         assert caught.value.code == "log-write-failed"
@@ -144,7 +145,7 @@ def test_after_a_failed_write_the_handle_is_not_trusted(tmp_path: Path, monkeypa
 
 def test_blobs_are_named_by_what_is_in_them(tmp_path: Path) -> None:
     """A blob reads back by its hash; one that was changed or lost is refused by name."""
-    kept, run = store.FileStore(tmp_path), store.new_id()
+    kept, run = files.Files(tmp_path), store.new_id()
     conversation = kept.create(run)
     blob = conversation.put_blob(b"large", "orders")
     conversation.close()
@@ -160,7 +161,7 @@ def test_blobs_are_named_by_what_is_in_them(tmp_path: Path) -> None:
 
 def test_the_home_is_private(tmp_path: Path) -> None:
     """Folders are for their owner only, files too, and git ignores them all."""
-    kept, run = store.FileStore(tmp_path / ".runops"), store.new_id()
+    kept, run = files.Files(tmp_path / ".runops"), store.new_id()
     fill(kept, run, [log.Note(name="restored", data={})])
     assert [oct(path.stat().st_mode & 0o777) for path in (kept.home, kept.private(run))] == ["0o700", "0o700"]
     assert oct(kept.conversation_file(run).stat().st_mode & 0o777) == "0o600"

@@ -22,6 +22,7 @@ from runtime import (
     conversations,
     crashes,
     damage,
+    files,
     log,
     outdated,
     pieces,
@@ -30,9 +31,9 @@ from runtime import (
     secrets,
     sessions,
     settings,
-    store,
 )
 from tests.kept_runs import ended
+from tests.now import let_go, now
 from tests.rig import Killed
 from tests.session_log import LARGE, STEPS, End, Hand, Step, everything, header, reopened
 
@@ -40,26 +41,26 @@ NOBODY = secrets.Masker({})
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> store.FileStore:
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> files.Files:
     """An empty place for sessions, which the settings name."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
-    return store.FileStore(tmp_path / ".runops")
+    return files.Files(tmp_path / ".runops")
 
 
-def folded(kept: store.Store, session: str) -> sessions.Session:
+def folded(kept: files.Files, session: str) -> sessions.Session:
     """What it holds, as a reader finds it."""
     return conversations.fold(kept.read(session))
 
 
-def fork(kept: store.Store, session: str, line: int | None = None) -> str:
+def fork(kept: files.Files, session: str, line: int | None = None) -> str:
     """The id of a fork; nobody holds it any more."""
-    pen = opening.fork(kept, session, NOBODY, line)
-    pen.conversation.close()
+    pen = now(opening.fork(files.FileStore.over(kept), session, NOBODY, line))
+    let_go(pen.conversation)
     return pen.conversation.id
 
 
-def items(kept: store.Store, past: sessions.Session, *, pointers: bool) -> list[str]:
+def items(kept: files.Files, past: sessions.Session, *, pointers: bool) -> list[str]:
     """Everything that a request could hold of its thread; lines of the log, by which pointers name what is small, are all called 0."""
     texts = opening.look(kept, kept.read(kept.ids()[0]), past, NOBODY)
     thread = pieces.Thread(past.thread(log.SESSION_THREAD), texts)
@@ -68,7 +69,7 @@ def items(kept: store.Store, past: sessions.Session, *, pointers: bool) -> list[
     return [re.sub(r"@state/line/\d+", "@state/line/0", repr(each)) for each in (*found, summary)]
 
 
-def kept_things(kept: store.Store, past: sessions.Session) -> dict[str, object]:
+def kept_things(kept: files.Files, past: sessions.Session) -> dict[str, object]:
     """What the session keeps, all of it with its numbers and reasons."""
     texts = opening.look(kept, kept.read(kept.ids()[0]), past, NOBODY)
     return {
@@ -79,7 +80,7 @@ def kept_things(kept: store.Store, past: sessions.Session) -> dict[str, object]:
     }
 
 
-def upto(kept: store.Store, session: str, line: int) -> sessions.Session:
+def upto(kept: files.Files, session: str, line: int) -> sessions.Session:
     """What the session held up to that line."""
     return sessions.Session(kept.read(session).entries[:line])
 
@@ -89,7 +90,7 @@ def upto(kept: store.Store, session: str, line: int) -> sessions.Session:
 def test_a_fork_changes_nothing_and_renders_as_its_parent_did(steps: Sequence[Step], at: int) -> None:
     """Whatever happened: the parent's bytes stay, the fork's thread is that of the parent up to the line, what is kept too, and nothing is paid."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = store.FileStore(Path(folder))
+        kept = files.Files(Path(folder))
         hand = Hand(kept)
         for step in steps:
             hand.does(step)
@@ -122,7 +123,7 @@ def test_a_fork_changes_nothing_and_renders_as_its_parent_did(steps: Sequence[St
 def test_a_fork_of_a_fork_is_the_same_again(steps: Sequence[Step]) -> None:
     """It holds what the first one did, and names that one."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = store.FileStore(Path(folder))
+        kept = files.Files(Path(folder))
         hand = Hand(kept)
         for step in steps:
             hand.does(step)
@@ -137,7 +138,7 @@ def test_a_fork_of_a_fork_is_the_same_again(steps: Sequence[Step]) -> None:
 
 
 @pytest.mark.parametrize("end", ["result", "called", "asked"])
-def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(kept: store.FileStore, end: End) -> None:
+def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(kept: files.Files, end: End) -> None:
     """Neither the answer nor what was done of it is in the fork, nor what was kept meanwhile; so no call of it is open, and the parent's stays so."""
     hand = Hand(kept)
     hand.says("Look.")
@@ -154,7 +155,7 @@ def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(kept: store
     assert not any(isinstance(each, log.Reasoning) for each in kept.read(fork(kept, parent)).entries[-3:])
 
 
-def test_a_fork_in_the_middle_of_an_exchange_ends_before_it(kept: store.FileStore) -> None:
+def test_a_fork_in_the_middle_of_an_exchange_ends_before_it(kept: files.Files) -> None:
     """Also where the parent went on, and all its calls were done later."""
     parent = everything(kept)
     entries = kept.read(parent).entries
@@ -165,7 +166,7 @@ def test_a_fork_in_the_middle_of_an_exchange_ends_before_it(kept: store.FileStor
     assert any(isinstance(each, log.Assistant) for each in kept.read(fork(kept, parent, last_told.seq)).entries)
 
 
-def test_a_living_session_can_be_forked(kept: store.FileStore) -> None:
+def test_a_living_session_can_be_forked(kept: files.Files) -> None:
     """Its holder keeps it, and writes on."""
     hand = Hand(kept)
     hand.says("Look.")
@@ -175,23 +176,23 @@ def test_a_living_session_can_be_forked(kept: store.FileStore) -> None:
 
 
 def test_what_a_fork_has_taken_over_costs_nothing_in_any_list(
-    kept: store.FileStore, monkeypatch: pytest.MonkeyPatch
+    kept: files.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`runops query costs` has the parent's requests once, and none of the fork's."""
     parent = everything(kept)
     child = fork(kept, parent)
     answer = query.ask(
-        store.FileStore(settings.load().home),
+        files.Files(settings.load().home),
         "SELECT run, count(*) AS n, sum(dollars) AS dollars FROM costs GROUP BY run",
     )
     rows = [row for batch in answer.result.batches for row in batch]
     assert [(row["run"], row["n"]) for row in rows] == [(parent, len(folded(kept, parent).ledger.rows))]
-    listed = {each.id: each.costs for each in conversations.list_sessions(store.FileStore(settings.load().home))}
+    listed = {each.id: each.costs for each in conversations.list_sessions(files.Files(settings.load().home))}
     assert listed[child] is None
     assert listed[parent] is not None
 
 
-def test_a_fork_outlives_its_parent(kept: store.FileStore) -> None:
+def test_a_fork_outlives_its_parent(kept: files.Files) -> None:
     """What both name stays when the parent is pruned, however old it is: text, values, outputs."""
     parent = everything(kept)
     child = fork(kept, parent)
@@ -207,7 +208,7 @@ def test_a_fork_outlives_its_parent(kept: store.FileStore) -> None:
         assert kept.blob(sha256)
 
 
-def test_a_blob_that_is_shared_is_as_young_as_the_fork(kept: store.FileStore) -> None:
+def test_a_blob_that_is_shared_is_as_young_as_the_fork(kept: files.Files) -> None:
     """It is touched before an entry of the fork names it, so no prune at work takes it away in between."""
     parent = everything(kept)
     for file in (kept.home / "blobs").glob("??/*"):
@@ -223,7 +224,7 @@ def test_a_blob_that_is_shared_is_as_young_as_the_fork(kept: store.FileStore) ->
 
 
 def test_a_fork_that_dies_counts_as_nothing_until_it_is_whole(
-    kept: store.FileStore, monkeypatch: pytest.MonkeyPatch
+    kept: files.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed at each point: nobody lists, finds, reopens or forks it, and prune takes it away; or it is whole. The parent never changes."""
     chosen, parent = settings.load(), everything(kept)
@@ -256,14 +257,14 @@ def test_a_fork_that_dies_counts_as_nothing_until_it_is_whole(
             kept.conversation_file(child).unlink()
             continue
         died += 1
-        assert [each.id for each in conversations.list_sessions(store.FileStore(chosen.home))] == [parent]
-        assert opening.find(store.FileStore(chosen.home), "last") == parent
+        assert [each.id for each in conversations.list_sessions(files.Files(chosen.home))] == [parent]
+        assert opening.find(files.Files(chosen.home), "last") == parent
         for use in (reopened, fork, folded):
             with pytest.raises(UsageError) as raised:
                 use(kept, child)
             assert raised.value.code == "not-a-session"
         if died % 8 == 1:
-            rows = query.ask(store.FileStore(chosen.home), "SELECT session FROM sessions").result.batches
+            rows = query.ask(files.Files(chosen.home), "SELECT session FROM sessions").result.batches
             assert [row["session"] for batch in rows for row in batch] == [parent]
         gone = pruning.prune(kept, outdated.Wanted(), dry_run=False).gone
         assert [(each.kind, each.run) for each in gone] == [("log", child)]
@@ -273,24 +274,24 @@ def test_a_fork_that_dies_counts_as_nothing_until_it_is_whole(
 
 
 def test_a_fork_says_on_the_disk_what_it_is_before_it_takes_anything_over(
-    kept: store.FileStore, monkeypatch: pytest.MonkeyPatch
+    kept: files.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its first line is synced by itself, and all of it once it is whole: a power cut in between leaves what is known to be a piece of a fork."""
     parent, synced = everything(kept), list[int]()
-    barrier = store._OpenFile.barrier
+    barrier = files.OpenFile.barrier
 
-    def counted(conversation: store._OpenFile) -> None:
-        barrier(conversation)
+    async def counted(conversation: files.OpenFile) -> None:
+        await barrier(conversation)
         synced.append(len(kept.read(conversation.id).entries))
 
-    monkeypatch.setattr(store._OpenFile, "barrier", counted)
+    monkeypatch.setattr(files.OpenFile, "barrier", counted)
     child = fork(kept, parent)
     assert synced == [1, len(kept.read(child).entries)]
 
 
 @pytest.mark.parametrize("claimed", [False, True])
 def test_a_power_cut_leaves_a_fork_that_is_torn_and_never_one_that_is_damaged(
-    kept: store.FileStore, *, claimed: bool
+    kept: files.Files, *, claimed: bool
 ) -> None:
     """Sectors that did not get to the disk before the fork was whole are cut; behind the first thing that it did by itself they are damage."""
     child = fork(kept, everything(kept))
@@ -303,7 +304,7 @@ def test_a_power_cut_leaves_a_fork_that_is_torn_and_never_one_that_is_damaged(
         pen = reopened(kept, child)
         pen.said(log.User(thread=log.SESSION_THREAD, mode="chat"), "Go on.", "")
         pen.noted("requested", announced(), log.SESSION_THREAD)
-        pen.conversation.close()
+        let_go(pen.conversation)
         data = file.read_bytes()
     for hole in holes:
         torn = data[:hole] + b"\0" * damage.SECTOR + data[hole + damage.SECTOR :]
@@ -323,7 +324,7 @@ def announced() -> dict[str, Json]:
     return {"key": "k" * 64, "model": "m", "estimate": 9, "raw": 9, "limit": 5, "seconds": 6.0, "try": 1}
 
 
-def test_a_fork_of_a_line_that_is_not_there_is_wrong_usage(kept: store.FileStore) -> None:
+def test_a_fork_of_a_line_that_is_not_there_is_wrong_usage(kept: files.Files) -> None:
     """The message says which lines there are, and nothing is made."""
     parent = everything(kept)
     for line in (0, 10_000):
@@ -332,20 +333,20 @@ def test_a_fork_of_a_line_that_is_not_there_is_wrong_usage(kept: store.FileStore
     assert kept.ids() == [parent]
 
 
-def test_a_missing_value_of_the_parent_is_said_and_the_fork_counts_as_nothing(kept: store.FileStore) -> None:
+def test_a_missing_value_of_the_parent_is_said_and_the_fork_counts_as_nothing(kept: files.Files) -> None:
     """A fork that cannot have all is none."""
     parent = everything(kept)
     for file in (kept.home / "blobs").glob("??/*"):
         file.unlink()
     with pytest.raises(LogError, match="missing"):
         fork(kept, parent)
-    assert [each.id for each in conversations.list_sessions(store.FileStore(settings.load().home))] == [parent]
+    assert [each.id for each in conversations.list_sessions(files.Files(settings.load().home))] == [parent]
 
 
 # Beginning, going on, finding.
 
 
-def test_a_session_begins_with_what_it_is_and_who_has_it(kept: store.FileStore) -> None:
+def test_a_session_begins_with_what_it_is_and_who_has_it(kept: files.Files) -> None:
     """Both stand in its own thread, and nobody else can have it meanwhile."""
     hand = Hand(kept, file="pay.yaml", budget="calls=3")
     opened, claimed = kept.read(hand.id).entries
@@ -359,24 +360,24 @@ def test_a_session_begins_with_what_it_is_and_who_has_it(kept: store.FileStore) 
     assert f"runops chat --resume {hand.id} --take-over" in str(raised.value.mend)
 
 
-def test_a_reopened_session_goes_on_with_all_that_it_holds(kept: store.FileStore) -> None:
+def test_a_reopened_session_goes_on_with_all_that_it_holds(kept: files.Files) -> None:
     """Each claim has a higher number; a budget that is said anew holds from then on; what is open stays open for who takes the next turn."""
     session = everything(kept, "called", budget="calls=3")
-    pen = opening.reopen(kept, session, NOBODY, budget="calls=30")
-    pen.conversation.close()
+    pen = now(opening.reopen(files.FileStore.over(kept), session, NOBODY, budget="calls=30"))
+    let_go(pen.conversation)
     past = folded(kept, session)
     assert (past.epoch, past.budget, len(past.open_calls())) == (2, "calls=30", 1)
     assert past.messages == folded(kept, session).messages
 
 
-def test_a_torn_last_line_is_cut_and_noted_in_the_thread_of_the_session(kept: store.FileStore) -> None:
+def test_a_torn_last_line_is_cut_and_noted_in_the_thread_of_the_session(kept: files.Files) -> None:
     """As for a run, but a session has no thread `run`."""
     session = everything(kept)
     file = kept.conversation_file(session)
     whole = file.read_bytes()
     file.write_bytes(whole + b'{"v":1,"se')
     pen = reopened(kept, session)
-    pen.conversation.close()
+    let_go(pen.conversation)
     note = kept.read(session).entries[len(whole.splitlines())]
     assert isinstance(note, log.Note)
     assert (note.name, note.thread, note.data) == ("tail-cut", log.SESSION_THREAD, {"bytes": 10})
@@ -384,7 +385,7 @@ def test_a_torn_last_line_is_cut_and_noted_in_the_thread_of_the_session(kept: st
 
 
 @pytest.mark.parametrize("use", [reopened, fork])
-def test_a_run_is_no_session(kept: store.FileStore, use: Callable[[store.Store, str], object]) -> None:
+def test_a_run_is_no_session(kept: files.Files, use: Callable[[files.Files, str], object]) -> None:
     """It is said so, with what can be done, and the run's file stays as it is."""
     run = ended(kept, "failed")
     before = kept.conversation_file(run).read_bytes()
@@ -395,22 +396,22 @@ def test_a_run_is_no_session(kept: store.FileStore, use: Callable[[store.Store, 
     assert kept.conversation_file(run).read_bytes() == before
 
 
-def test_the_last_session_is_no_run_and_the_parts_of_ids_work(kept: store.FileStore) -> None:
+def test_the_last_session_is_no_run_and_the_parts_of_ids_work(kept: files.Files) -> None:
     """`last` passes over runs; a beginning or an end of an id is enough; what is none is said."""
     chosen = settings.load()
     with pytest.raises(UsageError, match="no sessions"):
-        opening.find(store.FileStore(chosen.home), "last")
+        opening.find(files.Files(chosen.home), "last")
     session = everything(kept)
     run = ended(kept, "failed")
-    assert opening.find(store.FileStore(chosen.home), "last") == session
-    assert opening.find(store.FileStore(chosen.home), session[-6:].lower()) == session
+    assert opening.find(files.Files(chosen.home), "last") == session
+    assert opening.find(files.Files(chosen.home), session[-6:].lower()) == session
     for name, code in ((run, "not-a-session"), ("nothing", "unknown-session"), ("", "unknown-session")):
         with pytest.raises(RunOpsError) as raised:
-            opening.find(store.FileStore(chosen.home), name)
+            opening.find(files.Files(chosen.home), name)
         assert raised.value.code == code
 
 
-def test_whoever_only_reads_cannot_write(kept: store.FileStore) -> None:
+def test_whoever_only_reads_cannot_write(kept: files.Files) -> None:
     """A reader's pen raises, so no window that is only looked at can change a file."""
     session = everything(kept)
     reading = kept.read(session)

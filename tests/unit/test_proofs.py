@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from director.proving import drafts, finishing, proofs
 from nodes.errors import SiteError
-from runtime import history, host, log, preparing, running, runs, settings, store
+from runtime import files, history, host, log, preparing, running, runs, settings
 from runtime.language import workflow
 from tests import rig
 from tests.fakes import FakePage
@@ -115,7 +115,7 @@ async def test_a_held_deed_was_not_done(tmp_path: Path) -> None:
     fit = preparing.Prepared(one.loaded, {}, {})
     chosen = settings.load(home=tmp_path / ".runops")
     ended = await running.begin(fit, host.of_command(chosen), browsers=one, holds=lambda leaf, _path: leaf.id == "two")
-    past, _reading = runs.load_history(store.FileStore(chosen.home), ended.run)
+    past, _reading = runs.load_history(files.Files(chosen.home), ended.run)
     assert (ended.status, proofs.held_at(past)) == ("paused", "two")
     assert proofs.deeds_of(one.loaded, past) == {"one": "done", "two": "held", "three": "not reached"}
     assert len(one.site.deeds) == 2

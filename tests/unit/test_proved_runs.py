@@ -158,7 +158,9 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
     fit = alone.prepare({"number": "7"}, shop.here.secrets)
 
     async def work(call: log.Call) -> turn.Outcome:
-        await shop.runs.follow(call, lambda heard, _purse: running.begin(fit, shop.here, heard, part=alone))
+        await shop.runs.follow(
+            call, lambda heard, _purse, begun: running.begin(fit, shop.here, heard, part=alone, begun=begun)
+        )
         return turn.Outcome("done", "done")
 
     await deeds.done(shop.pen, "execute_nodes", {}, turn.Place(1, "1_execute_nodes", log.SESSION_THREAD, "a"), work)

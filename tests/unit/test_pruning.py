@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from runtime import blobs, locks, outdated, pruning, store
+from runtime import blobs, files, locks, outdated, pruning, store
 from runtime.cli import app
 from tests.kept_runs import WORKFLOW, begun, ended
+from tests.now import let_go
 from tests.watched import watched
 
 HOURS = 3600.0
@@ -21,11 +22,11 @@ LONG_AGO = 30 * 24 * HOURS
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> store.FileStore:
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> files.Files:
     """An empty place for runs, which the command uses too."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
-    return store.FileStore(tmp_path / ".runops")
+    return files.Files(tmp_path / ".runops")
 
 
 def put(file: Path, text: str = "some text", *, age: float = 0.0) -> Path:
@@ -46,7 +47,7 @@ def aged(file: Path, age: float) -> Path:
     return file
 
 
-def blob(kept: store.FileStore, data: bytes, *, age: float) -> Path:
+def blob(kept: files.Files, data: bytes, *, age: float) -> Path:
     """A blob that no log names."""
     conversation = kept.create(store.new_id())
     found = conversation.put_blob(data, "step")
@@ -55,13 +56,13 @@ def blob(kept: store.FileStore, data: bytes, *, age: float) -> Path:
     return aged(kept.blob_file(found.sha256), age)
 
 
-def age_blobs(kept: store.FileStore, age: float) -> None:
+def age_blobs(kept: files.Files, age: float) -> None:
     """Let every blob be so old."""
     for file in (kept.home / "blobs").glob("??/*"):
         aged(file, age)
 
 
-def tree(kept: store.FileStore) -> set[str]:
+def tree(kept: files.Files) -> set[str]:
     """Every file below the home."""
     return {str(each.relative_to(kept.home)) for each in kept.home.rglob("*") if each.is_file()}
 
@@ -75,14 +76,14 @@ def pruned(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -
     return said
 
 
-def sound(kept: store.FileStore) -> None:
+def sound(kept: files.Files) -> None:
     """Every run that is there has all that its log names."""
     for run in kept.ids():
         for sha256 in blobs.named_in(kept.conversation_file(run).read_bytes()):
             assert kept.blob(sha256)
 
 
-def populated(kept: store.FileStore) -> tuple[set[str], set[str]]:
+def populated(kept: files.Files) -> tuple[set[str], set[str]]:
     """A home with all that there can be; the files that nobody needs, and those that stay."""
     passed, died, failed = ended(kept, "passed"), ended(kept, None), ended(kept, "failed")
     tried, nobody = ended(kept, "failed", trial=True), store.new_id()
@@ -135,7 +136,7 @@ def populated(kept: store.FileStore) -> tuple[set[str], set[str]]:
     return below[0], below[1]
 
 
-def test_without_options_only_what_nobody_needs_goes(kept: store.FileStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_options_only_what_nobody_needs_goes(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Leftovers of runs that are over and of no run go; runs, their files, states that are signed in, and what is young stay. A dry run tells the same."""
     goes, stays = populated(kept)
     bytes_before = sum((kept.home / each).stat().st_size for each in goes)
@@ -148,7 +149,7 @@ def test_without_options_only_what_nobody_needs_goes(kept: store.FileStore, caps
     assert pruned(capsys)["gone"] == []
 
 
-def test_whole_runs_go_with_all_that_is_theirs(kept: store.FileStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_whole_runs_go_with_all_that_is_theirs(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Log, private state, files, key and the values that no other run names; another run's things stay."""
     other = WORKFLOW.replace("expr: 1", "expr: 2")
     stays, goes = ended(kept, None), ended(kept, None, other)
@@ -176,7 +177,7 @@ def test_whole_runs_go_with_all_that_is_theirs(kept: store.FileStore, capsys: py
 
 @pytest.mark.parametrize("option", [["--older-than", "0s"], ["--keep-last", "0"], ["--state", "passed"]])
 def test_runs_that_can_go_on_go_only_by_name(
-    option: list[str], kept: store.FileStore, capsys: pytest.CaptureFixture[str]
+    option: list[str], kept: files.Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each option alone takes the runs that passed; the others stay unless `--state` says what became of them."""
     states = ["passed", "failed", "paused", "interrupted", None]
@@ -189,7 +190,7 @@ def test_runs_that_can_go_on_go_only_by_name(
         assert kept.ids() == sorted(run for left, run in made.items() if left != "passed")
 
 
-def test_a_held_run_is_never_touched(kept: store.FileStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_held_run_is_never_touched(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever is asked for, a run that a process holds stays whole, also one that passed before."""
     pen = begun(kept)
     pen.note("ended", status="passed", exit=0)
@@ -199,11 +200,11 @@ def test_a_held_run_is_never_touched(kept: store.FileStore, capsys: pytest.Captu
     said = pruned(capsys, "--state", "passed", "--state", "died", "--older-than", "0s", "--keep-last", "0")
     assert said["gone"] == []
     assert tree(kept) == before
-    pen.conversation.close()
+    let_go(pen.conversation)
 
 
 def test_a_run_that_somebody_takes_just_then_stays(
-    kept: store.FileStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kept: files.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Between the look and the lock a run may be resumed, and may even have ended again: it stays, and that is said."""
     taken, went_on = ended(kept, None), ended(kept, "failed")
@@ -225,11 +226,11 @@ def test_a_run_that_somebody_takes_just_then_stays(
     said = pruned(capsys, "--state", "died", "--state", "failed")
     assert tree(kept) == before
     assert (said["gone"], [each["run"] for each in said["left"]]) == ([], [taken])
-    owner[0].close()
+    let_go(owner[0])
 
 
 def test_nobody_resumes_a_run_while_it_goes(
-    kept: store.FileStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kept: files.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From the first thing that goes of a run to the last it is held, and then it is unknown."""
     run = ended(kept, None)
@@ -255,7 +256,7 @@ def test_nobody_resumes_a_run_while_it_goes(
     assert set(answers[2:]) == {"unknown-run"}
 
 
-def test_a_damaged_log_is_left_alone_and_named(kept: store.FileStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_log_is_left_alone_and_named(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever is asked for it stays, with all that is its own; and as it may name any value, all values stay, and both are said."""
     broken, sound_one = ended(kept, "passed"), ended(kept, "passed")
     file = kept.conversation_file(broken)
@@ -271,9 +272,7 @@ def test_a_damaged_log_is_left_alone_and_named(kept: store.FileStore, capsys: py
     assert said["error"] is None
 
 
-def test_a_log_that_cannot_be_read_is_like_a_damaged_one(
-    kept: store.FileStore, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_that_cannot_be_read_is_like_a_damaged_one(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever the system says of it: it is named and left alone, values stay, and the rest goes."""
     passed = ended(kept, "passed")
     strange = store.new_id()
@@ -292,7 +291,7 @@ class Killed(BaseException):
     """The process dies here."""
 
 
-def test_it_may_die_anywhere(kept: store.FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_may_die_anywhere(kept: files.Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each single step at which it can die every run is whole or gone, and the next prune brings all to the same end."""
     died, passed, nobody = (
         ended(kept, None, WORKFLOW.replace("expr: 1", "expr: 3")),
@@ -338,12 +337,12 @@ def test_it_may_die_anywhere(kept: store.FileStore, monkeypatch: pytest.MonkeyPa
     assert step > 20
 
 
-def _again(first: Path, folder: Path) -> store.FileStore:
+def _again(first: Path, folder: Path) -> files.Files:
     shutil.copytree(first, folder)
-    return store.FileStore(folder)
+    return files.Files(folder)
 
 
-def _is_over(kept: store.FileStore, run: str) -> bool:
+def _is_over(kept: files.Files, run: str) -> bool:
     known = outdated.known(kept.read(run))
     return known is not None and known.over
 
@@ -365,7 +364,7 @@ def _die_after(patched: pytest.MonkeyPatch, steps: int) -> None:
 
 
 def test_what_cannot_be_removed_is_told_and_harms_nothing_else(
-    kept: store.FileStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kept: files.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The rest goes all the same; the exit code is 2, with what stood in the way."""
     stuck, goes = ended(kept, "passed"), ended(kept, "passed")
@@ -387,7 +386,7 @@ def test_what_cannot_be_removed_is_told_and_harms_nothing_else(
 
 
 async def test_browsers_that_nobody_needs_end(
-    kept: store.FileStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kept: files.Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """That of a run that passed, and that of no run, end by their watcher; that of a run that can go on is left, until its run goes."""
     for name in ("passed", "nobody", "died"):
@@ -408,7 +407,7 @@ async def test_browsers_that_nobody_needs_end(
 
 
 def test_a_run_whose_browser_does_not_end_stays(
-    kept: store.FileStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kept: files.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As long as its browser may act, nothing of a run is taken away, and the exit code says that something is wrong."""
     run = ended(kept, None)
@@ -423,7 +422,7 @@ def test_a_run_whose_browser_does_not_end_stays(
 
 
 def test_the_list_for_people_has_every_run_and_counts_the_rest(
-    kept: store.FileStore, capsys: pytest.CaptureFixture[str]
+    kept: files.Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Stdout has a line for each run that goes and one for each kind of leftover; stderr says how much that is, and how to get rid of more."""
     assert app.run(["prune"]) == 0

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from nodes.errors import SiteError, UsageError
-from runtime import log, query, settings, store
+from runtime import files, log, query, settings, store
 from tests import exchanges
 from tests.fakes import FakePage, FakeSite
+from tests.now import let_go
 from tests.rig import Rig
 
 WORKFLOW = """
@@ -53,7 +54,7 @@ async def run_once(home: Path) -> Rig:
 
 def ask(chosen: settings.Settings, sql: str) -> list[dict[str, Any]]:
     """The rows of a query over logs that are all sound."""
-    answer = query.ask(store.FileStore(chosen.home), sql)
+    answer = query.ask(files.Files(chosen.home), sql)
     assert not answer.left_out
     return [row for batch in answer.result.batches for row in batch]
 
@@ -94,7 +95,7 @@ async def test_views_that_nothing_fills_have_their_columns(chosen: settings.Sett
 def test_every_request_to_a_model_is_a_row_of_costs(chosen: settings.Settings) -> None:
     """Failed, answered, answered later, played and lost: each with its step, its try, its tokens, its source; what the log answered is no request."""
     pen = exchanges.every_way(chosen.home)
-    pen.journal.conversation.close()
+    let_go(pen.journal.conversation)
     rows = ask(chosen, "SELECT * FROM costs ORDER BY line")
     assert [list(row) for row in rows] == [[each.name for each in query.VIEWS["costs"]]] * 6
     told = [
@@ -123,7 +124,7 @@ def test_every_request_to_a_model_is_a_row_of_costs(chosen: settings.Settings) -
 
 def test_money_is_exact_in_sql(chosen: settings.Settings) -> None:
     """A ten-thousandth of a millionth of a dollar is neither lost nor rounded beside others, and the column can be summed."""
-    exchanges.every_way(chosen.home).journal.conversation.close()
+    let_go(exchanges.every_way(chosen.home).journal.conversation)
     (row,) = ask(chosen, "SELECT typeof(any_value(dollars)) AS kind, CAST(sum(dollars) AS VARCHAR) AS sum FROM costs")
     assert row == {"kind": "DECIMAL(30,15)", "sum": "0.750000000122500"}
 
@@ -131,7 +132,7 @@ def test_money_is_exact_in_sql(chosen: settings.Settings) -> None:
 async def test_every_cut_of_a_growing_log_can_be_asked(chosen: settings.Settings) -> None:
     """Wherever a writer stands, a torn last line included, what stands before it is answered and nothing is called damaged."""
     rig = await run_once(chosen.home)
-    file = store.FileStore(chosen.home).conversation_file(rig.id)
+    file = files.Files(chosen.home).conversation_file(rig.id)
     whole = file.read_bytes()
     ends = [place + 1 for place, mark in enumerate(whole) if mark == ord("\n")]
     seen: list[int] = []
@@ -151,12 +152,12 @@ async def test_a_damaged_log_is_left_out_and_named(chosen: settings.Settings, mo
     """Other runs are answered; nothing of the damaged one is, also not what stands before the damage."""
     monkeypatch.setattr(query, "BATCH", 1)
     bad, good = await run_once(chosen.home), await run_once(chosen.home)
-    file = store.FileStore(chosen.home).conversation_file(bad.id)
+    file = files.Files(chosen.home).conversation_file(bad.id)
     lines = file.read_bytes().splitlines(keepends=True)
     lines[-2] = lines[-2].replace(b'"seq"', b'"sqe"')
     file.write_bytes(b"".join(lines))
     answer = query.ask(
-        store.FileStore(chosen.home), "SELECT DISTINCT run FROM (FROM calls SELECT run UNION ALL FROM runs SELECT run)"
+        files.Files(chosen.home), "SELECT DISTINCT run FROM (FROM calls SELECT run UNION ALL FROM runs SELECT run)"
     )
     assert [row["run"] for batch in answer.result.batches for row in batch] == [good.id]
     (error,) = answer.left_out
@@ -166,7 +167,7 @@ async def test_a_damaged_log_is_left_out_and_named(chosen: settings.Settings, mo
 async def test_a_run_that_died_and_what_was_judged_later(chosen: settings.Settings) -> None:
     """A log without an end is that of a run that died; what was found out about a deed is its step's status."""
     rig = await run_once(chosen.home)
-    file = store.FileStore(chosen.home).conversation_file(rig.id)
+    file = files.Files(chosen.home).conversation_file(rig.id)
     entries = list(query.entries(file))
     last = next(entry for entry in reversed(entries) if isinstance(entry, log.Call))
     kept = [
@@ -210,7 +211,7 @@ async def test_a_query_that_cannot_be_used_is_wrong_usage(
 
 def big_log(home: Path, calls: int) -> int:
     """A log of so many calls with long arguments and errors; returns its size."""
-    kept = store.FileStore(home)
+    kept = files.Files(home)
     kept.make()
     run = store.new_id()
     blob = log.Blob(sha256="0" * 64, bytes=1, preview="", path="x")
@@ -278,13 +279,13 @@ def test_memory_does_not_grow_with_the_logs(tmp_path: Path) -> None:
 
 def test_only_the_time_of_the_query_itself_counts(chosen: settings.Settings) -> None:
     """Who takes longer than the query may take to read its rows gets them all; one that computes longer ends by name between two batches."""
-    rows = query.ask(store.FileStore(chosen.home), "SELECT range AS n FROM range(5000)", seconds=1.5).result.batches
+    rows = query.ask(files.Files(chosen.home), "SELECT range AS n FROM range(5000)", seconds=1.5).result.batches
     first = next(rows)
     threading.Event().wait(1.6)
     assert len(first) + sum(map(len, rows)) == 5000
     slow = "SELECT max(a.range * b.range % 7) AS n FROM range(1000000) a, range(1000000) b"
     with pytest.raises(UsageError, match=r"took longer than 0\.2 s") as raised:
-        list(query.ask(store.FileStore(chosen.home), slow, seconds=0.2).result.batches)
+        list(query.ask(files.Files(chosen.home), slow, seconds=0.2).result.batches)
     assert raised.value.code == "query-limit"
 
 
@@ -293,4 +294,4 @@ def test_reading_the_logs_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
     big_log(tmp_path, 2000)
     with pytest.raises(UsageError, match="took longer than 0 s"):
-        query.ask(store.FileStore(settings.load().home), "SELECT count(*) AS n FROM runs", seconds=0)
+        query.ask(files.Files(settings.load().home), "SELECT count(*) AS n FROM runs", seconds=0)

@@ -16,6 +16,7 @@ from runtime import events, holders, leases, log, outcomes, runs, secrets, store
 from runtime.browser import port
 from runtime.cli import execution
 from tests.fakes import FakeBrowser, FakePage, FakeSite
+from tests.now import now
 from tests.rig import Rig
 
 PAY = "{type: browser_action, action: click, target: {css: pay}"
@@ -86,7 +87,7 @@ class Contested(Rig):
 
     def claim(self) -> None:
         """Another owner claims the run."""
-        self.later = runs.claim(self.kept, self.id, secrets.Masker({}), take_over=True).conversation
+        self.later = now(runs.claim(self.keeper, self.id, secrets.Masker({}), take_over=True)).conversation
         self.before = self.kept.read(self.id).entries
 
     def check(self, ended: events.RunEnded, *deeds: str) -> None:
@@ -225,7 +226,7 @@ async def test_a_lease_that_cannot_be_renewed_ends_the_work(tmp_path: Path, monk
         rig.open_pen.conversation.renew = unreachable  # type: ignore[union-attr, method-assign]
         await asyncio.sleep(3600)
 
-    def unreachable() -> None:
+    async def unreachable() -> None:
         raise LogError("log-write-failed", "the store cannot be reached")
 
     text = flow(f"  - {{id: pay, timeout: 1800, {PAY[1:]}}}")
@@ -241,9 +242,9 @@ async def test_a_lease_that_cannot_be_renewed_ends_the_work(tmp_path: Path, monk
 
 async def test_who_is_cancelled_by_others_too_is_cancelled(tmp_path: Path) -> None:
     """A block that is cancelled from outside in the moment in which its lease is lost ends as cancelled: nobody's Ctrl-C is swallowed."""
-    owned = testing.MemoryStore(tmp_path, lease=0.03).create(store.new_id())
+    owned = await testing.MemoryStore(tmp_path, lease=0.03).create(store.new_id())
 
-    def lose() -> None:
+    async def lose() -> None:
         worker.cancel()
         raise LogError("log-write-failed", "the store cannot be reached")
 
@@ -347,7 +348,7 @@ async def test_the_new_owner_goes_on(tmp_path: Path) -> None:
     rig = Contested(tmp_path, text, site=FakeSite(on_click=carried_out))
     rig.check(await rig.start(), "css=pay")
     assert rig.later is not None
-    rig.later.close()
+    await rig.later.aclose()
     ended = await rig.resume()
     assert (ended.status, rig.site.deeds) == ("passed", ["css=pay", "css=more"])
     assert rig.calls("pay") == ["interrupted done"]

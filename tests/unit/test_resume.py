@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime import crashes, events, runs, store
+from runtime import crashes, events, files, runs
 from tests.fakes import FakePage, FakeSite
+from tests.now import now
 from tests.rig import Killed, Rig
 
 PAY = 'role=button name="Pay"'
@@ -177,7 +178,7 @@ async def test_what_nobody_knows_is_asked(tmp_path: Path, verdict: runs.Verdict,
     assert ended.question is not None
     assert ended.question["reason"] == "outcome-unknown"
     rig.die()
-    runs.decide(store.FileStore(tmp_path), rig.id, verdict)
+    now(runs.decide(files.FileStore(tmp_path), rig.id, verdict))
     ended = await rig.resume()
     assert ended.status == "passed"
     assert len(rig.site.deeds) == deeds
@@ -267,12 +268,12 @@ async def test_deeds_behind_the_restored_state_are_asked_about(tmp_path: Path) -
     assert ended.question is not None
     assert (ended.exit, ended.question["reason"], ended.path) == (4, "redo-unconfirmed", "unit/add")
     rig.die()
-    runs.decide(store.FileStore(tmp_path), rig.id, "done")
+    now(runs.decide(files.FileStore(tmp_path), rig.id, "done"))
     ended = await rig.resume()
     assert ended.question is not None
     assert (ended.exit, ended.question["reason"], ended.path) == (4, "outcome-unknown", "unit/pay")
     rig.die()
-    runs.decide(store.FileStore(tmp_path), rig.id, "not-done")
+    now(runs.decide(files.FileStore(tmp_path), rig.id, "not-done"))
     ended = await rig.resume()
     assert ended.status == "passed"
     assert rig.site.deeds == ["css=add", PAY]
@@ -365,7 +366,7 @@ async def test_a_decision_that_nobody_asked_for_is_refused(tmp_path: Path) -> No
     await rig.start()
     before = rig.store.conversation_file(rig.id).read_bytes()
     with pytest.raises(runs.UsageError):
-        runs.decide(store.FileStore(tmp_path), rig.id, "done")
+        now(runs.decide(files.FileStore(tmp_path), rig.id, "done"))
     assert rig.store.conversation_file(rig.id).read_bytes() == before
 
 

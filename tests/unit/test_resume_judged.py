@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from nodes.errors import SiteError
-from runtime import history, log, runs, store
+from runtime import files, history, log, runs
 from tests.fakes import FakePage
+from tests.now import now
 from tests.rig import Killed, Rig
 
 OPEN = "{id: open, type: browser_action, action: goto, url: 'http://shop.test/'}"
@@ -37,7 +38,7 @@ def flow(*nodes: str, output: str = "null") -> str:
 def decide(rig: Rig, verdict: runs.Verdict) -> None:
     """A person's answer to the question that the run waits with."""
     rig.die()
-    runs.decide(store.FileStore(rig.home), rig.id, verdict)
+    now(runs.decide(files.FileStore(rig.home), rig.id, verdict))
 
 
 async def test_not_done_is_said_once(tmp_path: Path) -> None:

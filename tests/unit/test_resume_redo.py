@@ -9,8 +9,9 @@ import pytest
 
 from nodes.errors import SiteError, UsageError
 from nodes.targets import Target
-from runtime import durable, events, history, log, runs, settings, store
+from runtime import durable, events, files, history, log, runs, settings
 from tests.fakes import FakeBrowser, FakePage, FakeSite
+from tests.now import now
 from tests.rig import Killed, Rig
 
 OPEN = "{id: open, type: browser_action, action: goto, url: 'http://shop.test/'}"
@@ -226,7 +227,7 @@ async def _decided(tmp_path: Path, pay: str) -> tuple[Rig, Shop]:
     await die(rig, shop, after="css=pay", browser_survives=True)
     assert (await rig.resume()).exit == 4
     rig.die()
-    runs.decide(store.FileStore(tmp_path), rig.id, "done")
+    now(runs.decide(files.FileStore(tmp_path), rig.id, "done"))
     return rig, shop
 
 
@@ -259,7 +260,7 @@ async def test_a_checkpoint_taken_on_the_way_to_a_decided_effect_is_not_its_page
     latest.unlink()
     assert (await rig.resume()).exit == 4
     rig.die()
-    runs.decide(store.FileStore(tmp_path), rig.id, "done")
+    now(runs.decide(files.FileStore(tmp_path), rig.id, "done"))
     ended = await rig.resume()
     assert (ended.status, (ended.question or {}).get("reason")) == ("paused", "page-lost")
 
@@ -459,10 +460,10 @@ async def test_two_answers_to_one_question(tmp_path: Path, monkeypatch: pytest.M
     assert (await rig.resume()).exit == 4
     rig.die()
     chosen = settings.Settings(home=tmp_path)
-    stale = runs.load_history(store.FileStore(chosen.home), rig.id)
-    runs.decide(store.FileStore(chosen.home), rig.id, "done")
+    stale = runs.load_history(files.Files(chosen.home), rig.id)
+    now(runs.decide(files.FileStore(chosen.home), rig.id, "done"))
     monkeypatch.setattr(runs, "load_history", lambda *_: stale)
     with pytest.raises(UsageError, match="answered already"):
-        runs.decide(store.FileStore(chosen.home), rig.id, "not-done")
+        now(runs.decide(files.FileStore(chosen.home), rig.id, "not-done"))
     assert (await rig.resume()).status == "passed"
     assert shop.site.deeds == ["css=pay"]

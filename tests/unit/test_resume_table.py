@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import SiteError
-from runtime import answers, crashes, host, journal, runs, settings, store
+from runtime import answers, crashes, files, host, journal, runs, settings
 from tests.fakes import FakePage
+from tests.now import now
 from tests.rig import Killed, Rig
 
 OPEN = "{id: open, type: browser_action, action: goto, url: 'http://shop.test/'}"
@@ -89,9 +90,9 @@ async def test_what_a_person_said_outlives_any_crash(tmp_path: Path, asked: str)
         rig.die()
         chosen = settings.Settings(home=rig.home)
         if asked == "question":
-            answers.write(host.of_command(chosen), rig.id, {"approver": "Ada"})
+            now(answers.write(host.of_command(chosen), rig.id, {"approver": "Ada"}))
         else:
-            runs.decide(store.FileStore(chosen.home), rig.id, "done")
+            now(runs.decide(files.FileStore(chosen.home), rig.id, "done"))
         killed = await kill_at(rig, line)
         ended = await rig.resume() if killed else None
         assert ended is None or ended.status == "passed", line
@@ -131,7 +132,7 @@ async def test_a_decision_that_was_written_down_counts_wherever_decide_died(
         with monkeypatch.context() as patched:
             patched.setattr(crashes, "hook", hook)
             try:
-                runs.decide(store.FileStore(rig.home), rig.id, verdict)
+                now(runs.decide(files.FileStore(rig.home), rig.id, verdict))
             except Killed:
                 pass
             else:
@@ -153,7 +154,7 @@ async def test_a_pause_keeps_the_browser_or_closes_it(tmp_path: Path, keep: bool
     assert rig.browser is not None
     assert rig.browser.closed is not keep
     rig.die(browser_survives=not rig.browser.closed)
-    answers.write(host.of_command(settings.Settings(home=rig.home)), rig.id, {"approver": "Ada"})
+    now(answers.write(host.of_command(settings.Settings(home=rig.home)), rig.id, {"approver": "Ada"}))
     assert (await rig.resume()).status == "passed"
     assert rig.site.records == [{"css=name": "Ada"}]
     assert rig.calls("name") == (["ok"] if keep else ["ok", "ok"])

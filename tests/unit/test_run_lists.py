@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import LogError, RunOpsError
-from runtime import history, journal, log, run, runs, secrets, settings, store
+from runtime import files, history, journal, log, run, runs, secrets, settings, store
 from runtime.language import workflow
+from tests.now import let_go
 from tests.rig import Rig
 
 STEPS = """\
@@ -22,7 +23,7 @@ nodes:
 """
 
 
-def from_all_of_it(kept: store.FileStore, conversation: str) -> runs.RunSummary | None:
+def from_all_of_it(kept: files.Files, conversation: str) -> runs.RunSummary | None:
     """The line of a run by a fold of every entry; None where it has none."""
     try:
         reading = kept.read(conversation)
@@ -38,9 +39,9 @@ def from_all_of_it(kept: store.FileStore, conversation: str) -> runs.RunSummary 
     )
 
 
-def listed(kept: store.FileStore) -> list[runs.RunSummary]:
+def listed(kept: files.Files) -> list[runs.RunSummary]:
     """The list as `runops runs` has it."""
-    return runs.list_runs(store.FileStore(settings.load(home=kept.home).home))
+    return runs.list_runs(files.Files(settings.load(home=kept.home).home))
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ async def test_a_run_that_is_over_is_listed_without_its_middle(ended: Rig, monke
     run.write_header(pen, workflow.parse(STEPS, "test.yaml"), {})
     states = {each.id: each.state for each in listed(ended.store)}
     assert states == {ended.id: "passed", died.id: "running"}
-    pen.conversation.close()
+    let_go(pen.conversation)
     assert {each.id: each.state for each in listed(ended.store)} == {ended.id: "passed", died.id: "died"}
 
 
@@ -99,12 +100,12 @@ async def test_a_run_is_found_by_its_whole_id_without_a_list(ended: Rig, monkeyp
     """The whole id, in small letters too, finds its run though no other log is looked at; a part of it, and `last`, find it as well."""
     chosen = settings.load(home=ended.home)
     for name in (ended.id[-8:], ended.id[:-3].lower(), "last"):
-        assert runs.find(store.FileStore(chosen.home), name) == ended.id
+        assert runs.find(files.Files(chosen.home), name) == ended.id
     with pytest.raises(RunOpsError, match="no run is called"):
-        runs.find(store.FileStore(chosen.home), store.new_id())
-    monkeypatch.setattr(store.FileStore, "ids", lambda _kept: [])
+        runs.find(files.Files(chosen.home), store.new_id())
+    monkeypatch.setattr(files.Files, "ids", lambda _kept: [])
     assert (
-        runs.find(store.FileStore(chosen.home), ended.id)
-        == runs.find(store.FileStore(chosen.home), ended.id.lower())
+        runs.find(files.Files(chosen.home), ended.id)
+        == runs.find(files.Files(chosen.home), ended.id.lower())
         == ended.id
     )

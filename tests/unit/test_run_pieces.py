@@ -22,6 +22,7 @@ from runtime.models.exchange import Item, ToolCall, ToolOutput
 from runtime.testing import memory
 from runtime.testing.responses import rules
 from tests.fakes import FakePage
+from tests.now import now
 from tests.rig import Killed, Rig
 from tests.unit.test_subjects import rig_of
 
@@ -140,14 +141,14 @@ def test_whatever_a_step_was_given_and_yielded_the_pieces_are_accepted(steps: li
     """Any node type, any path, any arguments and values, of any size; calls of other threads are none of the run's."""
     with tempfile.TemporaryDirectory() as folder:
         kept = memory.MemoryStore(Path(folder))
-        pen = journal.Journal(kept.create("r"), history.History(), secrets.Masker({}), kept)
+        pen = journal.Journal(now(kept.create("r")), history.History(), secrets.Masker({}), kept.kept)
         run.write_header(pen, workflow.parse("version: 1\nnodes: [{id: one, type: transform, expr: 1}]", "x.yaml"), {})
         for number, step in enumerate(steps, 1):
             call = log.Call(
                 path=step["path"], node=step["node"], action=step["action"], attempt=number, effect="read",
                 args=step["args"], fingerprint="f", thread=step["thread"],
             )  # fmt: skip
-            call = pen.call(call, barrier=False)
+            call = pen.call(call)
             error = {
                 "code": "x",
                 "who": "site",
@@ -161,8 +162,8 @@ def test_whatever_a_step_was_given_and_yielded_the_pieces_are_accepted(steps: li
                 pen.result(
                     call, step["outcome"], value=None if failed else step["value"], error=error if failed else None
                 )
-        subject = subjects.of_run(kept, "r")
-        check(list(subject.pieces()), kept.read("r").entries)
+        subject = subjects.of_run(kept.kept, "r")
+        check(list(subject.pieces()), kept.kept.read("r").entries)
         for piece in subject.pieces():
             told = piece.items(pointers=True)[1]
             assert isinstance(told, ToolOutput)
@@ -205,10 +206,10 @@ def thread_of(pen: journal.Journal, *said: str) -> pieces.Thread:
 def test_a_session_stands_behind_the_steps_of_its_run(tmp_path: Path) -> None:
     """One window of both: the steps are the oldest, and give way first; the newest word is the session's; the sums are those of the parts."""
     kept = memory.MemoryStore(tmp_path)
-    pen = journal.Journal(kept.create("r"), history.History(), secrets.Masker({}), kept)
+    pen = journal.Journal(now(kept.create("r")), history.History(), secrets.Masker({}), kept.kept)
     for number in range(run_pieces.MOST + 20):
         call = log.Call(path=f"s{number}", node="transform", attempt=1, effect="read", fingerprint="f")
-        pen.result(pen.call(call, barrier=False), "ok", value=number)
+        pen.result(pen.call(call), "ok", value=number)
     thread = thread_of(pen, "Why did it fail?", "And now?")
     both = run_pieces.Behind(run_pieces.Steps(pen.history), thread)
     assert len(both) == run_pieces.MOST + 2

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime import events, host, running, runs, settings, store
+from runtime import events, files, host, running, runs, settings
 
 FLOW = """version: 1
 name: test
@@ -41,7 +41,7 @@ async def test_an_input_may_hold_no_secret(tmp_path: Path, chosen: settings.Sett
         await running.start(file(tmp_path, FLOW % "x"), {"who": "s3cret-token!"}, host.of_command(chosen))
     assert caught.value.code == "secret-in-input"
     assert "s3cret" not in str(caught.value.as_json())
-    assert store.FileStore(chosen.home).ids() == []
+    assert files.Files(chosen.home).ids() == []
 
 
 async def test_a_file_may_hold_no_secret(tmp_path: Path, chosen: settings.Settings) -> None:
@@ -49,11 +49,11 @@ async def test_a_file_may_hold_no_secret(tmp_path: Path, chosen: settings.Settin
     assert (
         await running.start(file(tmp_path, "# TOKEN=s3cret-token\n" + FLOW % "x"), {}, host.of_command(chosen))
     ).status == "passed"
-    runs_so_far = store.FileStore(chosen.home).ids()
+    runs_so_far = files.Files(chosen.home).ids()
     with pytest.raises(UsageError, match=r"flow\.yaml:6: a secret stands in") as caught:
         await running.start(file(tmp_path, FLOW % "s3cret-token"), {}, host.of_command(chosen))
     assert caught.value.code == "secret-in-file"
-    assert store.FileStore(chosen.home).ids() == runs_so_far
+    assert files.Files(chosen.home).ids() == runs_so_far
 
 
 async def test_a_run_leaves_signals_to_the_program(
@@ -73,12 +73,12 @@ async def test_a_run_that_passed_is_told_again_and_not_written_to(
 ) -> None:
     """Resuming it yields its result and leaves the log as it was, also when it ended between the look and the claim."""
     ended = await running.start(file(tmp_path, FLOW % "x"), {}, host.of_command(chosen))
-    log = store.FileStore(chosen.home).conversation_file(ended.run)
+    log = files.Files(chosen.home).conversation_file(ended.run)
     before = log.read_bytes()
     assert (await running.resume_run(ended.run, host.of_command(chosen))).output == "xme"
     # As it looked to somebody who read it just before its last line was written.
     log.write_bytes(b"".join(before.splitlines(keepends=True)[:-1]))
-    looked = runs.load_history(store.FileStore(chosen.home), ended.run)
+    looked = runs.load_history(files.Files(chosen.home), ended.run)
     log.write_bytes(before)
     monkeypatch.setattr(runs, "load_history", lambda *_: looked)
     assert (await running.resume_run(ended.run, host.of_command(chosen))).output == "xme"

@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from nodes.errors import RunHeld, RunOpsError, UsageError
-from runtime import Runtime, events, log, settings, store
+from runtime import Runtime, events, files, log, settings
 from runtime.runtime import Run
 from runtime.testing import memory
 
@@ -129,7 +129,7 @@ async def test_leaving_the_block_interrupts_what_runs(tmp_path: Path, gates: Gat
         runs = [await one.start(flow(tmp_path), {"who": who}) for who in ("a", "b")]
         for run in runs:
             await at_gate(run)
-    kept = store.FileStore(tmp_path / "home")
+    kept = files.Files(tmp_path / "home")
     assert [(await run.wait()).status for run in runs] == ["interrupted"] * 2
     assert [kept.held(run.id) for run in runs] == [False] * 2
 
@@ -233,7 +233,7 @@ async def test_following_sees_each_entry_once(tmp_path: Path, gates: Gates) -> N
 
 async def _length(folder: Path, run: Run) -> int:
     await run.wait()
-    return len(store.FileStore(folder / "home").read(run.id).entries) + 1
+    return len(files.Files(folder / "home").read(run.id).entries) + 1
 
 
 async def test_events_say_of_which_run_they_are_and_can_be_sent(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from nodes.errors import UsageError
 from runtime import journal, log, secrets, sessions, version
 from runtime.models.exchange import ToolCall
 from runtime.testing import memory
+from tests.now import now
 
 SECRET = "correct-horse"
 
@@ -19,7 +20,7 @@ SECRET = "correct-horse"
 def begun(tmp_path: Path) -> journal.Journal[sessions.Session]:
     """A session in which everything happened that can."""
     header = log.SessionHeader(purpose="chat", file="shop.yaml", versions=version.versions())
-    pen = opening.begin(memory.MemoryStore(tmp_path), header, secrets.Masker({"SHOP_PASSWORD": SECRET}))
+    pen = now(opening.begin(memory.MemoryStore(tmp_path), header, secrets.Masker({"SHOP_PASSWORD": SECRET})))
     thread = log.SESSION_THREAD
     pen.said(log.User(thread=thread, mode="chat"), f"Why? The password is {SECRET}.", "")
     pen.said(
@@ -31,7 +32,7 @@ def begun(tmp_path: Path) -> journal.Journal[sessions.Session]:
     call = log.Call(
         thread=thread, path="1_get_workflow_nodes", node="session", asked="a", attempt=1, effect="read", fingerprint=""
     )
-    pen.result(pen.call(call, barrier=False), "ok", value="…")
+    pen.result(pen.call(call), "ok", value="…")
     pen.said(log.Told(thread=thread, asked="a"), "```yaml\n- {id: pay}\n```" + "x" * 5000, "1_get_workflow_nodes")
     pen.said(log.Event(thread=thread), "/run shop.yaml: passed", "")
     error = {"code": "model-stream-broken", "message": "the stream broke"}

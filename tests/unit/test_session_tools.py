@@ -92,7 +92,7 @@ class Bench:
             path=path, node="session", action=name, asked=asked.id, attempt=1, effect="read", args=arguments, fingerprint="",
             thread=thread,
         )  # fmt: skip
-        call = self.pen.call(call, barrier=False)
+        call = self.pen.call(call)
         self.pen.result(call, "error" if outcome.error else "ok", value=outcome.value, error=outcome.error)
         result = self.desk.history.deeds[call.call].result
         assert result is not None

@@ -12,10 +12,11 @@ from typing import Any
 import hypothesis
 import pytest
 
-from runtime import conversations, crashes, damage, log, outdated, pruning, query, sessions, settings, store
+from runtime import conversations, crashes, damage, files, log, outdated, pruning, query, sessions, settings
 from runtime.cli import app
 from runtime.models import threads
 from tests.kept_runs import ended
+from tests.now import let_go
 from tests.rig import Killed
 from tests.session_log import STEPS, Hand, Step, everything, reopened
 
@@ -44,7 +45,7 @@ def known(past: sessions.Session) -> dict[str, Any]:
 def test_folding_in_pieces_is_folding_at_once(steps: Sequence[Step]) -> None:
     """The fold of who wrote is that of who reads all of it, and that of who reads it entry by entry."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = store.FileStore(Path(folder))
+        kept = files.Files(Path(folder))
         hand = Hand(kept)
         for step in steps:
             hand.does(step)
@@ -60,7 +61,7 @@ def test_folding_in_pieces_is_folding_at_once(steps: Sequence[Step]) -> None:
 def test_every_version_counts_from_one_and_the_last_one_holds(steps: Sequence[Step]) -> None:
     """A variable that was cleared has no value, and its history stays."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = store.FileStore(Path(folder))
+        kept = files.Files(Path(folder))
         hand = Hand(kept)
         for step in steps:
             hand.does(step)
@@ -82,7 +83,7 @@ def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
     number = 0
     while True:
         number += 1
-        kept = store.FileStore(tmp_path / str(number))
+        kept = files.Files(tmp_path / str(number))
         left = [number]
 
         def hook(_point: crashes.CrashPoint, left: list[int] = left) -> None:
@@ -90,7 +91,7 @@ def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
             if left[0] == 0:
                 raise Killed
 
-        opened: list[store.Conversation] = []
+        opened: list[files.OpenFile] = []
         create = kept.create
         monkeypatch.setattr(kept, "create", lambda name, to=opened, create=create: to.append(create(name)) or to[-1])
         monkeypatch.setattr(crashes, "hook", hook)
@@ -108,7 +109,7 @@ def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
         assert conversations.fold(kept.read(session)).last_seq == len(before)
         pen = reopened(kept, session)
         pen.said(log.User(thread=log.SESSION_THREAD, mode="chat"), "Go on.", "")
-        pen.conversation.close()
+        let_go(pen.conversation)
         after = kept.read(session).entries
         assert after[: len(before)] == before
         assert [each.kind for each in after[len(before) :]] == ["note", "user"]
@@ -117,7 +118,7 @@ def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
 
 def test_every_cut_of_a_session_is_a_session_or_none(tmp_path: Path) -> None:
     """A log that was cut anywhere, as a crash cuts it, is read up to its last whole line; it is never damaged, and nobody fails over it."""
-    kept = store.FileStore(tmp_path)
+    kept = files.Files(tmp_path)
     file = kept.conversation_file(everything(kept))
     data = file.read_bytes()
     for end in range(0, len(data), 97):
@@ -135,7 +136,7 @@ def test_every_cut_of_a_session_is_a_session_or_none(tmp_path: Path) -> None:
 def test_a_damaged_line_refuses_this_session_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a run: by line number, and nothing is written."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
-    kept = store.FileStore(tmp_path)
+    kept = files.Files(tmp_path)
     session, other = everything(kept), everything(kept)
     file = kept.conversation_file(session)
     file.write_bytes(file.read_bytes().replace(b"continue", b"continua"))
@@ -143,7 +144,7 @@ def test_a_damaged_line_refuses_this_session_and_no_other(tmp_path: Path, monkey
     with pytest.raises(Exception, match=rf"{session}.jsonl:\d+: this line of the log is damaged"):
         reopened(kept, session)
     assert file.read_bytes() == before
-    answer = query.ask(store.FileStore(settings.load().home), "SELECT session FROM sessions")
+    answer = query.ask(files.Files(settings.load().home), "SELECT session FROM sessions")
     assert [row["session"] for batch in answer.result.batches for row in batch] == [other]
     assert len(answer.left_out) == 1
 
@@ -152,19 +153,19 @@ def test_a_damaged_line_refuses_this_session_and_no_other(tmp_path: Path, monkey
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> store.FileStore:
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> files.Files:
     """An empty place for sessions, which the command uses too."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
-    return store.FileStore(tmp_path / ".runops")
+    return files.Files(tmp_path / ".runops")
 
 
-def gone(kept: store.FileStore, wanted: outdated.Wanted, *, dry_run: bool = False) -> list[tuple[str, str | None]]:
+def gone(kept: files.Files, wanted: outdated.Wanted, *, dry_run: bool = False) -> list[tuple[str, str | None]]:
     """What prune takes away."""
     return [(each.kind, each.run) for each in pruning.prune(kept, wanted, dry_run=dry_run).gone]
 
 
-def test_a_session_goes_only_where_sessions_are_meant(kept: store.FileStore) -> None:
+def test_a_session_goes_only_where_sessions_are_meant(kept: files.Files) -> None:
     """Options that are about runs take none, and those about sessions no run; one that is held stays."""
     run, session, held = ended(kept, "passed"), everything(kept), Hand(kept)
     held.says("Hello.")
@@ -176,7 +177,7 @@ def test_a_session_goes_only_where_sessions_are_meant(kept: store.FileStore) -> 
     assert kept.ids() == sorted([run, held.id])
 
 
-def test_what_a_session_names_stays(kept: store.FileStore) -> None:
+def test_what_a_session_names_stays(kept: files.Files) -> None:
     """Its large values are named by a log, and no leftovers."""
     session = everything(kept)
     for file in (kept.home / "blobs").glob("??/*"):
@@ -186,7 +187,7 @@ def test_what_a_session_names_stays(kept: store.FileStore) -> None:
 
 
 def test_a_session_in_which_nobody_did_anything_goes_after_an_hour(
-    kept: store.FileStore, monkeypatch: pytest.MonkeyPatch
+    kept: files.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody misses it; one with a word, or with something that is kept, stays."""
     empty, spoken = Hand(kept).closed(), Hand(kept)
@@ -201,7 +202,7 @@ def test_a_session_in_which_nobody_did_anything_goes_after_an_hour(
     assert gone(kept, outdated.Wanted()) == [("session", empty)]
 
 
-def test_the_command_says_what_of_sessions_it_takes(kept: store.FileStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_of_sessions_it_takes(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """`--sessions` wants to know which, and has no states."""
     session = everything(kept)
     assert app.run(["prune", "--sessions"]) == 2

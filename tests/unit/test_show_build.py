@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from director import effects
-from runtime import sessions, store
+from runtime import files, sessions
 from runtime.cli import show_session
 from tests import workshops
+from tests.now import now
 
 SITE = "http://127.0.0.1:8765"
 TEXT = f"""\
@@ -28,8 +29,8 @@ async def test_an_answer_stands_with_the_deed_for_which_it_was_given(tmp_path: P
     shop = workshops.opened(tmp_path, SITE, TEXT, policy="ask", who=workshops.Answering("no"))
     assert shop.desk.draft is not None
     await shop.effects.demand(effects.deeds_of(shop.desk.draft.loaded), place="1_run_draft")
-    shop.pen.barrier()
-    kept = store.FileStore(tmp_path / ".runops")
+    now(shop.pen.barrier())
+    kept = files.Files(tmp_path / ".runops")
     reading = kept.read(shop.pen.conversation.id)
     shown = show_session.View(sessions.Session(reading.entries), reading, kept).text(None)
     (line,) = [each for each in shown if "kept" in each and "grant" in each]

@@ -10,18 +10,19 @@ from typing import Any
 
 import pytest
 
-from runtime import living, query, runs, settings, store
+from runtime import files, living, query, runs, settings
 from runtime.cli import app, show_session
 from tests.kept_runs import begun, ended
+from tests.now import let_go
 from tests.session_log import ABOUT, LARGE, End, Hand, everything
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> store.FileStore:
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> files.Files:
     """An empty place for sessions, which the command uses too."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
-    return store.FileStore(tmp_path / ".runops")
+    return files.Files(tmp_path / ".runops")
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def bytes_of(home: Path) -> dict[str, bytes]:
     return {str(each): each.read_bytes() for each in sorted(home.rglob("*")) if each.is_file()}
 
 
-def test_show_tells_what_a_session_is_keeps_and_what_was_said(kept: store.FileStore, said: Said) -> None:
+def test_show_tells_what_a_session_is_keeps_and_what_was_said(kept: files.Files, said: Said) -> None:
     """Its head, the plan as a to-do list, the variables, then every word, tool, error, event and summary in its order, and the cost."""
     session = everything(kept, file="pay.yaml", budget="calls=9")
     text = said("show", session)
@@ -110,7 +111,7 @@ def test_show_tells_what_a_session_is_keeps_and_what_was_said(kept: store.FileSt
     ]
 
 
-def test_show_as_json_has_the_same_for_programs(kept: store.FileStore, said: Said) -> None:
+def test_show_as_json_has_the_same_for_programs(kept: files.Files, said: Said) -> None:
     """What it keeps with number and reason, what was spent by whom, each entry with its line."""
     session = everything(kept)
     shown = said.json("show", session)
@@ -127,7 +128,7 @@ def test_show_as_json_has_the_same_for_programs(kept: store.FileStore, said: Sai
     ]
 
 
-def test_one_call_or_one_line_is_shown_in_full(kept: store.FileStore, said: Said) -> None:
+def test_one_call_or_one_line_is_shown_in_full(kept: files.Files, said: Said) -> None:
     """`--at` takes the path of a call, also of a delegate with its thread, or the number of a line; a near miss is named."""
     session = everything(kept)
     call = said("show", session, "--at", "1_get_workflow_nodes")
@@ -142,7 +143,7 @@ def test_one_call_or_one_line_is_shown_in_full(kept: store.FileStore, said: Said
 
 
 @pytest.mark.parametrize(("end", "tool"), [("called", "4_"), ("asked", "")])
-def test_an_open_call_is_said_to_be_open(kept: store.FileStore, said: Said, end: End, tool: str) -> None:
+def test_an_open_call_is_said_to_be_open(kept: files.Files, said: Said, end: End, tool: str) -> None:
     """Of a dead session no outcome is recorded, of a living one it is running; a call that was asked for and not begun, too."""
     text = said("show", everything(kept, end))
     assert "open, no outcome recorded" in next(
@@ -158,7 +159,7 @@ def test_an_open_call_is_said_to_be_open(kept: store.FileStore, said: Said, end:
     assert "a request to the model: open, no outcome recorded" in said("show", hand.closed())
 
 
-def test_a_session_is_shown_whatever_is_missing_of_it(kept: store.FileStore, said: Said) -> None:
+def test_a_session_is_shown_whatever_is_missing_of_it(kept: files.Files, said: Said) -> None:
     """A torn tail is told, a value that is gone is told where it stood, and everything else is there."""
     session = everything(kept)
     file = kept.conversation_file(session)
@@ -177,7 +178,7 @@ def test_a_session_is_shown_whatever_is_missing_of_it(kept: store.FileStore, sai
 
 @pytest.mark.parametrize("living_one", [False, True])
 @pytest.mark.parametrize("end", ["told", "called", "asked"])
-def test_looking_writes_nothing(kept: store.FileStore, said: Said, end: End, *, living_one: bool) -> None:
+def test_looking_writes_nothing(kept: files.Files, said: Said, end: End, *, living_one: bool) -> None:
     """Whatever reads a session leaves every byte as it was, also where a call is open, and whether it lives or not."""
     run = ended(kept, None)
     session = everything(kept, end, run)
@@ -193,7 +194,7 @@ def test_looking_writes_nothing(kept: store.FileStore, said: Said, end: End, *, 
     assert bytes_of(kept.home) == before
 
 
-def test_the_window_of_a_session_and_of_a_run_is_told(kept: store.FileStore, said: Said) -> None:
+def test_the_window_of_a_session_and_of_a_run_is_told(kept: files.Files, said: Said) -> None:
     """Sizes, the limit, what each rung did, for people and programs; nothing is claimed, so it works while the session is held."""
     hand = Hand(kept)
     hand.says("What does it do?")
@@ -220,7 +221,7 @@ class Ascii:
     encoding = "ascii"
 
 
-def test_sessions_have_a_list_of_their_own(kept: store.FileStore, said: Said) -> None:
+def test_sessions_have_a_list_of_their_own(kept: files.Files, said: Said) -> None:
     """`runops runs` has the runs, `--sessions` the sessions, with what each is about and cost."""
     run = ended(kept, "passed")
     session = everything(kept)
@@ -239,19 +240,19 @@ def test_sessions_have_a_list_of_their_own(kept: store.FileStore, said: Said) ->
     assert said.json("runs")["runs"][0]["id"] == run
 
 
-def test_the_last_run_is_no_session(kept: store.FileStore, said: Said) -> None:
+def test_the_last_run_is_no_session(kept: files.Files, said: Said) -> None:
     """`last` passes over sessions; where there are only these, there is no run."""
     session = everything(kept)
     assert "there are no runs" in said.both("show", "last", code=2)[1]
     run = ended(kept, "failed")
     everything(kept)
-    assert runs.find(store.FileStore(settings.load().home), "last") == run
+    assert runs.find(files.Files(settings.load().home), "last") == run
     assert said.json("show", "last")["run"] == run
-    assert runs.find(store.FileStore(settings.load().home), session[-8:]) == session
+    assert runs.find(files.Files(settings.load().home), session[-8:]) == session
 
 
 @pytest.mark.parametrize("command", [["resume"], ["decide", "done"], ["answer", "who=Ada"]])
-def test_what_wants_a_run_says_that_a_session_is_none(kept: store.FileStore, said: Said, command: list[str]) -> None:
+def test_what_wants_a_run_says_that_a_session_is_none(kept: files.Files, said: Said, command: list[str]) -> None:
     """It says how to go on with it, and writes nothing."""
     session = everything(kept, "called")
     before = bytes_of(kept.home)
@@ -261,20 +262,20 @@ def test_what_wants_a_run_says_that_a_session_is_none(kept: store.FileStore, sai
     assert bytes_of(kept.home) == before
 
 
-def test_a_living_session_is_listed_as_alive(kept: store.FileStore, said: Said) -> None:
+def test_a_living_session_is_listed_as_alive(kept: files.Files, said: Said) -> None:
     """`runops ps` has it while a process holds it, and not after."""
     hand = Hand(kept, file="pay.yaml")
-    (alive,) = living.find(store.FileStore(settings.load().home))
+    (alive,) = living.find(files.Files(settings.load().home))
     assert (alive.run, alive.kind, alive.state, alive.next) == (hand.id, "session", "running", f"runops show {hand.id}")
     assert "session: chat about pay.yaml" in said("ps")
     hand.closed()
-    assert living.find(store.FileStore(settings.load().home)) == []
+    assert living.find(files.Files(settings.load().home)) == []
 
 
-def test_a_run_tells_from_which_session_it_was_started(kept: store.FileStore, said: Said) -> None:
+def test_a_run_tells_from_which_session_it_was_started(kept: files.Files, said: Said) -> None:
     """In the list, in `show`, and in SQL."""
     pen = begun(kept, parent="01JD0000000000000000000005")
-    pen.conversation.close()
+    let_go(pen.conversation)
     run = pen.conversation.id
     assert said.json("runs")["runs"][0]["parent"] == "01JD0000000000000000000005"
     assert said.json("show", run)["parent"] == "01JD0000000000000000000005"
@@ -284,7 +285,7 @@ def test_a_run_tells_from_which_session_it_was_started(kept: store.FileStore, sa
 
 def rows(sql: str) -> list[dict[str, Any]]:
     """What a query yields."""
-    answer = query.ask(store.FileStore(settings.load().home), sql)
+    answer = query.ask(files.Files(settings.load().home), sql)
     assert not answer.left_out
     return list(_each(answer))
 
@@ -294,7 +295,7 @@ def _each(answer: query.Answer) -> Iterator[dict[str, Any]]:
         yield from batch
 
 
-def test_sessions_can_be_asked_about_with_sql(kept: store.FileStore) -> None:
+def test_sessions_can_be_asked_about_with_sql(kept: files.Files) -> None:
     """Each version of plan and description, each call and each request with who asked, each session in a row; and no run of it is one."""
     session = everything(kept)
     assert rows("SELECT session, purpose, about, state, mode, messages, requests, dollars FROM sessions") == [
@@ -328,7 +329,7 @@ def test_sessions_can_be_asked_about_with_sql(kept: store.FileStore) -> None:
     assert rows("SELECT * FROM runs") == rows("SELECT * FROM steps") == []
 
 
-def test_a_cleared_plan_has_a_version_without_a_value(kept: store.FileStore) -> None:
+def test_a_cleared_plan_has_a_version_without_a_value(kept: files.Files) -> None:
     """Its row says so by null."""
     hand = Hand(kept)
     hand.keeps("description", "", "Pay.")

@@ -15,6 +15,7 @@ from nodes.targets import Target
 from runtime import runs, states
 from runtime.states import Configured, State, Then
 from tests.fakes import FakePage, FakeSite
+from tests.now import let_go, now
 from tests.rig import Killed, Rig
 
 LOOK = "{id: look, type: browser_query, query: text, target: {css: state}}"
@@ -138,13 +139,13 @@ async def test_a_run_does_what_the_row_says(tmp_path: Path, row: states.Row) -> 
                 rig.missing.update({"css=state"} if confirm == "error" else ())
                 ended = await rig.resume_changed(text_of(effect, word, state))
             elif state is State.VOID:
-                pen = runs.claim(rig.kept, rig.id, rig.masker)
+                pen = now(runs.claim(rig.keeper, rig.id, rig.masker))
                 header = rig.history.header
                 assert header is not None
                 taken = {name: getattr(header, name) for name in ("workflow", "inputs", "secrets", "origins")}
                 shown = {"text": header.text.model_dump(), "callees": {}, **taken}
                 pen.note("changed", taken=shown, voided=["step"], renewed=[], reopened=[], rebuild=False)
-                pen.conversation.close()
+                let_go(pen.conversation)
                 assert rig.history.attempts["step"][-1].state is State.VOID
                 ended = await rig.resume()
             else:

@@ -6,20 +6,21 @@ import contextlib
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import pytest
 from typing_extensions import override
 
-from runtime import store, testing
+from nodes.errors import LogError
+from runtime import files, store, testing
 from runtime.testing import conformance
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from runtime import holders, log, store
-owned, _ = store.FileStore(Path(sys.argv[1])).claim(sys.argv[2])
+from runtime import files, holders, log
+owned, _ = files.Files(Path(sys.argv[1])).claim(sys.argv[2])
 owned.append(log.Note(name="claimed", data={**holders.me(), "epoch": owned.epoch}))
 print("held", flush=True)
 time.sleep(600)
@@ -43,19 +44,19 @@ class TestFileStore(conformance.StoreConformance):
 
     @override
     @pytest.fixture
-    def kept(self, tmp_path: Path) -> store.FileStore:
-        return store.FileStore(tmp_path / "home")
+    def kept(self, tmp_path: Path) -> files.FileStore:
+        return files.FileStore(tmp_path / "home")
 
     @override
     def seen_by_another(self, kept: store.Store) -> store.Store:
-        assert isinstance(kept, store.FileStore)
-        return store.FileStore(kept.home)
+        assert isinstance(kept, files.FileStore)
+        return files.FileStore(kept.files.home)
 
     @override
-    @contextlib.contextmanager
-    def held_elsewhere(self, kept: store.Store, run: str) -> Generator[None]:
-        assert isinstance(kept, store.FileStore)
-        with held_by_a_process(kept.home, run) as process:
+    @contextlib.asynccontextmanager
+    async def held_elsewhere(self, kept: store.Store, run: str) -> AsyncGenerator[None]:
+        assert isinstance(kept, files.FileStore)
+        with held_by_a_process(kept.files.home, run) as process:
             process.send_signal(signal.SIGSTOP)
             yield
             # Whoever stood still, and would have written when it was let go, is ended.
@@ -88,20 +89,49 @@ class TestMemoryStore(conformance.FencingConformance):
         self.clock.now += 30.0
 
     @override
-    @contextlib.contextmanager
-    def held_elsewhere(self, kept: store.Store, run: str) -> Generator[None]:
-        owned, _entries = kept.claim(run)
-        conformance.claimed(owned)
+    @contextlib.asynccontextmanager
+    async def held_elsewhere(self, kept: store.Store, run: str) -> AsyncGenerator[None]:
+        owned, _entries = await kept.claim(run)
+        await conformance.claimed(owned)
         yield
-        owned.close()
+        await owned.aclose()
 
-    def test_without_a_lease_a_claim_holds_until_it_is_given_up(self, tmp_path: Path) -> None:
+    async def test_without_a_lease_a_claim_holds_until_it_is_given_up(self, tmp_path: Path) -> None:
         """Time alone frees nothing."""
         clock = Clock()
         kept, run = testing.MemoryStore(tmp_path, clock=clock), store.new_id()
-        owned = kept.create(run)
+        owned = await kept.create(run)
         clock.now += 1e9
-        assert kept.read(run).held
+        assert kept.kept.held(run)
         assert owned.lease is None
-        owned.close()
-        assert not kept.read(run).held
+        await owned.aclose()
+        assert not kept.kept.held(run)
+
+
+class TestHostileStore(TestMemoryStore):
+    """The same where everything that may be lost or late is."""
+
+    @override
+    @pytest.fixture
+    def kept(self, tmp_path: Path) -> testing.MemoryStore:
+        self.clock = Clock()
+        return testing.MemoryStore(tmp_path, lease=30.0, clock=self.clock, hostile=True, delay=0.002)
+
+    async def test_what_no_barrier_covered_is_lost(self, kept: testing.MemoryStore) -> None:
+        """Lines and large values that were written behind the last barrier are seen by nobody, and the next owner does not find them."""
+        run = store.new_id()
+        owned = await kept.create(run)
+        covered = owned.put_blob(b"covered", "value")
+        written = owned.append(conformance.note(1))
+        await owned.barrier()
+        lost = owned.put_blob(b"lost", "value")
+        owned.append(conformance.note(2))
+        assert kept.kept.read(run).entries == [written]
+        self.let_expire(kept)
+        later, entries = await kept.claim(run)
+        assert entries == [written]
+        assert later.append(conformance.note(3)).seq == 2
+        assert kept.kept.blob(covered.sha256) == b"covered"
+        with pytest.raises(LogError, match="missing"):
+            kept.kept.blob(lost.sha256)
+        await later.aclose()

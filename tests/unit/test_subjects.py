@@ -16,7 +16,7 @@ from director import draft as drafts
 from director import run_subject, subjects, talking
 from director.listening import Listener
 from nodes.errors import ModelError, SiteError, UsageError
-from runtime import host, settings, store, window
+from runtime import files, host, settings, store, window
 from runtime.agents import telling
 from runtime.models import choosing, supply
 from runtime.models.exchange import Message, Request, ToolCall, ToolOutput
@@ -287,12 +287,12 @@ async def test_what_is_large_is_read_by_its_path(tmp_path: Path) -> None:
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     """An id that nobody has, and a session's."""
     with pytest.raises(UsageError) as caught:
-        subjects.of_run(store.FileStore(tmp_path), store.new_id())
+        subjects.of_run(files.Files(tmp_path), store.new_id())
     assert caught.value.code == "unknown-run"
     kept = memory.MemoryStore(tmp_path)
     session = begun(tmp_path, kept=kept).conversation.id
     with pytest.raises(UsageError) as caught:
-        subjects.of_run(kept, session)
+        subjects.of_run(kept.kept, session)
     assert caught.value.code == "unknown-run"
 
 

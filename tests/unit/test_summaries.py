@@ -106,7 +106,9 @@ async def test_what_is_not_recent_is_summed_up() -> None:
     assert told[-1] == "And now?"
     assert len(told) == 5
     assert desk.rung.startswith("saved 4,")
-    [summary] = [each for each in desk.talk.kept.read(desk.talk.pen.conversation.id).entries if each.kind == "summary"]
+    [summary] = [
+        each for each in desk.talk.kept.kept.read(desk.talk.pen.conversation.id).entries if each.kind == "summary"
+    ]
     assert isinstance(summary, log.Summary)
     [row] = desk.talk.pen.history.ledger.rows
     assert (row.path, row.thread, row.model) == ("summary", "summary:1:session", "summing-model")

@@ -73,7 +73,7 @@ class Summing:
     @property
     def summaries(self) -> list[log.Summary]:
         """All that were ever written."""
-        entries = self.talk.kept.read(self.talk.pen.conversation.id).entries
+        entries = self.talk.kept.kept.read(self.talk.pen.conversation.id).entries
         return [each for each in entries if isinstance(each, log.Summary)]
 
     @property

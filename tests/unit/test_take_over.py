@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nodes.errors import RunHeld
-from runtime import holders, locks, log, process, store
+from runtime import files, holders, locks, log, process, store
 
 SLEEPER = "import time; print('there', flush=True); time.sleep(600)"
 
@@ -39,9 +39,9 @@ def claim_of(pid: int, **other: Any) -> log.Note:
 
 
 @contextlib.contextmanager
-def held(home: Path, *entries: log.AnyEntry) -> Generator[tuple[store.FileStore, str]]:
+def held(home: Path, *entries: log.AnyEntry) -> Generator[tuple[files.Files, str]]:
     """A run with these entries, whose lock this process has."""
-    kept, run = store.FileStore(home), store.new_id()
+    kept, run = files.Files(home), store.new_id()
     with contextlib.closing(kept.create(run)) as owned:
         for entry in entries:
             owned.append(entry)
@@ -114,7 +114,7 @@ def test_a_dead_process_is_not_called_the_holder(tmp_path: Path) -> None:
 def test_a_holder_that_is_about_to_say_so_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between its lock and its entry a holder is given time to say who it is."""
     monkeypatch.setattr(holders, "SAY_SECONDS", 60.0)
-    kept, run = store.FileStore(tmp_path), store.new_id()
+    kept, run = files.Files(tmp_path), store.new_id()
     with contextlib.closing(kept.create(run)) as owned:
         speaking = threading.Thread(
             target=lambda: (time.sleep(0.1), owned.append(log.Note(name="claimed", data={**holders.me(), "epoch": 1})))

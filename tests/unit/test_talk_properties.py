@@ -18,6 +18,7 @@ from runtime.models import exchanges, ledger
 from runtime.models.exchange import Answer, Item, Request, ToolCall, ToolOutput, Usage
 from runtime.models.failures import Failed
 from tests import breadth, talks
+from tests.now import now
 from tests.unit.test_delegation import TASKS, by_task, sending
 from tests.unit.test_talking_crashes import ANSWERS, answered, spoken
 
@@ -147,7 +148,7 @@ def test_a_fork_goes_its_own_way(
     whole = talks.lived(by_count(script, summed), "tea " * 150, *words, limits=limits, mode="agent")
     entries, blobs = whole.now, whole.all_blobs
     masker = secrets.Masker({"S": talks.SECRET})
-    pen = opening.fork(whole._kept, "s", masker, 2 + int(at * (len(entries) - 2)))
+    pen = now(opening.fork(whole._kept, "s", masker, 2 + int(at * (len(entries) - 2))))
     assert pen.history.header is not None
     assert pen.history.header.forked is not None
     later = [talks.said("Later: no tea.")]

@@ -70,7 +70,7 @@ class Kit:
             thread=place.thread, path=place.path, node="browser_action", action="click", asked=asked.id,
             attempt=1, effect="effect", args=arguments, fingerprint="f",
         )  # fmt: skip
-        call = self.pen.call(call, barrier=True)
+        call = await self.pen.announce(call)
         if arguments["ref"] == "broken":
             error = ModelError("broken", "it is broken").as_json()
             self.pen.result(call, "error", error=error)
@@ -123,7 +123,7 @@ class Talk:
         answer = exchanges.told_apart(answer, [self.pen.history.thread(self._thread).ids], self.pen.masker)
         entry = log.Assistant(thread=self._thread, key=request.key, source="model", model="m")
         self.pen.said(entry, answer.text, self.call.path, answer.calls)
-        self.pen.barrier()
+        await self.pen.barrier()
         return answer
 
 
@@ -161,12 +161,12 @@ class Life:
         """Begin, or go on, until the work is done or given up; ``entries`` are then the whole log."""
         with tempfile.TemporaryDirectory() as folder:
             kept = memory.MemoryStore(Path(folder))
-            conversation = kept.create("r")
+            conversation = await kept.create("r")
             before = [conversation.append(each) for each in self.entries]
-            pen = journal.Journal(conversation, history.History(before), secrets.Masker({"S": SECRET}), kept)
+            pen = journal.Journal(conversation, history.History(before), secrets.Masker({"S": SECRET}), kept.kept)
             first = next((each for each in before if isinstance(each, log.Call)), None)
             call = log.Call(path="do", node="agent", attempt=2 if first else 1, effect="effect", fingerprint="f")
-            call = pen.call(call.model_copy(update={"again": first.call if first else None}), barrier=True)
+            call = await pen.announce(call.model_copy(update={"again": first.call if first else None}))
             self.kit = Kit(pen, self.deeds)
             talk = cast(Any, Talk(pen, call, self.script, self.requests))
             turns = turns_of(talk, self.kit, pen, call)
@@ -174,7 +174,7 @@ class Life:
                 await self._work(turns)
             except ModelError as error:
                 self.error = error.code
-            self.entries = kept.read("r").entries
+            self.entries = kept.kept.read("r").entries
 
     async def _work(self, turns: turn.Turns) -> None:
         assert self.kit is not None

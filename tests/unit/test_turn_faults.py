@@ -90,9 +90,9 @@ async def test_a_fault_after_a_deed_does_not_repeat_it(
             chosen, choosing.server(chosen, host.ENVIRONMENT), None, tmp_path / "f.yaml", tmp_path, {}, {}
         )
         kept = memory.MemoryStore(tmp_path)
-        pen = journal.Journal(kept.create("r"), history.History(), secrets.Masker({}), kept)
+        pen = journal.Journal(await kept.create("r"), history.History(), secrets.Masker({}), kept.kept)
         call = log.Call(path="do", node="agent", attempt=1, effect="effect", fingerprint="f")
-        call = pen.call(call, barrier=True)
+        call = await pen.announce(call)
         kit = Kit(pen, [])
         asker = exchanges.Asker(
             call.path, log.thread_of(call), "agent", lambda: 60.0, lambda _what: None, lambda: "RUN_DIRECTIVE now"
@@ -101,7 +101,7 @@ async def test_a_fault_after_a_deed_does_not_repeat_it(
         turns = turns_of(thread, kit, pen, call)
         turns.say("Reach the goal.")
         raised: str | None = None
-        with contextlib.closing(pen.conversation):
+        async with contextlib.aclosing(pen.conversation):
             try:
                 while (await turns.turn()).final(kit) is None:
                     pass
@@ -121,7 +121,7 @@ async def test_a_fault_after_a_deed_does_not_repeat_it(
             sent = [(len(each.body["input"]), "previous_response_id" in each.body) for each in server.asked[:2]]
             assert sent == [(1, False), (1, True)]
             assert codes != ["model-chain-lost"] or len(server.asked[-1].body["input"]) == 3
-    errors = [each.error["code"] for each in kept.read("r").entries if isinstance(each, log.ModelError)]
+    errors = [each.error["code"] for each in kept.kept.read("r").entries if isinstance(each, log.ModelError)]
     assert codes is None or errors == codes
     assert (raised is None) is passes
     assert passes or raised == codes[-1]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime import host, log, preparing, running, settings, store
+from runtime import files, host, log, preparing, running, settings, store
 from runtime.cli import app
 from runtime.language import workflow
 
@@ -26,20 +26,20 @@ def vanishing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str
     monkeypatch.chdir(tmp_path)
     (tmp_path / "one.yaml").write_text(WORKFLOW)
     gone, left = (running.run_workflow("one.yaml").run for _ in range(2))
-    listed, known = store.FileStore.ids, store.FileStore.has
+    listed, known = files.Files.ids, files.Files.has
 
-    def ids(kept: store.FileStore) -> list[str]:
+    def ids(kept: files.Files) -> list[str]:
         found = listed(kept)
         kept.conversation_file(gone).unlink(missing_ok=True)
         return found
 
-    def has(kept: store.FileStore, conversation: str) -> bool:
+    def has(kept: files.Files, conversation: str) -> bool:
         found = known(kept, conversation)
         kept.conversation_file(gone).unlink(missing_ok=True)
         return found
 
-    monkeypatch.setattr(store.FileStore, "ids", ids)
-    monkeypatch.setattr(store.FileStore, "has", has)
+    monkeypatch.setattr(files.Files, "ids", ids)
+    monkeypatch.setattr(files.Files, "has", has)
     return gone, left
 
 
@@ -69,7 +69,7 @@ def test_a_command_on_it_says_so(command: str, vanishing: tuple[str, str], capsy
 @pytest.mark.parametrize("way", ["read", "claim", "held"])
 def test_the_store_says_so_at_the_last_moment(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the file goes between the look and the opening of it, the run is unknown, and nothing was written wrongly."""
-    kept, run = store.FileStore(tmp_path), store.new_id()
+    kept, run = files.Files(tmp_path), store.new_id()
     conversation = kept.create(run)
     conversation.append(log.Note(name="tail-cut", data={"bytes": 0}))
     conversation.close()
@@ -89,7 +89,7 @@ def test_the_store_says_so_at_the_last_moment(way: str, tmp_path: Path, monkeypa
 
 def test_a_value_that_is_looked_at_is_still_there(tmp_path: Path) -> None:
     """A blob that stands aside, while it is found out whether somebody wants it, is read from there."""
-    kept = store.FileStore(tmp_path)
+    kept = files.Files(tmp_path)
     conversation = kept.create(store.new_id())
     blob = conversation.put_blob(b"large", "step")
     conversation.close()
@@ -99,18 +99,18 @@ def test_a_value_that_is_looked_at_is_still_there(tmp_path: Path) -> None:
 
 async def test_a_key_that_is_taken_away_just_then_has_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where `prune` takes an old key between the look and the beginning, the run that begins is that of the key all the same."""
-    kept = store.FileStore(tmp_path / ".runops")
+    kept = files.Files(tmp_path / ".runops")
     (tmp_path / "one.yaml").write_text(WORKFLOW)
     prepared = preparing.prepare(workflow.load(tmp_path / "one.yaml"), {}, host.ENVIRONMENT)
-    old, create = kept.keyed("nightly"), store.FileStore.create
+    old, create = kept.keyed("nightly"), files.Files.create
 
-    def made(self: store.FileStore, conversation: str) -> store.Conversation:
-        monkeypatch.setattr(store.FileStore, "create", create)
+    def made(self: files.Files, conversation: str) -> store.Conversation:
+        monkeypatch.setattr(files.Files, "create", create)
         (file,) = (tmp_path / ".runops" / "keys").iterdir()
         file.unlink()
         return create(self, conversation)
 
-    monkeypatch.setattr(store.FileStore, "create", made)
+    monkeypatch.setattr(files.Files, "create", made)
     ended = await running.begin(prepared, host.of_command(settings.Settings(home=tmp_path / ".runops")), key="nightly")
     assert ended.status == "passed"
     assert ended.run == kept.keyed("nightly") != old

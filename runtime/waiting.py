@@ -1,0 +1,30 @@
+"""Awaiting what must not be left half done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, TypeVar
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
+
+
+async def to_the_end(work: Awaitable[Found]) -> Found:
+    """Await ``work``, whatever becomes of the task meanwhile: one that is cancelled is cancelled at what it awaits next."""
+    task, waiting = asyncio.current_task(), asyncio.ensure_future(work)
+    cancelled = False
+    while not waiting.done():
+        try:
+            await asyncio.wait((waiting,))
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled and task is not None:
+        task.uncancel()
+        task.cancel()
+    return waiting.result()
+
+
+async def in_thread(work: Callable[Given, Found], *args: Given.args, **kwargs: Given.kwargs) -> Found:
+    """Do ``work`` in a thread, to its end: whoever takes a lock there has it afterwards, or was refused."""
+    return await to_the_end(asyncio.to_thread(work, *args, **kwargs))
