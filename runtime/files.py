@@ -55,6 +55,12 @@ class FileStore(store.Store):
         return await asyncio.to_thread(self.files.read, conversation, after)
 
     @override
+    async def summaries(
+        self, before: str | None = None, limit: int | None = None, state: store.State | None = None
+    ) -> list[store.Summary]:
+        return await asyncio.to_thread(self.files.summaries, before, limit, state)
+
+    @override
     async def keyed(self, key: str) -> str:
         return await asyncio.to_thread(self.files.keyed, key)
 

@@ -14,7 +14,7 @@ from nodes.values import Json
 from runtime import conversations, damage, history, holders, journal, log, records, secrets, store, version, waiting
 
 Verdict = Literal["done", "not-done", "skip"]
-RunState = Literal["running", "passed", "failed", "paused", "interrupted", "out-of-budget", "died", "damaged"]
+RunState = store.State
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,34 +36,53 @@ class RunSummary:
     """The session from which it was started."""
 
 
-def list_runs(kept: store.Kept) -> list[RunSummary]:
-    """Every run, oldest first. A damaged one is listed as such; a file that holds no entry yet is left out, and so are sessions."""
-    summaries: list[RunSummary] = []
-    for run in kept.ids():
-        try:
-            first = kept.first(run)
-            if isinstance(first, log.Scope) and first.session is not None:
-                continue
-            if (told := _told_by_its_ends(run, first, kept.last(run))) is not None:
-                summaries.append(told)
-                continue
-            reading = kept.read(run)
-        except LogError as error:
-            summaries.append(RunSummary(run, "?", "damaged", "", "", 0, error.message))
-            continue
-        except UsageError:
-            # `runops prune` took it away since its name was read.
-            continue
-        past = history.History(reading.entries)
-        if past.header is not None:
-            steps, state = past.steps_done, state_of(past, held=reading.held)
-            head = past.header
-            summaries.append(
-                RunSummary(
-                    run, head.workflow, state, past.started, past.last_at, steps, key=head.key, parent=head.parent
-                )
-            )
-    return summaries
+PAGE = 200
+"""Conversations that are asked for at once."""
+
+
+def list_runs(kept: store.Kept, limit: int | None = None, state: RunState | None = None) -> list[RunSummary]:
+    """Every run, or the ``limit`` newest, in that ``state``: oldest first. A damaged one is listed as such; a file that holds no entry yet is left out, and so are sessions."""
+    found: list[RunSummary] = []
+    before: str | None = None
+    while page := kept.summaries(before, PAGE, state):
+        for each in page:
+            told = _summary(kept, each)
+            if told is not None:
+                found.append(told)
+            if len(found) == limit:
+                return found[::-1]
+        before = page[-1].id
+    return found[::-1]
+
+
+def _summary(kept: store.Kept, told: store.Summary) -> RunSummary | None:
+    """The line of a run; None where there is none."""
+    if told.error is not None:
+        return RunSummary(told.id, "?", "damaged", "", "", 0, told.error.message)
+    if isinstance(told.first, log.Scope) and told.first.session is not None:
+        return None
+    if (by_ends := _told_by_its_ends(told.id, told.first, told.last)) is not None:
+        return by_ends
+    try:
+        past = history.History(kept.read(told.id).entries)
+    except LogError as error:
+        return RunSummary(told.id, "?", "damaged", "", "", 0, error.message)
+    except UsageError:
+        # `runops prune` took it away since its name was read.
+        return None
+    if past.header is None:
+        return None
+    head = past.header
+    return RunSummary(
+        told.id,
+        head.workflow,
+        told.state,
+        past.started,
+        past.last_at,
+        past.steps_done,
+        key=head.key,
+        parent=head.parent,
+    )
 
 
 def _told_by_its_ends(run: str, first: log.AnyEntry | None, last: log.AnyEntry | None) -> RunSummary | None:

@@ -9,11 +9,11 @@ import time
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from typing_extensions import override
 
-from nodes.errors import UsageError
+from nodes.errors import LogError, UsageError
 from runtime import holders, log
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -94,6 +94,22 @@ class Reading:
     """Whether a living process owns the log."""
 
 
+State = Literal["running", "passed", "failed", "paused", "interrupted", "out-of-budget", "died", "damaged"]
+"""What a run is doing, or how it ended; ``died``: without a word. A session, which has no end, is ``running`` or ``died``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Summary:
+    """What the ends of a log tell of a conversation."""
+
+    id: str
+    state: State
+    first: log.AnyEntry | None
+    last: log.AnyEntry | None
+    error: LogError | None = None
+    """What is wrong with a damaged one."""
+
+
 class Kept(Protocol):
     """What is kept, for code that runs in no event loop, or in a thread beside one: each of these takes as long as the disk, or the network, does."""
 
@@ -120,8 +136,7 @@ class Kept(Protocol):
     def first(self, conversation: str) -> log.AnyEntry | None:
         """The first entry, also of a living run; None where it is not whole, or anything but ``read`` tells what is there.
 
-        A list of conversations asks for this and ``last`` of each; they cost less than ``read`` where a store can have them without the rest.
-        Raises UsageError ``unknown-run``.
+        This and ``last`` cost less than ``read`` where a store can have them without the rest. Raises UsageError ``unknown-run``.
         """
         return next(iter(self.read(conversation).entries), None)
 
@@ -129,6 +144,37 @@ class Kept(Protocol):
         """The same of the last entry; also None where something follows it that is no entry, or anything before it is damaged."""
         reading = self.read(conversation)
         return reading.entries[-1] if reading.entries and not reading.torn else None
+
+    def summaries(
+        self, before: str | None = None, limit: int | None = None, state: State | None = None
+    ) -> list[Summary]:
+        """The conversations that are older than ``before``, in that ``state``, newest first and ``limit`` at the most."""
+        found: list[Summary] = []
+        for each in reversed(self.ids()):
+            if limit is not None and len(found) >= limit:
+                break
+            if before is not None and each >= before:
+                continue
+            try:
+                told = self._summary(each)
+            except UsageError:
+                # It was taken away since its name was read.
+                continue
+            if state in (None, told.state):
+                found.append(told)
+        return found
+
+    def _summary(self, conversation: str) -> Summary:
+        try:
+            first, last = self.first(conversation), self.last(conversation)
+            if first is None or last is None:
+                entries = self.read(conversation).entries
+                first, last = next(iter(entries), None), next(reversed(entries), None)
+        except LogError as error:
+            return Summary(conversation, "damaged", None, None, error)
+        if isinstance(last, log.Note) and last.name == "ended":
+            return Summary(conversation, last.data["status"], first, last)
+        return Summary(conversation, "running" if self.held(conversation) else "died", first, last)
 
     def ids(self) -> list[str]:
         """Every conversation, oldest first."""
@@ -183,6 +229,12 @@ class Store(Protocol):
 
         Costs what is new where a store can have that without the rest.
         """
+        ...
+
+    async def summaries(
+        self, before: str | None = None, limit: int | None = None, state: State | None = None
+    ) -> list[Summary]:
+        """The conversations that are older than ``before``, in that ``state``, newest first and ``limit`` at the most: a page of a list."""
         ...
 
     async def keyed(self, key: str) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from nodes.errors import UsageError
 from runtime import conversations, host, store
 from runtime import runs as over_runs
 from runtime.cli import console
@@ -22,14 +23,33 @@ def runs(
             "--sessions", help="List the sessions of this project (`runops chat`, `runops build`), and no runs."
         ),
     ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", metavar="N", min=1, help="Only the N newest.", show_default=False),
+    ] = None,
+    state: Annotated[
+        store.State | None,
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            help="Only runs that are running, passed, failed, paused, interrupted, out-of-budget, died or damaged.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as one JSON object.")] = False,
 ) -> None:
     """List the runs of this project, oldest first: what became of each, when it started, how long it took. A session is none: `--sessions` lists these."""
     kept = host.load().kept
     if sessions:
+        if limit is not None or state is not None:
+            raise UsageError(
+                "usage",
+                "`--limit` and `--state` are for runs, and `--sessions` lists none",
+                mend="leave one of them out",
+            )
         _sessions(kept, as_json=as_json)
         return
-    found = over_runs.list_runs(kept)
+    found = over_runs.list_runs(kept, limit, state)
     if as_json:
         console.result(
             console.as_json(
@@ -40,6 +60,9 @@ def runs(
     elif found:
         console.result("\n".join(table([HEAD, *(row(each) for each in found)])))
     else:
+        if state is not None:
+            console.say(f"no run in {kept.place} is {state}")
+            return
         more = "\n  its sessions: runops runs --sessions" if conversations.list_sessions(kept) else ""
         console.say(f"no runs in {kept.place}{more}\n  start one: runops run FILE")
 

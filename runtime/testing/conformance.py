@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -245,6 +246,35 @@ class StoreConformance:
                     attempt(name)
                 assert caught.value.code == "unknown-run"
 
+    async def test_a_list_is_told_page_by_page(self, kept: store.Store) -> None:
+        """Newest first: how each ended by its last entry, else whether somebody has it; behind any of them, of any state, and no more than are wanted."""
+        runs = sorted(store.new_id() for _ in range(5))
+        states = ("passed", "failed", "died", "passed", "running")
+        held: list[store.Conversation] = []
+        for run, state in zip(runs, states, strict=True):
+            owned = await kept.create(run)
+            owned.append(note())
+            if state in ("passed", "failed"):
+                owned.append(log.Note(name="ended", data={"status": state, "exit": 0}))
+            await owned.barrier()
+            await (_nothing() if state == "running" else owned.aclose())
+            held.append(owned)
+        told = await kept.summaries()
+        assert [(each.id, each.state) for each in told] == list(zip(runs, states, strict=True))[::-1]
+        for each in told:
+            entries = kept.kept.read(each.id).entries
+            assert (each.first, each.last) == (entries[0], entries[-1])
+        for before in (None, *runs, "0" * 26, "Z" * 26):
+            for limit in (None, 1, 2, 9):
+                for state in (None, *sorted({*states})):
+                    expected = [
+                        each for each in told if (before is None or each.id < before) and state in (None, each.state)
+                    ]
+                    wanted = cast(store.State | None, state)
+                    for other in (kept, self.seen_by_another(kept)):
+                        assert await other.summaries(before, limit, wanted) == expected[:limit]
+        await held[-1].aclose()
+
     async def test_what_is_new_is_the_rest_of_a_reading(self, kept: store.Store) -> None:
         """Behind any entry a reading has what the whole log has behind it, however long the lines are; behind the last one nothing, and later what came since."""
         run, other = store.new_id(), self.seen_by_another(kept)
@@ -382,6 +412,10 @@ class FencingConformance(StoreConformance):
         assert kept.kept.read(run).held
         later.append(note())
         await later.aclose()
+
+
+async def _nothing() -> None:
+    pass
 
 
 async def _kept(owned: store.Conversation, write: Callable[[], object]) -> None:

@@ -224,6 +224,13 @@ class MemoryStore(store.Store):
         return self.memory.read(conversation, after)
 
     @override
+    async def summaries(
+        self, before: str | None = None, limit: int | None = None, state: store.State | None = None
+    ) -> list[store.Summary]:
+        await self.late()
+        return self.memory.summaries(before, limit, state)
+
+    @override
     async def keyed(self, key: str) -> str:
         await self.late()
         return self.memory.keyed(key)

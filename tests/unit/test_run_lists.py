@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -9,9 +10,12 @@ import pytest
 
 from nodes.errors import LogError, RunOpsError
 from runtime import files, history, journal, log, run, runs, secrets, settings, store
+from runtime.cli import app
 from runtime.language import workflow
+from tests import kept_runs
 from tests.now import let_go
 from tests.rig import Rig
+from tests.session_log import everything
 
 STEPS = """\
 version: 1
@@ -109,3 +113,27 @@ async def test_a_run_is_found_by_its_whole_id_without_a_list(ended: Rig, monkeyp
         == runs.find(files.Files(chosen.home), ended.id.lower())
         == ended.id
     )
+
+
+def test_a_list_may_be_short_or_of_one_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--limit` keeps the newest runs, `--state` those of one state, both together the newest of these; sessions count for nothing, and an empty list says of what."""
+    monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
+    kept = files.Files(tmp_path / ".runops")
+    made = [kept_runs.ended(kept, state) for state in ("passed", "failed", "passed", None)]
+    everything(kept)
+
+    def printed(*options: str) -> list[str]:
+        assert app.run(["runs", "--json", *options]) == 0
+        return [each["id"] for each in json.loads(capsys.readouterr().out)["runs"]]
+
+    assert printed() == made
+    assert printed("--limit", "2") == made[2:]
+    assert printed("--state", "passed") == [made[0], made[2]]
+    assert printed("--state", "passed", "-n", "1") == [made[2]]
+    assert printed("--state", "died") == [made[3]]
+    assert app.run(["runs", "--state", "paused"]) == 0
+    assert capsys.readouterr().err == f"no run in {kept.home} is paused\n"
+    assert app.run(["runs", "--sessions", "--limit", "2"]) == 2
+    assert "for runs" in capsys.readouterr().err
