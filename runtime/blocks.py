@@ -101,6 +101,7 @@ class Blocks:
         state = engine.history.scopes.get(path)
         over = state is not None and (state.committed is not None or state.failed is not None)
         if state is not None and over and not engine.recorder.enters(state):
+            await engine.turns.over()
             await engine.recorder.passed(state)
             return self._finished(state, item)
         if state is None:

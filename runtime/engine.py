@@ -32,6 +32,7 @@ from runtime import (
     resolve,
     steps,
     version,
+    waiting,
 )
 from runtime import clock as clocks
 from runtime.browser import port
@@ -114,6 +115,7 @@ class ExecutionEngine:
         """The last line of a call of which a browser that was taken up again has the consequences; 0 where none was."""
         self.recorder: recorders.Recorder = recorders.Live(self, listener)
         """Where the walk leaves what it finds; a dry one while it only looks for the step at which it must go on."""
+        self.turns = waiting.Turns()
         self.walked = 0
         """The last line of the log, of a call or of a finished scope, by which the walk has come."""
         self.holds: Holds = nothing
@@ -195,6 +197,7 @@ class ExecutionEngine:
         """Run nodes in order; the value of the last one that ran. Inside a ``unit`` a leaf's end is no commit point."""
         value: Json = None
         for node in nodes:
+            await self.turns.over()
             path = f"{parent}/{node.id}" if parent else node.id
             if self.watch is not None:
                 await self.watch.before(node, frame, path)

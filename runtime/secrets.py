@@ -7,6 +7,7 @@ import functools
 import json
 import mmap
 import re
+import time
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,12 @@ CUT = "…"
 
 SHORTEST_BEGINNING = 4
 """Characters of a secret that are masked where the text was cut in the middle of it."""
+
+WINDOW = 1 << 16
+"""Bytes in which a secret is looked for without a pause, for which it takes a millisecond or two; more of a secret that is long."""
+
+PAUSE = 0.0001
+"""Seconds that others have then: with none, whoever waits is too late when the next window begins."""
 
 LONGEST_WORD = 15
 """Letters that a single word may have; what has more is none."""
@@ -70,6 +77,8 @@ class Masker:
         longest = max(map(len, self._values), default=0)
         self._tail = 2 * writings.WIDE * longest + 400
         """Characters at the end of a text in which the beginning of a secret stands that is not there to its end."""
+        self._widest = writings.WIDEST * longest
+        """Bytes of a secret at the most, however it is written."""
 
     def _writings(self, *, cased: bool) -> set[writings.Writing]:
         return {writing for value in self._values for writing in found_in(value, cased=cased)}
@@ -102,7 +111,16 @@ class Masker:
 
         In others it does not count: a site that shows a name in capitals gives nothing away by it.
         """
-        return not self.idle and any(each.search(data) for each in self._bytes)
+        if self.idle:
+            return False
+        window = max(WINDOW, 4 * self._widest)
+        for begin in range(0, len(data), window):
+            if begin:
+                # While a pattern looks, no other thread of the process goes on.
+                time.sleep(PAUSE)
+            if any(each.search(data, begin, begin + window + self._widest) for each in self._bytes):
+                return True
+        return False
 
     def holds(self, text: str) -> bool:
         """Whether anything of ``text`` would be masked."""

@@ -19,6 +19,9 @@ EACH = 100
 WIDE = 12
 """Characters of an escaped one, where it is only counted."""
 
+WIDEST = 800
+"""Bytes of a character at the most: four of UTF-8, each escaped again and again, or six of base64."""
+
 _LEADS = "\\%&"
 # What stands between the sign that begins an escape and what it says: further signs, zeros, and signs that are escaped themselves.
 _BETWEEN = r"(?=[\\%&#{;\w])(?:[\\%&#xXuU{;0]|2[356]|5[cC]|amp;|bsol;|percnt;|92;|37;){0,16}"

@@ -93,9 +93,7 @@ async def _clicking(folder: Path, runs: int) -> float:
         await asyncio.sleep(CLICK_SECONDS)
 
     inputs = {"numbers": list[Json](range(CLICKS))}
-    rigs = [
-        Rig(folder / str(number), CLICKING, site=FakeSite(on_click=click), inputs=inputs) for number in range(runs)
-    ]
+    rigs = [Rig(folder / str(number), CLICKING, site=FakeSite(on_click=click), inputs=inputs) for number in range(runs)]
     for ended in await asyncio.gather(*(each.start() for each in rigs)):
         assert ended.status == "passed", ended
     told = [each for rig in rigs for each in rig.told if isinstance(each, events.StepFinished) and not each.container]

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from runtime.secrets import MASK, SHORTEST, Masker, Stream, is_word
+from runtime.secrets import MASK, SHORTEST, WINDOW, Masker, Stream, is_word
 from tests import breadth
 
 secrets = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=SHORTEST, max_size=24).filter(
@@ -226,6 +226,32 @@ def test_what_is_written_leaks_a_secret_only_in_its_own_capitals(tmp_path: Path,
     file = tmp_path / "report.csv"
     file.write_text(f"name\n{shown}\n")
     assert Masker({"SECRET": "jdoe-42@shop"}).files_with_secrets([file]) == ([file] if leak else [])
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "jdoe-42@shop",
+        r"\u006adoe\u002d42@shop",
+        "".join("%" + "25" * 14 + f"{ord(each):02x}" for each in "jdoe-42@shop"),
+    ],
+)
+def test_a_leak_is_found_wherever_it_stands_in_a_large_file(shown: str, tmp_path: Path) -> None:
+    """A file is looked through in pieces, and no secret falls between two, however much of it stands in the first."""
+    masker, file = Masker({"SECRET": "jdoe-42@shop"}), tmp_path / "large.txt"
+    assert masker.files_with_secrets([_with_text(file, "jdoe-42")]) == []
+    for place in (
+        *range(WINDOW - len(shown) - 1, WINDOW + 2, max(1, len(shown) // 9)),
+        WINDOW * 3 - 5,
+    ):
+        found = _with_text(file, shown, place)
+        assert masker.files_with_secrets([found]) == [found], place
+
+
+def _with_text(file: Path, text: str, place: int = 0) -> Path:
+    """A file of four pieces with this text in it."""
+    file.write_bytes((b"%" * place + text.encode()).ljust(4 * WINDOW, b"x"))
+    return file
 
 
 @pytest.mark.parametrize("escape", ["plain", "percent", "decimal entity", "JSON"])
