@@ -60,8 +60,6 @@ class Artifacts(ports.Artifacts):
     async def keep(self, name: str, data: bytes | Path) -> Json:
         file = self._own / self._free(safe_name(self._journal.masker.text(name)))
         try:
-            durable.folder(self._own.parent)
-            durable.folder(self._own)
             size, sha256 = await durable.keep(file, data)
         except OSError as error:
             raise durable.not_kept("a file of the run", file, error) from None

@@ -91,8 +91,17 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 async def keep(path: Path, data: bytes | Path) -> tuple[int, str]:
-    """``write`` of bytes or of what a file holds, beside other work; returns size and SHA-256 of what was written."""
-    return await asyncio.to_thread(_write, path, (data,) if isinstance(data, bytes) else _chunks(data))
+    """``write`` of bytes or of what a file holds, beside other work, into a folder that is made with the one it stands in where they are missing.
+
+    Returns size and SHA-256 of what was written.
+    """
+
+    def kept() -> tuple[int, str]:
+        folder(path.parent.parent)
+        folder(path.parent)
+        return _write(path, (data,) if isinstance(data, bytes) else _chunks(data))
+
+    return await asyncio.to_thread(kept)
 
 
 def _chunks(source: Path) -> Iterator[bytes]:

@@ -116,8 +116,6 @@ class Gathering:
         folder = self._journal.artifacts
         file = _free(folder, f"failed-{self._number(path)}", ending)
         try:
-            durable.folder(folder.parent)
-            durable.folder(folder)
             size, sha256 = await durable.keep(file, data)
         except OSError:
             return None

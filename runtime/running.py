@@ -128,7 +128,7 @@ async def begin(
         pen = journal.Journal(conversation, history.History(), secrets.Masker({**known, **models.masked}), kept.kept)
         trial = part.header if part is not None else None
         run.write_header(pen, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=parent)
-        one = _run(loaded, pen, given, prepared.inputs, known, listener, models, browsers)
+        one = await _run(loaded, pen, given, prepared.inputs, known, listener, models, browsers)
         if holds is not None:
             one.engine.holds = holds
         one.engine.watch = watch
@@ -150,7 +150,7 @@ async def _of_key(kept: store.Store, key: str) -> store.Conversation:
         await waiting.to_the_end(conversation.aclose())
 
 
-def _run(
+async def _run(
     loaded: workflow.Loaded,
     pen: journal.Journal,
     given: host.Host,
@@ -160,7 +160,7 @@ def _run(
     models: supplies.Plan,
     browsers: run.Browsers | None = None,
 ) -> run.Run:
-    chosen, private = given.settings, given.kept.private(pen.conversation.id)
+    chosen, private = given.settings, await asyncio.to_thread(given.kept.private, pen.conversation.id)
     return run.Run(
         loaded,
         pen,
@@ -223,7 +223,7 @@ async def resume_run(
 
     text.check(past)
     models = supplies.plan(text.loaded, given, past.budget, purse)
-    models.refuse_late_recording(past.ledger.exchanges, kept.private(run_id))
+    models.refuse_late_recording(past.ledger.exchanges, await asyncio.to_thread(kept.private, run_id))
     masker = secrets.Masker({**text.secrets, **models.masked})
     try:
         pen = await runs.claim(
@@ -239,7 +239,7 @@ async def resume_run(
         return over[0]
     async with holders.given_up_where_it_fails(pen.conversation):
         text.take(pen)
-        one = _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models)
+        one = await _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models)
         if begun is not None:
             await begun(one.id)
     one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
@@ -282,7 +282,7 @@ async def go_on_copy(
     pen = await copies.make(given.store, reading, secrets.Masker({**text.secrets, **models.masked}), about, parent)
     async with holders.given_up_where_it_fails(pen.conversation):
         text.take(pen)
-        one = _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models)
+        one = await _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models)
         if holds is not None:
             one.engine.holds = holds
     one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))

@@ -29,8 +29,7 @@ class SignIns(ports.Sessions):
         saved_at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         data = json.dumps({"format": FORMAT, "saved_at": saved_at, "content": content}).encode()
         try:
-            durable.folder(self._folder)
-            await asyncio.to_thread(durable.write, file, data)
+            await durable.keep(file, data)
         except OSError as error:
             raise durable.not_kept("the signed-in state", file, error) from None
         return saved_at

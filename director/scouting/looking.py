@@ -117,8 +117,6 @@ class Looking:
         folder = self._shop.pen.artifacts
         file = folder / f"{place.path.replace('/', '-')}.png"
         try:
-            durable.folder(folder.parent)
-            durable.folder(folder)
             size, _sha256 = await durable.keep(file, data)
         except OSError as error:
             raise durable.not_kept("a picture", file, error) from None
