@@ -35,8 +35,8 @@ SHOWS = {"css=add": "css=cart", "css=pay": "css=paid"}
 class Order(Rig):
     """An order on the fake site."""
 
-    def __init__(self, home: Path, before: Order | None = None) -> None:
-        super().__init__(home, ORDER)
+    def __init__(self, home: Path, before: Order | None = None, text: str = ORDER) -> None:
+        super().__init__(home, text)
         if before is not None:
             self.id, self.site = before.id, before.site
         self.site.on_click = self.answer
@@ -62,8 +62,7 @@ class Order(Rig):
     @property
     def begun(self) -> bool:
         """Whether its first line is there."""
-        file = self.store.conversation_file(self.id)
-        return file.exists() and b"\n" in file.read_bytes()
+        return self.kept.has(self.id) and self.kept.first(self.id) is not None
 
 
 def as_was(order: Order) -> str:

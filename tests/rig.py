@@ -20,6 +20,7 @@ from runtime import (
     settings,
     store,
     taking,
+    testing,
     trial,
 )
 from runtime.browser import port
@@ -164,7 +165,10 @@ class Rig:
         if writing is not None and not writing.get_loop().is_closed():
             writing.cancel()
         if self.open_pen is not None:
-            let_go(self.open_pen.conversation)
+            if isinstance(self.elsewhere, testing.MemoryStore):
+                self.elsewhere.lose(self.id)
+            else:
+                let_go(self.open_pen.conversation)
         self.survivor = self.browser if browser_survives else None
 
     @property

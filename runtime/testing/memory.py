@@ -148,6 +148,11 @@ class Memory(store.Kept):
     def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
         return []
 
+    def let_go(self, conversation: str) -> None:
+        """Nobody has it any more."""
+        with self.lock:
+            self._existing(conversation).held = False
+
     def keep_blob(self, sha256: str, data: bytes) -> bool:
         """Keep a blob's bytes; whether they are new."""
         with self.lock:
@@ -234,6 +239,10 @@ class MemoryStore(store.Store):
     async def keyed(self, key: str) -> str:
         await self.late()
         return self.memory.keyed(key)
+
+    def lose(self, conversation: str) -> None:
+        """What the end of its owner's process does, and nothing else does for it: whatever no barrier covered is gone, of a hostile store, and the conversation is free."""
+        self.memory.let_go(conversation)
 
     async def late(self) -> None:
         """Take the time that everything takes."""

@@ -13,13 +13,15 @@ import pytest
 from runtime import crashes, log
 from runtime.crashes import CrashPoint
 from tests.kills import disk
-from tests.orders import DEEDS, Order, as_was
+from tests.orders import DEEDS, ORDER, Order, as_was
 from tests.rig import Killed
 
 WATCHED = ("fsync", "fdatasync", "rename", "replace", "link")
 
 
-async def cut_at(root: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Order, list[CrashPoint]]:
+async def cut_at(
+    root: Path, number: int, monkeypatch: pytest.MonkeyPatch, text: str = ORDER
+) -> tuple[Order, list[CrashPoint]]:
     """An order in ``root`` that had its power cut at the crash point of this number, and the points that it passed."""
     asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
     passed: list[CrashPoint] = []
@@ -37,7 +39,7 @@ async def cut_at(root: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> tu
         patched.setattr(crashes, "hook", hook)
         # Whoever made this folder died before its name was on the disk.
         (root / "deep").mkdir(parents=True)
-        order = Order(root / "deep" / "er" / "home")
+        order = Order(root / "deep" / "er" / "home", text=text)
         try:
             await order.begin()
         except Killed:
