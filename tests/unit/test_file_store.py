@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nodes.errors import LogError, RunHeld
-from runtime import damage, durable, files, locks, log, store
+from runtime import damage, durable, files, locks, log, regular, store
 
 
 def note(number: int) -> log.Note:
@@ -206,3 +209,48 @@ def test_every_name_is_on_the_disk_before_it_is_used(tmp_path: Path, monkeypatch
     kept.private(run)
     made = {each for each in tmp_path.rglob("*") if each.name != ".gitignore"}
     assert made - synced == set()
+
+
+def test_looking_for_what_is_new_costs_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a log of many thousand lines who has seen all but the last few reads these, and so few others that it makes no difference how long the log is."""
+    kept, run = files.Files(tmp_path), store.new_id()
+    with contextlib.closing(kept.create(run)) as owned:
+        for number in range(5000):
+            owned.append(note(number))
+    lines = kept.conversation_file(run).read_bytes().splitlines(keepends=True)
+    read: list[int] = []
+    opened = regular.opened
+
+    @contextlib.contextmanager
+    def counted(path: Path) -> Generator[Any]:
+        with opened(path) as file:
+            yield Counted(file, read)
+
+    monkeypatch.setattr(regular, "opened", counted)
+    for new in (0, 1, 7):
+        read.clear()
+        assert len(kept.read(run, 5000 - new).entries) == new
+        assert sum(read) < sum(map(len, lines[-new - 60 :]))
+
+
+class Counted:
+    """A file of which is counted what is read."""
+
+    def __init__(self, file: Any, read: list[int]) -> None:
+        self._file, self._read = file, read
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the file's."""
+        return getattr(self._file, name)
+
+    def read(self) -> bytes:
+        """The rest."""
+        return self._counted(self._file.read())
+
+    def readline(self) -> bytes:
+        """A line."""
+        return self._counted(self._file.readline())
+
+    def _counted(self, data: bytes) -> bytes:
+        self._read.append(len(data))
+        return data

@@ -61,6 +61,7 @@ async def test_no_side_effect_is_lost_or_doubled_with_the_ends_of_logs(
     then: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed at any moment, and whoever goes on killed too, the order comes to the output of one that was left alone, each side effect done once."""
+    number = 0
     for number in itertools.count(1):
         first = newly(tmp_path / str(number))
         passed = await killed_at(first, number, monkeypatch)
