@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from typing_extensions import override
 
-from runtime import events, judge, records
+from runtime import events, judge, logs, records
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
-
-LOGGER = logging.getLogger("runops")
 
 
 class Recorder(Protocol):
@@ -71,7 +68,11 @@ class Live(Recorder):
 
     @override
     def emit(self, event: events.Event) -> None:
-        if self._listener is None:
+        if (
+            self._listener is None
+            and not logs.wanted()
+            and not isinstance(event, events.RunEnded | events.StepFinished)
+        ):
             return
         journal = self._engine.journal
         if isinstance(event, events.StepWaiting):
@@ -80,11 +81,14 @@ class Live(Recorder):
             event = dataclasses.replace(event, text=journal.masker.text(event.text))
         self._told += 1
         event = dataclasses.replace(event, run=journal.conversation.id, seq=self._told)
+        logs.tell(event)
+        if self._listener is None:
+            return
         try:
             self._listener(event)
         except Exception:
             # The run is the caller's orders; its display is not worth one of them.
-            LOGGER.exception("the listener of run %s raised on %s", journal.conversation.id, type(event).__name__)
+            logs.LOGGER.exception("the listener of run %s raised on %s", journal.conversation.id, type(event).__name__)
 
     @override
     async def took(self, step: judge.Reached) -> None:

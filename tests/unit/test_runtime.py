@@ -251,3 +251,29 @@ async def test_events_say_of_which_run_they_are_and_can_be_sent(tmp_path: Path) 
     assert [(each.run, each.seq) for each in told] == [(run.id, number + 1) for number in range(len(told))]
     sent = [json.loads(json.dumps(each.as_json())) for each in told]
     assert [each["event"] for each in sent] == ["run-started", "step-started", "step-finished", "run-ended"]
+
+
+async def test_logging_is_told_what_happens(tmp_path: Path, gates: Gates, caplog: pytest.LogCaptureFixture) -> None:
+    """Under the name `runops`, by level: a run that passes and one that fails, each step only for who wants it; each record has the run and the event, and no secret."""
+    good, bad = flow(tmp_path), tmp_path / "bad.yaml"
+    bad.write_text('version: 1\nnodes:\n  - {id: one, type: transform, expr: "{{ 1 / 0 }}"}\n')
+    gates.of("a").set()
+    async with runtime(tmp_path) as one:
+        with caplog.at_level("INFO", "runops"):
+            run = await one.start(good, {"who": "a"})
+            await run.wait()
+            failed = await one.start(bad)
+            await failed.wait()
+        told = [(each.levelname, each.__dict__["run"], each.__dict__["event"]["event"]) for each in caplog.records]
+        assert told == [
+            ("INFO", run.id, "run-started"),
+            ("INFO", run.id, "run-ended"),
+            ("INFO", failed.id, "run-started"),
+            ("ERROR", failed.id, "run-ended"),
+        ]
+        assert f"run {failed.id}: failed at one: " in caplog.messages[-1]
+        caplog.clear()
+        with caplog.at_level("DEBUG", "runops"):
+            await (await one.start(good, {"who": "a"})).wait()
+        assert [each.levelname for each in caplog.records].count("DEBUG") > 3
+        assert "a-secret-token" not in repr([each.__dict__ for each in caplog.records])
