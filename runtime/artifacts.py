@@ -58,12 +58,12 @@ class Artifacts(ports.Artifacts):
 
     @override
     async def keep(self, name: str, data: bytes | Path) -> Json:
-        file = self._own / self._free(safe_name(self._journal.masker.text(name)))
+        free = self._free(safe_name(self._journal.masker.text(name)))
         try:
-            size, sha256 = await durable.keep(file, data)
+            kept = await self._journal.put_file(free, data)
         except OSError as error:
-            raise durable.not_kept("a file of the run", file, error) from None
-        artifact = {"name": file.name, "path": str(file), "size": size, "sha256": sha256, "type": type_of(file.name)}
+            raise durable.not_kept("a file of the run", self._own / free, error) from None
+        artifact: Json = {**kept, "type": type_of(free)}
         self.kept.append(artifact)
         return artifact
 

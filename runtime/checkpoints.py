@@ -15,31 +15,34 @@ import hashlib
 from pathlib import Path
 
 from nodes.errors import SiteError
-from runtime import aftermaths, durable, journal, log, regular
+from runtime import aftermaths, durable, journal, log, store
 from runtime.browser import port
 from runtime.crashes import CrashPoint, crash_point
 
 
-def unusable(checkpoint: log.Checkpoint, private: Path) -> str | None:
-    """In what way the checkpoint's file in ``private`` is not what was written; None where it is."""
+class Unusable(Exception):
+    """The file of a checkpoint is not what was written; the message says in what way."""
+
+
+def content(checkpoint: log.Checkpoint, kept: store.Kept, run: str) -> bytes:
+    """What the checkpoint's file holds. Raises Unusable."""
     try:
-        data = regular.read(private / checkpoint.file)
+        data = kept.get_file(run, checkpoint.file, private=True)
     except FileNotFoundError:
-        return "is missing"
+        raise Unusable("is missing") from None
     except OSError as error:
-        return f"cannot be read ({error.strerror or error})"
+        raise Unusable(f"cannot be read ({error.strerror or error})") from None
     if checkpoint.sha256 not in (None, hashlib.sha256(data).hexdigest()):
-        return "is not what was written"
-    return None
+        raise Unusable("is not what was written")
+    return data
 
 
 class Checkpoints:
     """Takes checkpoints for one run."""
 
-    def __init__(self, pen: journal.Journal, private: Path) -> None:
-        """Files go into ``private``."""
+    def __init__(self, pen: journal.Journal) -> None:
+        """None was taken yet."""
         self._journal = pen
-        self._private = private
         self._documents: int = 0
         self._effect: bool = False
         self._writing: asyncio.Task[None] | None = None
@@ -79,20 +82,22 @@ class Checkpoints:
             await writing
 
     async def _write(self, captured: port.Captured, after: int, verified: aftermaths.Verified) -> None:
-        file = self._private / f"checkpoint-{after}.json"
+        name, conversation = f"checkpoint-{after}.json", self._journal.conversation
         crash_point(CrashPoint.CHECKPOINT_TAKEN)
         try:
-            await asyncio.to_thread(durable.write, file, captured.data)
+            kept = await conversation.put_file(name, captured.data, private=True)
         except OSError as error:
-            raise durable.not_written("a checkpoint", file, error) from None
+            raise durable.not_written("a checkpoint", Path(name), error) from None
         crash_point(CrashPoint.CHECKPOINT_FILE)
         before = self._journal.history.checkpoint
-        digest = hashlib.sha256(captured.data).hexdigest()
-        self._journal.checkpoint(file.name, captured.urls, after, digest, verified.as_json())
+        self._journal.checkpoint(name, captured.urls, after, kept.sha256, verified.as_json())
         # After a power cut the log may end before this entry, so the last one that is known to be on the disk keeps its file.
         if before is not None and before.seq <= self._journal.synced:
-            for older in self._private.glob("checkpoint-*.json"):
-                if older.name not in (file.name, before.file):
-                    # One that stays is in nobody's way.
-                    with contextlib.suppress(OSError):
-                        older.unlink()
+            for older in self._older(name, before.file):
+                # One that stays is in nobody's way.
+                with contextlib.suppress(OSError):
+                    await conversation.drop_file(older, private=True)
+
+    def _older(self, *those: str) -> list[str]:
+        names = self._journal.kept.file_names(self._journal.conversation.id, private=True)
+        return [each for each in names if each.startswith("checkpoint-") and each not in those]

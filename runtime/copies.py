@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from nodes.values import Json
-from runtime import checkpoints, durable, history, holders, journal, log, regular, secrets, store, version
+from runtime import checkpoints, durable, history, holders, journal, log, secrets, store, version
 
 
 async def make(
@@ -20,7 +21,7 @@ async def make(
         pen = journal.Journal(conversation, history.History(), masker, kept.kept)
         for entry in reading.entries:
             pen.copy(_own(entry, about, parent))
-        await asyncio.to_thread(_take_checkpoint, kept.kept, reading.id, pen)
+        await _take_checkpoint(kept.kept, reading.id, pen)
         pen.note("claimed", **holders.me(), epoch=conversation.epoch, version=version.VERSION)
     return pen
 
@@ -33,13 +34,15 @@ def _own(entry: log.AnyEntry, about: dict[str, Json], parent: str | None) -> log
     return entry.model_copy(update={"run": header})
 
 
-def _take_checkpoint(kept: store.Kept, run: str, pen: journal.Journal) -> None:
+async def _take_checkpoint(kept: store.Kept, run: str, pen: journal.Journal) -> None:
     """Bring the last checkpoint's file along, where it is what was written: without it the copy begins on a blank page, as the run would."""
     last = pen.history.checkpoint
-    if last is None or checkpoints.unusable(last, kept.private(run)) is not None:
+    if last is None:
         return
-    file = kept.private(pen.conversation.id) / last.file
     try:
-        durable.write(file, regular.read(kept.private(run) / last.file))
+        data = await asyncio.to_thread(checkpoints.content, last, kept, run)
+        await pen.conversation.put_file(last.file, data, private=True)
+    except checkpoints.Unusable:
+        return
     except OSError as error:
-        raise durable.not_written("a checkpoint", file, error) from None
+        raise durable.not_written("a checkpoint", Path(last.file), error) from None

@@ -108,7 +108,7 @@ class ExecutionEngine:
         self.models = models
         self.python_modules = python_modules
         self.browser: port.Browser | None = None
-        self.checkpoints = checkpoints.Checkpoints(pen, private)
+        self.checkpoints = checkpoints.Checkpoints(pen)
         self.attached = False
         """Whether a resumed run has its browser as the last process left it."""
         self.page_at = 0

@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from nodes import pages
 from nodes.base import Leaf
 from nodes.errors import AuthorError, ModelError, RunOpsError, SiteError
 from nodes.values import Json, sound
-from runtime import durable, history, journal
+from runtime import history, journal
 
 if TYPE_CHECKING:
     from runtime.engine import ExecutionEngine
@@ -113,26 +112,25 @@ class Gathering:
 
     async def file(self, ending: str, path: str | None, data: bytes) -> Json:
         """Keep ``data`` among the files of the run; how the log names it, None where the disk does not take it."""
-        folder = self._journal.artifacts
-        file = _free(folder, f"failed-{self._number(path)}", ending)
         try:
-            size, sha256 = await durable.keep(file, data)
+            return await self._journal.put_file(self._free(f"failed-{self._number(path)}", ending), data)
         except OSError:
             return None
-        return {"name": file.name, "path": str(file), "size": size, "sha256": sha256}
+
+    def _free(self, stem: str, ending: str) -> str:
+        """A name that no file of the run has: a step may have kept one that is called so."""
+        past = self._journal.history
+        parts = (each.get(part) for each in past.evidence for part in ("observation", "screenshot"))
+        ours = {str(each["name"]) for each in parts if isinstance(each, dict)}
+        name, number = f"{stem}.{ending}", 2
+        while name in ours or past.named_elsewhere(name, ""):
+            name, number = f"{stem}-{number}.{ending}", number + 1
+        return name
 
     def _number(self, path: str | None) -> str:
         """The call that failed, or the line of the log by which the run had come."""
         last = self._journal.history.last(path) if path else None
         return last.call.call if last is not None else str(self._journal.history.last_seq)
-
-
-def _free(folder: Path, stem: str, ending: str) -> Path:
-    """A name that no file of the run has: a step may have kept one that is called so."""
-    file, number = folder / f"{stem}.{ending}", 2
-    while file.exists():
-        file, number = folder / f"{stem}-{number}.{ending}", number + 1
-    return file
 
 
 def of(past: history.History, path: str | None = None) -> dict[str, Json] | None:

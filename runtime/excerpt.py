@@ -5,16 +5,17 @@ It is a run of its own in the log, made by the engine's own step code, and it is
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from nodes.base import Node
-from nodes.errors import UsageError
+from nodes.errors import SetupError, UsageError
 from nodes.iterate import Iterate
 from nodes.ports import Item, escaped
 from nodes.values import Json
-from runtime import attempt, clock, frames, resolve
+from runtime import attempt, clock, frames, regular, resolve
 from runtime import engine as engine_module
 from runtime.language import workflow
 
@@ -78,7 +79,7 @@ class Excerpt:
         if self.state is not None:
             browser = await engine.need_browser()
             browser.bound(RESTORE_SECONDS)
-            await browser.restore(self.state)
+            await browser.restore(await asyncio.to_thread(_state, self.state))
         value: Json = None
         engine.watch = self.watch
         try:
@@ -148,3 +149,14 @@ def turn(loop: Iterate, listed: Sequence[Item], wanted: str | None) -> Item:
             mend=f"give a number from 1 to {len(listed)}" + (", or a key" if loop.key is not None else ""),
         )
     return named
+
+
+def _state(file: Path) -> bytes:
+    try:
+        return regular.read(file)
+    except OSError as error:
+        raise SetupError(
+            "checkpoint-unreadable",
+            f"the state {file.name} cannot be read: {error.strerror or error}",
+            mend="begin anew",
+        ) from None

@@ -258,6 +258,19 @@ class Files(store.Kept):
             )
         return known
 
+    def file(self, conversation: str, name: str, *, private: bool) -> Path:
+        """Where the file of that name stands."""
+        return self.home / ("private" if private else "files") / conversation / name
+
+    @override
+    def get_file(self, conversation: str, name: str, *, private: bool = False) -> bytes:
+        return regular.read(self.file(conversation, name, private=private))
+
+    @override
+    def file_names(self, conversation: str, *, private: bool = False) -> list[str]:
+        folder = self.home / ("private" if private else "files") / conversation
+        return sorted(each.name for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
+
     @override
     def private(self, conversation: str) -> Path:
         self.make()
@@ -369,6 +382,18 @@ class OpenFile(store.Conversation):
         self._refuse_failed()
         if self._unsynced or self._behind:
             await waiting.to_the_end(asyncio.wrap_future(self._submit(self._sync)))
+
+    @override
+    async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> store.File:
+        self._refuse_failed()
+        path = self._files.file(self.id, name, private=private)
+        size, sha256 = await durable.keep(path, data)
+        return store.File(path.name, str(path), size, sha256)
+
+    @override
+    async def drop_file(self, name: str, *, private: bool = False) -> None:
+        self._refuse_failed()
+        await asyncio.to_thread(self._files.file(self.id, name, private=private).unlink, missing_ok=True)
 
     @override
     async def renew(self) -> None:

@@ -49,7 +49,7 @@ class Texts:
     """Reads what entries say and yield, from their blobs where it stands in these. Raises LogError ``blob-missing``."""
 
     def __init__(self, kept: store.Kept) -> None:
-        self._store = kept
+        self.kept = kept
 
     def text_of(self, entry: log.Said) -> str:
         """What was said, from its blob where it stands in one."""
@@ -60,11 +60,11 @@ class Texts:
         return tuple(ToolCall(each.id, each.name, self._text(each.arguments, each.blob)) for each in entry.calls or ())
 
     def _text(self, text: str | None, blob: log.Blob | None) -> str:
-        return str(json.loads(self._store.blob(blob.sha256))) if blob is not None else text or ""
+        return str(json.loads(self.kept.blob(blob.sha256))) if blob is not None else text or ""
 
     def value_of(self, entry: log.Result | log.Scope | log.Call | log.Version) -> Json:
         """The value of an entry, from its blob where it stands in one."""
-        return value_of(entry, self._store)
+        return value_of(entry, self.kept)
 
 
 Folded_co = TypeVar("Folded_co", bound=Fold, default=history_module.History, covariant=True)
@@ -204,10 +204,15 @@ class Journal(Texts, Generic[Folded_co]):
         """Write an entry of another conversation as it stands there; its large values are kept for this one, too. Raises LogError ``blob-missing``."""
         for blob in _blobs_of(entry):
             if blob.sha256 not in self.blobs:
-                self._blob(self._store.blob(blob.sha256), blob.path)
+                self._blob(self.kept.blob(blob.sha256), blob.path)
         written = self._append(entry)
         crash_point(CrashPoint.COPIED)
         return written
+
+    async def put_file(self, name: str, data: bytes | Path) -> dict[str, Json]:
+        """Keep a file of the run; how the log names it. Raises OSError."""
+        kept = await self.conversation.put_file(name, data)
+        return {"name": kept.name, "path": kept.place, "size": kept.size, "sha256": kept.sha256}
 
     async def barrier(self) -> None:
         """Everything written is on the disk when this returns."""
@@ -223,14 +228,14 @@ class Journal(Texts, Generic[Folded_co]):
         """The files that this journal and the run's steps wrote."""
         kept = self.artifacts
         return [
-            *self._store.stands_in(self.conversation.id, sorted(self.blobs)),
+            *self.kept.stands_in(self.conversation.id, sorted(self.blobs)),
             *(sorted(each for each in kept.iterdir() if each.is_file()) if kept.is_dir() else ()),
         ]
 
     @property
     def artifacts(self) -> Path:
         """The folder of the files that the run's steps keep."""
-        return self._store.files(self.conversation.id)
+        return self.kept.files(self.conversation.id)
 
     def put_text(self, text: str, path: str) -> log.Blob:
         """Keep a text as a blob."""

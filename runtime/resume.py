@@ -6,12 +6,13 @@ open is closed; and what would be done twice is settled.
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
 
 from nodes import registry
-from nodes.errors import Paused, RunOpsError, SiteError, UsageError
+from nodes.errors import Paused, RunOpsError, SetupError, SiteError, UsageError
 from nodes.values import Json
 from runtime import aftermaths, checkpoints, events, history, judge, log, records, redo, steps
 from runtime.browser import port
@@ -124,7 +125,7 @@ class Rebuilt:
 async def _restore(engine: ExecutionEngine, reached: judge.Reached | None, from_step: str | None) -> Rebuilt:
     """A fresh browser in the state of a checkpoint."""
     past = engine.history
-    checkpoint = _usable(engine, past.checkpoint)
+    checkpoint = await _usable(engine, past.checkpoint)
     if from_step is not None:
         checkpoint = _taken_before(past, checkpoint, from_step)
     line = checkpoint.after if checkpoint is not None else 0
@@ -224,12 +225,24 @@ async def _run(engine: ExecutionEngine) -> Json:
             engine.journal.note("restored", mode="here", kept=sorted(found.before))
 
 
-def _usable(engine: ExecutionEngine, checkpoint: log.Checkpoint | None) -> log.Checkpoint | None:
-    if checkpoint is None or (wrong := checkpoints.unusable(checkpoint, engine.private)) is None:
-        return checkpoint
-    file = engine.private / checkpoint.file
-    engine.tell(events.Said(f"the last checkpoint's file {wrong} ({file}): going on from the beginning of the run"))
-    return None
+async def _usable(engine: ExecutionEngine, checkpoint: log.Checkpoint | None) -> log.Checkpoint | None:
+    if checkpoint is None:
+        return None
+    try:
+        await _content(engine, checkpoint)
+    except checkpoints.Unusable as wrong:
+        engine.tell(
+            events.Said(
+                f"the last checkpoint's file {wrong} ({engine.private / checkpoint.file}): going on from the beginning of the run"
+            )
+        )
+        return None
+    return checkpoint
+
+
+async def _content(engine: ExecutionEngine, checkpoint: log.Checkpoint) -> bytes:
+    pen = engine.journal
+    return await asyncio.to_thread(checkpoints.content, checkpoint, pen.kept, pen.conversation.id)
 
 
 async def _in_state_of(
@@ -245,10 +258,20 @@ async def _in_state_of(
     before = engine.history.checkpoint_before
     first: port.Differs | None = None
     for checkpoint in (last, before):
-        if checkpoint is None or (checkpoint is before and checkpoints.unusable(checkpoint, engine.private)):
+        if checkpoint is None:
             continue
+        try:
+            data = await _content(engine, checkpoint)
+        except checkpoints.Unusable as wrong:
+            if checkpoint is before:
+                continue
+            raise SetupError(
+                "checkpoint-unreadable",
+                f"the checkpoint {checkpoint.file} {wrong}",
+                mend="go on again: `runops resume`",
+            ) from None
         browser = await engine.need_browser()
-        differs = await browser.restore(engine.private / checkpoint.file)
+        differs = await browser.restore(data)
         engine.checkpoints.opened(browser)
         if differs is None or from_step is not None:
             return checkpoint

@@ -37,6 +37,17 @@ def run_of_key(data: bytes) -> str | None:
     return known if ID.match(known) and data == key_text(known) else None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class File:
+    """A file that a conversation keeps."""
+
+    name: str
+    place: str
+    """Where it is found: a path, or an address."""
+    size: int
+    sha256: str
+
+
 class Conversation(Protocol):
     """An open log that this process owns, until it gives it up or, in a store that several machines share, another owner claims it.
 
@@ -64,6 +75,18 @@ class Conversation(Protocol):
 
     def put_blob(self, data: bytes, path: str) -> log.Blob:
         """Keep a large value under its hash, before any entry that is written after it. Returns at once; ``Store.blob`` has it from now on. Raises like append."""
+        ...
+
+    async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> File:
+        """Keep bytes, or what a file of this machine holds, under a name, in the place of what had it before; on the disk when this returns.
+
+        What is ``private`` is nobody's to read but who goes on with the conversation: it is never shown, sent or looked through.
+        Raises OSError where it cannot be kept, and like barrier.
+        """
+        ...
+
+    async def drop_file(self, name: str, *, private: bool = False) -> None:
+        """Take a file away, if it is there. Raises OSError where that cannot be done, and like barrier."""
         ...
 
     async def barrier(self) -> None:
@@ -184,8 +207,16 @@ class Kept(Protocol):
         """A blob's bytes. Raises LogError ``blob-missing`` where they are not there or not those of the hash."""
         ...
 
+    def get_file(self, conversation: str, name: str, *, private: bool = False) -> bytes:
+        """What a file holds that ``Conversation.put_file`` has kept. Raises OSError, FileNotFoundError where there is none."""
+        ...
+
+    def file_names(self, conversation: str, *, private: bool = False) -> list[str]:
+        """The names of the files that a conversation keeps, in order."""
+        ...
+
     def private(self, conversation: str) -> Path:
-        """The conversation's private folder (0700), made where it is missing."""
+        """The folder (0700) of what a conversation has on this machine alone, such as the profile of its browser; made where it is missing."""
         ...
 
     def private_folders(self) -> list[Path]:
@@ -265,6 +296,14 @@ class Unwritten(Conversation):
     @override
     async def barrier(self) -> None:
         pass
+
+    @override
+    async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> File:
+        raise AssertionError(f"whoever only reads {self.id} keeps {name}")
+
+    @override
+    async def drop_file(self, name: str, *, private: bool = False) -> None:
+        raise AssertionError(f"whoever only reads {self.id} drops {name}")
 
     @override
     async def renew(self) -> None:

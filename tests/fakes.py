@@ -369,8 +369,8 @@ class FakeBrowser:
         self.captured += 1
         return Captured(json.dumps({"url": self.page.address}).encode(), [self.page.address])
 
-    async def restore(self, path: Path) -> Differs | None:
-        await self.page.goto(json.loads(path.read_text())["url"])
+    async def restore(self, data: bytes) -> Differs | None:
+        await self.page.goto(json.loads(data)["url"])
         return self.site.differs
 
     async def close(self, *, keep: bool = False) -> None:

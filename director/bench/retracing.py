@@ -18,7 +18,7 @@ from director.bench.records import Lineage
 from director.proving import drafts
 from nodes.base import Leaf, Node
 from nodes.errors import InternalError, RunOpsError
-from runtime import checkpoints, engine, frames, journal, log, regular, runs, store, taking
+from runtime import checkpoints, engine, frames, journal, log, runs, store, taking
 from runtime.browser import port
 
 if TYPE_CHECKING:
@@ -75,14 +75,13 @@ async def take(shop: Workshop, known: Known, hands: watching.Hands, run: str) ->
             # Where it fails on the way, it failed there.
             await walker.find_open_step()
         if past.checkpoint is not None and watch.before_line and not watch.within:
-            _take_state(shop, known, past.checkpoint, watch.before_line, run)
+            await _take_state(shop, known, past.checkpoint, watch.before_line, run)
 
 
-def _take_state(shop: Workshop, known: Known, last: log.Checkpoint, lineage: Lineage, run: str) -> None:
-    folder = shop.here.kept.private(run)
-    if checkpoints.unusable(last, folder) is None:
-        with contextlib.suppress(OSError):
-            known.states.keep(lineage, port.Captured(regular.read(folder / last.file), last.urls), WHY)
+async def _take_state(shop: Workshop, known: Known, last: log.Checkpoint, lineage: Lineage, run: str) -> None:
+    with contextlib.suppress(checkpoints.Unusable):
+        data = await asyncio.to_thread(checkpoints.content, last, shop.here.kept, run)
+        known.states.keep(lineage, port.Captured(data, last.urls), WHY)
 
 
 async def _none() -> port.Browser:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from director import eyes as eyes_module
@@ -114,14 +115,13 @@ class Looking:
                     )
             page.calm()
             data = await page.screenshot(target, full_page=False, hide=lambda text: mask(text) != text)
-        folder = self._shop.pen.artifacts
-        file = folder / f"{place.path.replace('/', '-')}.png"
+        name = f"{place.path.replace('/', '-')}.png"
         try:
-            size, _sha256 = await durable.keep(file, data)
+            kept = await self._shop.pen.put_file(name, data)
         except OSError as error:
-            raise durable.not_kept("a picture", file, error) from None
-        ours = f"kept: {file} ({size:,} bytes)"
-        value: Json = {"path": str(file), "size": size}
+            raise durable.not_kept("a picture", Path(name), error) from None
+        ours = f"kept: {kept['path']} ({kept['size']:,} bytes)"
+        value: Json = {"path": kept["path"], "size": kept["size"]}
         return turn.Outcome(f"{ours}\n{telling.fenced(_head(view))}", value)
 
     async def told(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:

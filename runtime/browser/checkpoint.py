@@ -9,13 +9,11 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from playwright.async_api import BrowserContext, Error, Frame, Page
 
 from nodes.errors import SetupError, SiteError
-from runtime import regular
 from runtime.browser import failures, isolated, landmarks
 from runtime.browser.origins import Allowed, origin
 from runtime.browser.port import Captured, Differs, Shown
@@ -134,12 +132,12 @@ class Restored:
     """The first tab that shows another page than it did when the checkpoint was taken."""
 
 
-async def restore(context: BrowserContext, first: Page, path: Path) -> Restored:
-    """Bring a fresh ``context`` to the state in ``path``, its one tab ``first`` included.
+async def restore(context: BrowserContext, first: Page, data: bytes) -> Restored:
+    """Bring a fresh ``context`` to the state in ``data``, its one tab ``first`` included.
 
-    Raises SetupError for a file that cannot be read, SiteError ``navigation-failed`` where a tab's address does not load any more.
+    Raises SetupError for what is no state, SiteError ``navigation-failed`` where a tab's address does not load any more.
     """
-    state = await asyncio.to_thread(_read, path)
+    state = await asyncio.to_thread(_read, data)
     try:
         await context.set_storage_state(state["storage"])
         pages = [first]
@@ -178,18 +176,18 @@ async def _load(context: BrowserContext, page: Page, tab: dict[str, Any]) -> Non
     await session.detach()
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(data: bytes) -> dict[str, Any]:
     try:
-        state: dict[str, Any] = json.loads(regular.read_text(path))
+        state: dict[str, Any] = json.loads(data)
         readable = state["format"] == FORMAT
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise SetupError(
-            "checkpoint-unreadable", f"the checkpoint {path.name} cannot be read: {error}", mend="start a new run"
+            "checkpoint-unreadable", f"the checkpoint cannot be read: {error}", mend="start a new run"
         ) from None
     if not readable:
         raise SetupError(
             "checkpoint-unreadable",
-            f"the checkpoint {path.name} has format {state['format']}, and this RunOps reads {FORMAT}",
+            f"the checkpoint has format {state['format']}, and this RunOps reads {FORMAT}",
             mend="go on with the RunOps that wrote it",
         )
     return state

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from pathlib import Path
 
 from typing_extensions import override
 
@@ -84,8 +83,8 @@ class Lent(port.Browser):
         return await self._browser.capture()
 
     @override
-    async def restore(self, path: Path) -> port.Differs | None:
-        return await self._browser.restore(path)
+    async def restore(self, data: bytes) -> port.Differs | None:
+        return await self._browser.restore(data)
 
     @override
     async def close(self, *, keep: bool = False) -> None:

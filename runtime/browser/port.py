@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal, Protocol
 
 from nodes.errors import OriginRefused
@@ -155,8 +154,8 @@ class Browser(Protocol):
         """The state as it is now. Raises SiteError ``checkpoint-failed`` where a page cannot be looked at."""
         ...
 
-    async def restore(self, path: Path) -> Differs | None:
-        """Bring a fresh browser to the state of a checkpoint: storage first, then the tabs at their addresses. The first tab that shows another page than it did."""
+    async def restore(self, data: bytes) -> Differs | None:
+        """Bring a fresh browser to a state that ``capture`` gave: storage first, then the tabs at their addresses. The first tab that shows another page than it did."""
         ...
 
     async def close(self, *, keep: bool = False) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from pathlib import Path
 
 from playwright.async_api import BrowserContext, Dialog, Error, Page, Response
 
@@ -291,9 +290,9 @@ class Session:
         finally:
             self._context.remove_listener("page", arrive)
 
-    async def restore(self, path: Path) -> Differs | None:
-        """Bring this fresh browser to the state of a checkpoint; the first tab that shows another page than it did."""
-        restored = await checkpoint.restore(self._context, self.page.page, path)
+    async def restore(self, data: bytes) -> Differs | None:
+        """Bring this fresh browser to a state that was captured; the first tab that shows another page than it did."""
+        restored = await checkpoint.restore(self._context, self.page.page, data)
         for page in self._context.pages:
             self.tabs.add(page)
         await self.tabs.resume(restored.names, restored.current)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -318,6 +319,36 @@ class StoreConformance:
             kept.kept.blob("0" * 64)
         assert caught.value.code == "blob-missing"
 
+    async def test_files_are_kept_by_name(self, kept: store.Store, tmp_path: Path) -> None:
+        """Bytes, or what a file holds, read back by conversation and name for whoever asks; another one takes its place; private ones are apart; what is dropped is gone."""
+        source, run = tmp_path / "source", store.new_id()
+        source.write_bytes(b"from a file")
+        async with contextlib.aclosing(await kept.create(run)) as owned:
+            assert kept.kept.file_names(run) == []
+            first = await owned.put_file("a.txt", b"first")
+            assert (first.name, first.size, first.sha256) == ("a.txt", 5, hashlib.sha256(b"first").hexdigest())
+            await owned.put_file("a.txt", source)
+            await owned.put_file("b.txt", b"")
+            await owned.put_file("state.json", b"{}", private=True)
+            await owned.put_file("a.txt", b"private", private=True)
+            for each in (kept.kept, self.seen_by_another(kept).kept):
+                assert each.file_names(run) == ["a.txt", "b.txt"]
+                assert each.file_names(run, private=True) == ["a.txt", "state.json"]
+                found = [
+                    each.get_file(run, "a.txt"),
+                    each.get_file(run, "b.txt"),
+                    each.get_file(run, "a.txt", private=True),
+                ]
+                assert found == [b"from a file", b"", b"private"]
+            await owned.drop_file("a.txt", private=True)
+            await owned.drop_file("never", private=True)
+        assert kept.kept.get_file(run, "a.txt") == b"from a file"
+        assert kept.kept.file_names(run, private=True) == ["state.json"]
+        for name, private in (("a.txt", True), ("state.json", False), ("never", False)):
+            with pytest.raises(FileNotFoundError):
+                kept.kept.get_file(run, name, private=private)
+        assert kept.kept.file_names(store.new_id()) == []
+
     async def test_private_files_have_a_folder_for_their_owner_only(self, kept: store.Store) -> None:
         """Each conversation has one of its own, it is there when asked for, and the same each time; files of a run stand elsewhere."""
         first, second = store.new_id(), store.new_id()
@@ -396,8 +427,10 @@ class FencingConformance(StoreConformance):
                 with pytest.raises(Replaced, match=f"{run} is held by process .* since {said.at}") as caught:
                     await _kept(owned, write)
                 assert (caught.value.code, caught.value.exit) == ("replaced", 75)
-            with pytest.raises(Replaced):
-                await owned.renew()
+            for refused in (owned.renew(), owned.put_file("late", b"late"), owned.drop_file("late")):
+                with pytest.raises(Replaced):
+                    await refused
+            assert kept.kept.file_names(run) == []
             assert kept.kept.read(run).entries == [*entries, said]
             with pytest.raises(LogError):
                 kept.kept.blob(log.blob_of(b"late", "late").sha256)

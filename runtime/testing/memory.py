@@ -13,7 +13,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from nodes.errors import LogError
-from runtime import durable, holders, log, store, waiting
+from runtime import durable, holders, log, regular, store, waiting
 
 
 @dataclasses.dataclass(slots=True)
@@ -129,6 +129,19 @@ class Memory(store.Kept):
         if data is None:
             raise LogError("blob-missing", f"a value of the run is missing: {sha256}", mend="put it back")
         return data
+
+    def file(self, conversation: str, name: str, *, private: bool) -> Path:
+        """Where the file of that name stands."""
+        return self.folder / ("private" if private else "files") / conversation / name
+
+    @override
+    def get_file(self, conversation: str, name: str, *, private: bool = False) -> bytes:
+        return regular.read(self.file(conversation, name, private=private))
+
+    @override
+    def file_names(self, conversation: str, *, private: bool = False) -> list[str]:
+        folder = self.folder / ("private" if private else "files") / conversation
+        return sorted(each.name for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
 
     @override
     def private(self, conversation: str) -> Path:
@@ -285,6 +298,20 @@ class _Owned(store.Conversation):
         await self._store.late()
         with self._fenced():
             self._write()
+
+    @override
+    async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> store.File:
+        await self._store.late()
+        with self._fenced():
+            path = self._memory.file(self.id, name, private=private)
+        size, sha256 = await durable.keep(path, data)
+        return store.File(path.name, str(path), size, sha256)
+
+    @override
+    async def drop_file(self, name: str, *, private: bool = False) -> None:
+        await self._store.late()
+        with self._fenced():
+            self._memory.file(self.id, name, private=private).unlink(missing_ok=True)
 
     @override
     async def renew(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nodes.values import Json
-from runtime import checkpoints, events, files, history, journal, log, runs
+from runtime import events, files, history, journal, log, runs
 from tests.crashes import flows, world
 from tests.now import now
 from tests.rig import Killed, Rig
@@ -47,6 +47,7 @@ class Trial:
         """Everything random comes from ``seed``."""
         self.flow = flow
         self.seed = seed
+        self.seed = seed
         self.chance = random.Random(f"kills {seed}")
         self.reaper = world.Reaper()
         self.site = world.World(self.reaper, flow.faults, flow.listings, seed)
@@ -59,7 +60,7 @@ class Trial:
 
     def _new_run(self) -> None:
         self.rig = Rig(self.home, self.flow.text, site=self.site, texts=self.flow.texts)
-        self.rig.store = self.store = world.WatchedStore(self.home, self.reaper)
+        self.rig.store = self.store = world.WatchedStore(self.home, self.reaper, self.seed)
 
     async def run(self, kills: int, span: int) -> events.RunEnded:
         """To its end, with ``kills`` deaths within ``span`` doings of a process each; where it fails, the site is mended and it goes on."""
@@ -174,22 +175,19 @@ async def examine(seed: int, home: Path) -> Report:
     """Run the flow of ``seed`` both ways and compare."""
     flow = flows.Author(seed).write()
     report = Report(seed, flow.exact)
-    with pytest.MonkeyPatch.context() as patched:
-        try:
-            whole = Trial(flow, home / "whole", seed)
-            patched.setattr(checkpoints, "asyncio", world.Beside(random.Random(seed), whole.reaper))
-            expected = await whole.run(0, 0)
-        except Exception as error:  # noqa: BLE001 - an engine that breaks by itself is found as well
-            report.wrong.append(f"undisturbed run: {type(error).__name__}: {error}")
-            return report
-        span = whole.reaper.count
-        trial = Trial(flow, home / "killed", seed)
-        patched.setattr(checkpoints, "asyncio", world.Beside(random.Random(seed), trial.reaper))
-        try:
-            ended = await trial.run(trial.chance.randint(1, 4), span)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it was found
-            report.wrong.append(f"{type(error).__name__}: {error}")
-            ended = None
+    try:
+        whole = Trial(flow, home / "whole", seed)
+        expected = await whole.run(0, 0)
+    except Exception as error:  # noqa: BLE001 - an engine that breaks by itself is found as well
+        report.wrong.append(f"undisturbed run: {type(error).__name__}: {error}")
+        return report
+    span = whole.reaper.count
+    trial = Trial(flow, home / "killed", seed)
+    try:
+        ended = await trial.run(trial.chance.randint(1, 4), span)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it was found
+        report.wrong.append(f"{type(error).__name__}: {error}")
+        ended = None
     report.kills, report.pauses = trial.reaper.kills, trial.pauses
     _compare(report, flow, (trial, ended), (whole, expected))
     return report

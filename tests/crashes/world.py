@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import hashlib
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +19,7 @@ from typing_extensions import override
 from nodes.errors import SiteError
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime import files, log
+from runtime import durable, files, log, store
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Killed
 
@@ -191,10 +192,11 @@ class WatchedPage(FakePage):
 class WatchedStore(files.Files):
     """A store that counts what is written, and knows how much of it a power cut would leave."""
 
-    def __init__(self, home: Path, reaper: Reaper) -> None:
-        """As a file store."""
+    def __init__(self, home: Path, reaper: Reaper, seed: int) -> None:
+        """As a file store; how long it takes to keep a file is drawn."""
         super().__init__(home)
         self.reaper = reaper
+        self.chance = random.Random(seed)
         self.on_disk = 0
         self.open: files.OpenFile | None = None
 
@@ -230,23 +232,17 @@ class _Watched(files.OpenFile):
         self.sync()
         self._owner.on_disk = self._owner.conversation_file(self.id).stat().st_size
 
+    @override
+    async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> store.File:
+        """Beside the run, yet in an order that a seed repeats."""
+        for _ in range(self._owner.chance.choice([0, 1, 3, 10])):
+            await asyncio.sleep(0)
+        self._owner.reaper.tick(f"keep {name}")
+        path = self._files.file(self.id, name, private=private)
+        durable.folder(path.parent)
+        content = data if isinstance(data, bytes) else data.read_bytes()
+        durable.write(path, content)
+        return store.File(name, str(path), len(content), hashlib.sha256(content).hexdigest())
+
 
 WatchedStore.opens = _Watched
-
-
-class Beside:
-    """In the place of ``asyncio`` where checkpoints are written: beside the run, yet in an order that a seed repeats."""
-
-    create_task = staticmethod(asyncio.create_task)
-
-    def __init__(self, chance: random.Random, reaper: Reaper) -> None:
-        """How long a write takes is up to ``chance``."""
-        self._chance = chance
-        self._reaper = reaper
-
-    async def to_thread(self, write: Callable[..., Any], *given: Any) -> Any:
-        """Write after a while."""
-        for _ in range(self._chance.choice([0, 1, 3, 10])):
-            await asyncio.sleep(0)
-        self._reaper.tick("write a checkpoint's file")
-        return write(*given)

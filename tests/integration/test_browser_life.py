@@ -249,7 +249,7 @@ async def test_a_checkpoint_brings_everything_back(mode: Mode, served: site.Site
         path.write_bytes(captured.data)
     served.requests.clear()
     async with browsers.opened(tmp_path, served.origin, mode=mode) as fresh:
-        await fresh.restore(path)
+        await fresh.restore(path.read_bytes())
         assert fresh.page.url == f"{served.origin}/store"
         assert [page.url for page in fresh.page.page.context.pages][1:] == [f"{served.origin}/form?other"]
         # The session storage was there before the page's own script.
@@ -297,11 +297,10 @@ async def test_a_reattached_browser_saves_what_it_stored_before(served: site.Sit
 
 async def test_a_checkpoint_that_cannot_be_read_says_so(served: site.Site, tmp_path: Path) -> None:
     """A checkpoint of another format, or none, is named and not guessed at."""
-    (tmp_path / "checkpoint-1.json").write_text('{"format": 99}')
     async with browsers.opened(tmp_path, served.origin) as browser:
-        for name, words in (("checkpoint-1.json", "has format 99"), ("checkpoint-2.json", "cannot be read")):
+        for data, words in ((b'{"format": 99}', "has format 99"), (b"", "cannot be read"), (b"[]", "cannot be read")):
             with pytest.raises(SetupError, match=words):
-                await browser.restore(tmp_path / name)
+                await browser.restore(data)
 
 
 async def test_a_browser_that_does_not_start_says_what_it_said(tmp_path: Path) -> None:

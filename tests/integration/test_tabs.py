@@ -458,7 +458,7 @@ async def test_names_survive_the_engine(shown: site.Site, tmp_path: Path) -> Non
     again = await launching.reattach(None, origins=[shown.origin], private=tmp_path, chosen=browsers.Chosen())
     assert again is not None
     async with browsers.opened(tmp_path / "new", shown.origin, mode="shared") as restored:
-        await restored.restore(file)
+        await restored.restore(file.read_bytes())
         try:
             for browser in (again, restored):
                 browser.bound(10)
