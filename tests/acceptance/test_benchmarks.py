@@ -33,6 +33,16 @@ def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
             "4",
             "--warm",
             "0",
+            "--lists",
+            "1",
+            "--batches",
+            "1",
+            "--files",
+            "2",
+            "--besides",
+            "1",
+            "--megabytes",
+            "4",
         ],
         cwd=ROOT,
         capture_output=True,
@@ -45,6 +55,8 @@ def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
     assert numbers["form_engine_over_raw_same_flags"] > 0
     assert numbers["node_overhead_ms"] > 0
     assert numbers["log_off_over_on"] > 0
+    assert numbers["batch_20_over_singles"] > 0
+    assert numbers["steps_beside_over_alone"] > 0
     assert numbers["resume_attach_over_restart"] > 0
     assert 200 < numbers["observation_chars"] <= 5000
     assert numbers["observation_over_aria_snapshot"] > 0

@@ -1,6 +1,7 @@
 """`make bench`: what RunOps costs. The last line is one JSON object; docs/benchmarks.md says what its numbers mean.
 
-python -m tests.benchmarks [--pairs N] [--rounds N] [--restarts N] [--orders N] [--looks N] [--entries N] [--words N] [--warm N] [--lists N] [--batches N]
+python -m tests.benchmarks [--pairs N] [--rounds N] [--restarts N] [--orders N] [--looks N] [--entries N] [--words N] [--warm N] [--lists N] [--batches N] [--files N]
+    [--besides N] [--megabytes N]
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from tests.benchmarks import (
     attach,
     batches,
+    beside,
     building,
     engine_form,
     log_form,
@@ -53,6 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--lists", type=int, default=5, help="pairs of long loops, long logs and long lists (default 5)"
     )
     parser.add_argument("--batches", type=int, default=5, help="pairs of a batch and single runs (default 5)")
+    parser.add_argument("--files", type=int, default=batches.FILES, help="files of a batch (default 20)")
+    parser.add_argument(
+        "--besides", type=int, default=3, help="pairs of runs beside what takes long, and alone (default 3)"
+    )
+    parser.add_argument(
+        "--megabytes", type=int, default=beside.BYTES >> 20, help="of the file that such a run has kept (default 500)"
+    )
     parser.add_argument("--warm", type=int, default=2, help="pairs before them that do not count (default 2)")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="runops-bench-") as folder:
@@ -75,10 +84,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(
             f"  many {listed.first * 1000:.0f} ms, few {listed.second * 1000:.0f} ms, ratios {min(listed.ratios):.3f} to {max(listed.ratios):.3f}"
         )
-        say(f"{chosen.batches} pairs of {batches.FILES} files, in one command and in as many in turn …")
-        batched = asyncio.run(batches.measure(Path(folder) / "batches", chosen.batches, min(chosen.warm, 1)))
+        say(f"{chosen.batches} pairs of {chosen.files} files, in one command and in as many in turn …")
+        batched = asyncio.run(
+            batches.measure(Path(folder) / "batches", chosen.batches, min(chosen.warm, 1), chosen.files)
+        )
         say(
             f"  one command {batched.first * 1000:.0f} ms, many {batched.second * 1000:.0f} ms, ratios {min(batched.ratios):.3f} to {max(batched.ratios):.3f}"
+        )
+        say(f"{chosen.besides} pairs of {beside.RUNS} runs, beside what takes long and alone in turn …")
+        shared = asyncio.run(
+            beside.measure(Path(folder) / "beside", chosen.besides, min(chosen.warm, 1), size=chosen.megabytes << 20)
+        )
+        say(
+            f"  beside {shared.first * 1000:.1f} ms a step, alone {shared.second * 1000:.1f} ms, ratios {min(shared.ratios):.3f} to {max(shared.ratios):.3f}"
         )
         say(f"{chosen.pairs} pairs of the form of 50 steps, engine and raw script in turn …")
         form = asyncio.run(engine_form.measure(Path(folder) / "form", chosen.pairs, chosen.warm))
@@ -131,6 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "resume_read_over_json": round(read_again.ratio, 3),
         "runs_10k_over_500": round(listed.ratio, 3),
         "batch_20_over_singles": round(batched.ratio, 3),
+        "steps_beside_over_alone": round(shared.ratio, 3),
         "log_off_over_on": round(kept.ratio, 3),
         "resume_attach_over_restart": round(restarts.ratio, 3),
         "observation_chars": characters,
@@ -146,6 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "entries": chosen.entries,
         "lists": chosen.lists,
         "batches": chosen.batches,
+        "besides": chosen.besides,
     }
     sys.stdout.write(json.dumps(numbers) + "\n")
     return 0
