@@ -53,6 +53,11 @@ async def test_what_a_deed_leaves_at_each_point(tmp_path: Path, monkeypatch: pyt
         synced = len(rig.store.read(rig.id).entries)
 
     def look(point: CrashPoint) -> None:
+        assert rig.open_pen is not None
+        conversation = rig.open_pen.conversation
+        assert isinstance(conversation, files.OpenFile)
+        # What stands behind the text of the workflow waits for that.
+        conversation._submit(lambda: None).result()
         entries = rig.store.read(rig.id).entries
         seen.append((point, entries[-1].kind if entries else "", synced == len(entries), len(rig.site.deeds)))
 

@@ -375,20 +375,22 @@ async def test_a_checkpoint_that_the_disk_names_keeps_its_file(tmp_path: Path, m
     nodes = [node for n in range(5) for node in (goto(f"go{n}", f"http://shop.test/{n}"), deed(f"d{n}"))]
     rig = Rig(tmp_path, flow(*nodes), site=shop.site)
     missing: list[str] = []
-    write = durable.write
+    keep, kept_files = durable.keep, list[str]()
 
-    def watched(path: Path, data: bytes) -> None:
-        write(path, data)
-        if rig.open_pen is None:
-            return
+    async def watched(path: Path, data: bytes | Path) -> tuple[int, str]:
+        told = await keep(path, data)
+        kept_files.append(path.name)
+        assert rig.open_pen is not None
         synced = rig.open_pen.synced
         kept = [e for e in rig.store.read(rig.id).entries if isinstance(e, log.Checkpoint) and e.seq <= synced]
         missing.extend(e.file for e in kept[-1:] if not (rig.store.private(rig.id) / e.file).exists())
+        return told
 
-    monkeypatch.setattr(durable, "write", watched)
+    monkeypatch.setattr(durable, "keep", watched)
     assert (await rig.start()).status == "passed"
     files = list(rig.store.private(rig.id).glob("checkpoint-*.json"))
     assert missing == []
+    assert len(kept_files) > 3
     assert 1 <= len(files) <= 3
 
 
