@@ -370,6 +370,11 @@ class Acting:
         earlier = self._seen
         try:
             view = await self._view()
+            while (refused := engine.browser.refusal()) is not None:
+                # The page left for elsewhere while it was looked at: what was seen is Chromium's own.
+                ours.append(telling.refused_words(refused))
+                await self._bring_back(page)
+                view = await self._view()
         except (SiteError, AuthorError) as error:
             ours.append(f"the page cannot be looked at now ({error.code})")
             return "\n".join(ours), ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nodes.errors import SiteError
+from nodes.errors import OriginRefused, SiteError
 from runtime import log
 from runtime.agents import telling
 from runtime.testing import responses, scripted
@@ -189,6 +189,28 @@ async def test_a_dialog_must_be_answered_before_anything_else(tmp_path: Path, mo
         assert on.errors() == ["no-dialog", "dialog-open"]
         assert on.effects()["dialog"] == "effect"
     assert "Really pay?" in model.told[2].partition("[page]")[2]
+
+
+async def test_a_page_that_leaves_while_it_is_looked_at_is_told_as_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The site leads elsewhere behind a click, and Chromium's own page is there by the time of the look: the model is told that it was refused, and is back on the page where it worked."""
+    model = Obedient(LOOK, click("Pay"))
+    with bench(tmp_path, monkeypatch, model, flow()) as on:
+        real, left = FakePage.look, list[str]()
+
+        async def look(self: FakePage, *given: Any) -> Any:
+            if on.site.deeds and not left:
+                left.append(self.address)
+                self.visited += [self.address, self.address]
+                self.address = "chrome-error://chromewebdata/"
+                self.browser.refused = OriginRefused("origin-refused", "elsewhere is not allowed", phase="after")
+            return await real(self, *given)
+
+        monkeypatch.setattr(FakePage, "look", look)
+        assert (await on.rig.start()).status == "passed"
+    assert "origin-refused" in model.told[1].partition("[page]")[0]
+    assert "chrome-error" not in model.told[1]
 
 
 async def test_it_stays_in_its_tab_until_it_goes_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
