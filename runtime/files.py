@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from typing_extensions import override
 
@@ -65,7 +66,37 @@ class FileStore(store.Store):
         return await asyncio.to_thread(self.files.keyed, key)
 
 
-class Files(store.Kept):
+class InFolder(store.Kept, Protocol):
+    """The files of conversations, kept by name in a folder."""
+
+    home: Path
+
+    def file(self, conversation: str, name: str, *, private: bool) -> Path:
+        """Where the file of that name stands."""
+        return self._folder(conversation, private=private) / name
+
+    def _folder(self, conversation: str, *, private: bool) -> Path:
+        return self.home / ("private" if private else "files") / conversation
+
+    @override
+    def get_file(self, conversation: str, name: str, *, private: bool = False) -> bytes:
+        return regular.read(self.file(conversation, name, private=private))
+
+    @override
+    def file_names(self, conversation: str, *, private: bool = False) -> list[str]:
+        folder = self._folder(conversation, private=private)
+        return sorted(each.name for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
+
+    @override
+    def private_folders(self) -> list[Path]:
+        return store.named_after_conversations(self.home / "private")
+
+    @override
+    def files(self, conversation: str) -> Path:
+        return self._folder(conversation, private=False)
+
+
+class Files(InFolder):
     """Conversations as files in ``.runops/``, for who may block."""
 
     opens: type[OpenFile]
@@ -258,19 +289,6 @@ class Files(store.Kept):
             )
         return known
 
-    def file(self, conversation: str, name: str, *, private: bool) -> Path:
-        """Where the file of that name stands."""
-        return self.home / ("private" if private else "files") / conversation / name
-
-    @override
-    def get_file(self, conversation: str, name: str, *, private: bool = False) -> bytes:
-        return regular.read(self.file(conversation, name, private=private))
-
-    @override
-    def file_names(self, conversation: str, *, private: bool = False) -> list[str]:
-        folder = self.home / ("private" if private else "files") / conversation
-        return sorted(each.name for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
-
     @override
     def private(self, conversation: str) -> Path:
         self.make()
@@ -278,14 +296,6 @@ class Files(store.Kept):
         with _disk(folder):
             durable.folder(folder)
         return folder
-
-    @override
-    def private_folders(self) -> list[Path]:
-        return store.named_after_conversations(self.home / "private")
-
-    @override
-    def files(self, conversation: str) -> Path:
-        return self.home / "files" / conversation
 
     @override
     def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from nodes.errors import LogError
-from runtime import durable, holders, log, regular, store, waiting
+from runtime import durable, files, holders, log, store, waiting
 
 
 @dataclasses.dataclass(slots=True)
@@ -31,12 +31,12 @@ class _Conversation:
     """Hashes of blobs that no barrier has covered, of a hostile store."""
 
 
-class Memory(store.Kept):
+class Memory(files.InFolder):
     """What a ``MemoryStore`` keeps. It may be used from several threads."""
 
     def __init__(self, folder: Path, lease: float | None, clock: Callable[[], float]) -> None:
         """As ``MemoryStore``."""
-        self.folder = folder
+        self.home = folder
         self.lease = lease
         self._clock = clock
         self._kept: dict[str, _Conversation] = {}
@@ -130,32 +130,11 @@ class Memory(store.Kept):
             raise LogError("blob-missing", f"a value of the run is missing: {sha256}", mend="put it back")
         return data
 
-    def file(self, conversation: str, name: str, *, private: bool) -> Path:
-        """Where the file of that name stands."""
-        return self.folder / ("private" if private else "files") / conversation / name
-
-    @override
-    def get_file(self, conversation: str, name: str, *, private: bool = False) -> bytes:
-        return regular.read(self.file(conversation, name, private=private))
-
-    @override
-    def file_names(self, conversation: str, *, private: bool = False) -> list[str]:
-        folder = self.folder / ("private" if private else "files") / conversation
-        return sorted(each.name for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
-
     @override
     def private(self, conversation: str) -> Path:
-        folder = self.folder / "private" / conversation
+        folder = self.home / "private" / conversation
         durable.folder(folder)
         return folder
-
-    @override
-    def private_folders(self) -> list[Path]:
-        return store.named_after_conversations(self.folder / "private")
-
-    @override
-    def files(self, conversation: str) -> Path:
-        return self.folder / "files" / conversation
 
     @override
     def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
