@@ -1,17 +1,12 @@
 """What all tests share."""
 
-import atexit
-import functools
 import os
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import hypothesis
 import pytest
 
-from runtime.browser import find
-from tests import breadth, drivers
+from tests import breadth, light
 
 # A busy machine is no defect of the code: the tests of speed have their own place, tests/benchmarks.
 hypothesis.settings.register_profile(
@@ -26,37 +21,16 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def headless_shell() -> Path | None:
-    """Chromium's headless shell, where one is installed: the same engine without the window around it."""
-    named = ("chrome-headless-shell", "headless_shell")
-    downloaded = next((path for path in find.downloads() if path.stem in named), None)
-    on_path = shutil.which("chromium-headless-shell")
-    return downloaded or (Path(on_path) if on_path else None)
-
-
-@functools.cache
-def driver_server() -> drivers.Drivers:
-    """The process that has Playwright's driver loaded, of this worker."""
-    started = drivers.Drivers()
-    atexit.register(started.close)
-    return started
-
-
 @pytest.fixture(scope="module", autouse=True)
 def browser_of_runs(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Have runs drive the headless shell, by a driver that is loaded, where nobody has named a browser: a short run costs half.
+    """Have runs be light.
 
-    What shows documents is the same. What stands around them is not: tabs, dialogs, downloads, profiles, switches, documents that are loaded
-    ahead. Modules that are about these, or about which browser is found, have the mark ``full_browser`` and drive what a person's run finds.
-    Those that are about how all of it starts and ends have the mark ``own_driver``, too, and load a driver for each run, as that does.
+    Modules that are about what stands around documents, or about which browser is found, have the mark ``full_browser`` and drive what a person's
+    run finds. Those that are about how all of it starts and ends have the mark ``own_driver``, too, and load a driver for each run, as that does.
     """
     marks = {each.name for each in request.node.iter_markers()}
-    with pytest.MonkeyPatch.context() as patched:
-        if not os.environ.get(find.VARIABLE):
-            if "full_browser" not in marks and (shell := headless_shell()):
-                patched.setenv(find.VARIABLE, str(shell))
-            if "own_driver" not in marks and "unit" not in request.path.parts and drivers.served():
-                patched.setenv(drivers.VARIABLE, str(driver_server().node))
+    driver = "own_driver" not in marks and "unit" not in request.path.parts
+    with light.runs(shell="full_browser" not in marks, driver=driver):
         yield
 
 

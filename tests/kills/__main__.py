@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests import browsers, sent, warm
+from tests import browsers, light, sent, warm
 from tests.kills import agents, asked, built, plan, said, talked, trial
 from tests.resumes import __main__ as resumes
 from tests.shop_process import Shop
@@ -54,13 +54,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Kill, and say what came of it; 1 where a promise was broken, or a control was not found out."""
     parser = argparse.ArgumentParser(prog="python -m tests.kills", description=__doc__)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randint(1, 10**6), help="what is drawn")
-    parser.add_argument("--jobs", type=int, default=3, help="checkouts at a time (default 3)")
+    parser.add_argument("--jobs", type=int, default=4, help="checkouts at a time (default 4)")
     parser.add_argument("--only", type=int, help="so many of the checkouts, instead of all")
     parser.add_argument("--mode", choices=trial.MODES, help="only this mode")
     parser.add_argument("--point", help="only moments that have this in their name")
     chosen = parser.parse_args(arguments)
     say(f"seed {chosen.seed}")
+    # A line that is said is to be seen at once, in a file, too.
+    sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
     with (
+        light.runs(),
         tempfile.TemporaryDirectory(prefix="runops-kills-") as folder,
         Shop.start(Path(folder)) as shop,
     ):

@@ -16,6 +16,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests import light
 from tests.resumes import bench, cases, trial
 
 MOST = 300
@@ -34,13 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="only name the moments")
     parser.add_argument("--only", type=int, help="so many moments of each case and shape, drawn")
     parser.add_argument("--seed", type=int, default=1, help="what is drawn")
-    parser.add_argument("--jobs", type=int, default=3, help="runs at a time (default 3)")
+    parser.add_argument("--jobs", type=int, default=4, help="runs at a time (default 4)")
     parser.add_argument(
         "--mode", choices=("own", "shared"), default="shared", help="own: a Chromium for each life, which takes longer"
     )
     parser.add_argument("--verbose", action="store_true", help="show what each run said, and its log")
     chosen = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="runops-resumes-") as folder:
+    with light.runs(), tempfile.TemporaryDirectory(prefix="runops-resumes-") as folder:
         return asyncio.run(_examine(chosen, Path(folder)))
 
 

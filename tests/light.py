@@ -1,0 +1,47 @@
+"""Light runs: Chromium's headless shell, by a driver that is loaded, where nobody has named a browser. A short run costs half.
+
+What shows documents is the same. What stands around them is not: tabs, dialogs, downloads, profiles, switches, documents that are loaded ahead.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import shutil
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from runtime.browser import find
+from tests import drivers
+
+_NAMED = ("chrome-headless-shell", "headless_shell")
+"""What Playwright's downloads are called."""
+
+
+@contextlib.contextmanager
+def runs(*, shell: bool = True, driver: bool = True) -> Generator[None]:
+    """Have runs of this process, and of those that it starts, drive the headless shell, if there is one, by a ``driver`` that is loaded."""
+    with pytest.MonkeyPatch.context() as patched:
+        if not os.environ.get(find.VARIABLE):
+            if shell and (found := _headless_shell()):
+                patched.setenv(find.VARIABLE, str(found))
+            if driver and drivers.served():
+                patched.setenv(drivers.VARIABLE, str(_driver_server().node))
+        yield
+
+
+def _headless_shell() -> Path | None:
+    downloaded = next((path for path in find.downloads() if path.stem in _NAMED), None)
+    on_path = shutil.which("chromium-headless-shell")
+    return downloaded or (Path(on_path) if on_path else None)
+
+
+@functools.cache
+def _driver_server() -> drivers.Drivers:
+    started = drivers.Drivers()
+    atexit.register(started.close)
+    return started
