@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
-from typing import Any
 
 from director.listening import Listener
 from nodes import budgets as node_budgets
@@ -14,9 +13,10 @@ from nodes.values import Json
 from runtime import events, history, journal, log, running, runs, sessions, store, waiting
 from runtime.models import budgets
 from runtime.models.exchange import Usage
+from runtime.runtime import Run
 
-Begin = Callable[[events.Listener, budgets.Purse | None, running.Begun], Coroutine[Any, Any, events.RunEnded]]
-"""Begins a run, told who listens, what the session leaves it to spend, and who is to know of it before it does anything."""
+Begin = Callable[[events.Listener, running.Options], Awaitable[Run]]
+"""Begins a run, told who listens and what the session wants of it."""
 
 Price = Callable[[Usage, str], Decimal | None]
 
@@ -54,7 +54,8 @@ class Runs:
 
         status = "interrupted"
         try:
-            ended = await begin(self._listener.ran, self._purse(), begun)
+            options = running.Options(parent=self._pen.conversation.id, purse=self._purse(), begun=begun)
+            ended = await (await begin(self._listener.ran, options)).to_its_end()
             status = ended.status
         finally:
             for run in started:

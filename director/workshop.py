@@ -16,6 +16,7 @@ from nodes.values import Json
 from runtime import engine, host, journal, log, preparing, sessions
 from runtime.browser import port
 from runtime.observation import Observation
+from runtime.runtime import Runtime
 
 Policy = Literal["ask", "allow", "hold"]
 """What becomes of deeds of class *effect* in a build: a person is asked once for each, all are done, or none."""
@@ -200,12 +201,18 @@ class Workshop:
     runs: starting.Runs
     known: Callable[[], Mapping[str, str]]
     """The secrets that are set of those that the draft and the wish name."""
+    carrier: Runtime = dataclasses.field(init=False)
+    """Carries those runs."""
     effects: Effects = dataclasses.field(init=False)
     bench: Bench = dataclasses.field(init=False)
     eyes: Eyes = dataclasses.field(init=False)
 
+    def __post_init__(self) -> None:
+        self.carrier = Runtime.of(self.here)
+
     async def close(self) -> None:
-        """End the browsers."""
+        """End the runs and the browsers."""
+        await self.carrier.aclose()
         for each in ("bench", "eyes"):
             if hasattr(self, each):
                 await getattr(self, each).close()

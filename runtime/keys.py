@@ -23,6 +23,7 @@ async def begin_or_go_on(
     listener: events.Listener | None = None,
     *,
     allow_changed: bool = False,
+    options: running.Options = running.ALONE,
 ) -> events.RunEnded:
     """Begin the run of ``key``, or do with it what ``resume_run`` does; how it ended.
 
@@ -30,14 +31,14 @@ async def begin_or_go_on(
     """
     check(key, prepared.secrets)
     try:
-        return await running.begin(prepared, given, listener, key=key)
+        return await running.begin(prepared, given, listener, key=key, options=options)
     except LogError as error:
         if error.code != "run-exists":
             raise
     run_id = await given.store.keyed(key)
     past, _reading = await asyncio.to_thread(runs.load_history, given.kept, run_id)
     _refuse_other(past, run_id, prepared, key)
-    return await running.resume_run(run_id, given, listener, allow_changed=allow_changed)
+    return await running.resume_run(run_id, given, listener, allow_changed=allow_changed, options=options)
 
 
 def check(key: str, known: Mapping[str, str]) -> None:

@@ -92,7 +92,7 @@ class Run:
             async with leases.held(self._journal.conversation):
                 output = await self._evident(work)
                 if self._models is not None:
-                    self._say(self._models.finish(self._journal.history.ledger.exchanges))
+                    self._say(await waiting.in_thread(self._models.finish, self._journal.history.ledger.exchanges))
         except RunOpsError as error:
             failure = error
         except asyncio.CancelledError as cancelled:

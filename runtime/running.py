@@ -1,8 +1,9 @@
-"""Starting a run and going on with one: everything around it. ``begin`` and ``resume_run`` are what the commands call; ``run_workflow`` is for programs."""
+"""Starting a run and going on with one: everything around it. ``runtime.Runtime`` calls it; ``run_workflow`` is for scripts."""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -99,41 +100,53 @@ class Part(Protocol):
         ...
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What whoever starts a run wants besides; a run that nobody else starts has none of it."""
+
+    part: Part | None = None
+    """What is done in place of the whole workflow."""
+    parent: str | None = None
+    """The conversation that starts it."""
+    purse: budgets.Purse | None = None
+    """What that one leaves it to spend on models."""
+    browsers: run.Browsers | None = None
+    """The browsers in which it runs, where these are not its own."""
+    holds: engine_module.Holds | None = None
+    """The first side effect for which it says so is not done, and ends the run as paused (``held``)."""
+    watch: engine_module.Watch | None = None
+    """Called before and after each node."""
+    begun: Begun | None = None
+
+
+ALONE = Options()
+"""Those of a run that nobody else starts."""
+
+
 async def begin(
     prepared: preparing.Prepared,
     given: host.Host,
     listener: events.Listener | None = None,
-    part: Part | None = None,
+    *,
     key: str | None = None,
-    parent: str | None = None,
-    purse: budgets.Purse | None = None,
-    browsers: run.Browsers | None = None,
-    holds: engine_module.Holds | None = None,
-    watch: engine_module.Watch | None = None,
-    begun: Begun | None = None,
+    options: Options = ALONE,
 ) -> events.RunEnded:
-    """Run what was prepared, or only a part of it, to its end; with ``key`` under the id that belongs to it. ``parent`` is the session that starts it.
+    """Run what was prepared to its end; with ``key`` under the id that belongs to it.
 
-    ``purse`` is what that session leaves it to spend on models. ``browsers`` are those in which it runs, where these are not its own. The first deed of
-    which ``holds`` says so is not done, and ends the run as paused (``held``). ``watch`` is there before and after each node.
-
-    Raises RunOpsError only where no log could be opened; how it went on from there is in what it returns. LogError ``run-exists``: the key has its run.
+    Raises RunOpsError only if the log cannot be opened; later failures are in what it returns. LogError ``run-exists``: the key has its run.
     """
     loaded, known = prepared.loaded, prepared.secrets
     pythons.check(loaded, given.settings.python_modules)
-    models = supplies.plan(loaded, given, purse=purse)
-    kept = given.store
+    models = supplies.plan(loaded, given, purse=options.purse)
+    kept, part = given.store, options.part
     conversation = await (kept.create(store.new_id()) if key is None else _of_key(kept, key))
     async with holders.given_up_where_it_fails(conversation):
         pen = journal.Journal(conversation, history.History(), secrets.Masker({**known, **models.masked}), kept.kept)
         trial = part.header if part is not None else None
-        run.write_header(pen, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=parent)
-        one = await _run(loaded, pen, given, prepared.inputs, known, listener, models, browsers)
-        if holds is not None:
-            one.engine.holds = holds
-        one.engine.watch = watch
-        if begun is not None:
-            await begun(one.id)
+        run.write_header(
+            pen, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=options.parent
+        )
+        one = await _run(loaded, pen, given, prepared.inputs, known, listener, models, options)
     one.engine.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
     return await one.begin() if part is None else await one.drive(part.run(one.engine))
 
@@ -158,21 +171,27 @@ async def _run(
     known: Mapping[str, str],
     listener: events.Listener | None,
     models: supplies.Plan,
-    browsers: run.Browsers | None = None,
+    options: Options,
 ) -> run.Run:
     chosen, private = given.settings, await asyncio.to_thread(given.kept.private, pen.conversation.id)
-    return run.Run(
+    one = run.Run(
         loaded,
         pen,
         inputs=inputs,
         known=known,
         private=private,
-        browsers=browsers or Chromium(loaded, inputs, known, private, given),
+        browsers=options.browsers or Chromium(loaded, inputs, known, private, given),
         keep_browser=chosen.keep_browser,
         listener=listener,
         models=models.supply(private, known, loaded.origins(inputs)),
         python_modules=chosen.python_modules,
     )
+    if options.holds is not None:
+        one.engine.holds = options.holds
+    one.engine.watch = options.watch
+    if options.begun is not None:
+        await options.begun(one.id)
+    return one
 
 
 async def resume_run(
@@ -183,16 +202,14 @@ async def resume_run(
     allow_changed: bool = False,
     take_over: bool = False,
     from_step: str | None = None,
-    purse: budgets.Purse | None = None,
-    begun: Begun | None = None,
+    options: Options = ALONE,
 ) -> events.RunEnded:
     """Go on with a run. One that passed yields its result again, one that waits for an answer its question; nothing is written to either.
 
     Where the site may answer in the person's place, it is asked.
 
     With ``allow_changed`` it goes on with its file as it is now, and then a question is asked again only if it still stands. With ``take_over``
-    a living process that holds it is ended first. Where the browser is gone, nothing before ``from_step`` is done again. ``purse`` is what a
-    session leaves it that goes on with it.
+    a living process that holds it is ended first. Where the browser is gone, nothing before ``from_step`` is done again.
 
     Raises RunHeld, LogError for a damaged log, WorkflowInvalid, UsageError ``node-changed`` where what was done does not fit the file as it is now.
     """
@@ -222,7 +239,7 @@ async def resume_run(
         text.check(now)
 
     text.check(past)
-    models = supplies.plan(text.loaded, given, past.budget, purse)
+    models = supplies.plan(text.loaded, given, past.budget, options.purse)
     models.refuse_late_recording(past.ledger.exchanges, await asyncio.to_thread(kept.private, run_id))
     masker = secrets.Masker({**text.secrets, **models.masked})
     try:
@@ -239,9 +256,7 @@ async def resume_run(
         return over[0]
     async with holders.given_up_where_it_fails(pen.conversation):
         text.take(pen)
-        one = await _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models)
-        if begun is not None:
-            await begun(one.id)
+        one = await _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models, options)
     one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
     if pen.conversation.taken_from is not None:
         one.engine.tell(events.Said(pen.conversation.taken_from.as_taken()))
@@ -262,13 +277,11 @@ async def go_on_copy(
     *,
     about: dict[str, Json],
     ended: Ended | None = None,
-    holds: engine_module.Holds | None = None,
-    parent: str | None = None,
-    purse: budgets.Purse | None = None,
+    options: Options = ALONE,
 ) -> events.RunEnded:
     """Go on with a copy of a run, with ``loaded`` in the place of its file: from where it stands, in a fresh browser. The run itself is only read.
 
-    What is done on the site is done, so ``holds`` says what is not to be. ``about`` tells what the copy is for; ``ended`` looks at the page on which it ends
+    What is done on the site is done, so the options' ``holds`` says what is not to be. ``about`` tells what the copy is for; ``ended`` looks at the page on which it ends
     with an error, or a held deed.
 
     Raises LogError, and UsageError ``node-changed`` where what was done does not fit ``loaded``.
@@ -278,13 +291,12 @@ async def go_on_copy(
     pythons.check(loaded, given.settings.python_modules)
     text = taking.text_for(run_id, past.header, given, loaded)
     text.check(past)
-    models = supplies.plan(text.loaded, given, past.budget, purse)
-    pen = await copies.make(given.store, reading, secrets.Masker({**text.secrets, **models.masked}), about, parent)
+    models = supplies.plan(text.loaded, given, past.budget, options.purse)
+    masker = secrets.Masker({**text.secrets, **models.masked})
+    pen = await copies.make(given.store, reading, masker, about, options.parent)
     async with holders.given_up_where_it_fails(pen.conversation):
         text.take(pen)
-        one = await _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models)
-        if holds is not None:
-            one.engine.holds = holds
+        one = await _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models, options)
     one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
     return await one.drive(_copied(one.engine, ended))
 

@@ -11,7 +11,22 @@ from typing import Any, Self
 
 from nodes.errors import Cancelled, UsageError
 from nodes.values import Json
-from runtime import answers, events, host, keys, log, preparing, pythons, running, runs, secret_sources, settings, store
+from runtime import (
+    answers,
+    events,
+    holders,
+    host,
+    keys,
+    log,
+    preparing,
+    pythons,
+    running,
+    runs,
+    secret_sources,
+    settings,
+    store,
+    waiting,
+)
 from runtime.browser import shared
 from runtime.browser.options import Mode
 from runtime.language import workflow
@@ -84,6 +99,14 @@ class Run:
             return self._told
         return events.RunEnded(self.id, "interrupted", Cancelled("interrupted", "").exit, 0.0)
 
+    async def to_its_end(self) -> events.RunEnded:
+        """How it ended, as ``wait``; where whoever waits is cancelled, the run is interrupted first, and its end is written."""
+        try:
+            return await self.wait()
+        except asyncio.CancelledError:
+            await waiting.to_the_end(self.interrupt())
+            raise
+
     async def interrupt(self) -> events.RunEnded:
         """End this life of the run as Ctrl-C does: what is done is kept, and ``resume`` goes on from there."""
         self._task.cancel()
@@ -129,6 +152,10 @@ class Runtime:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """End everything, as ``aclose``."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
         """Interrupt what still runs, and wait until its end is written."""
         for run in [*self._living]:
             with contextlib.suppress(Exception):
@@ -159,15 +186,15 @@ class Runtime:
         *,
         key: str | None = None,
         allow_changed: bool = False,
-        part: running.Part | None = None,
+        options: running.Options = running.ALONE,
         listener: events.Listener | None = None,
     ) -> Run:
-        """Begin a run of what was prepared, or of a ``part`` of it: ``start``."""
+        """Begin a run of what was prepared: ``start``."""
 
         def work(heard: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
             if key is None:
-                return running.begin(prepared, self._host, heard, part)
-            return keys.begin_or_go_on(prepared, key, self._host, heard, allow_changed=allow_changed)
+                return running.begin(prepared, self._host, heard, options=options)
+            return keys.begin_or_go_on(prepared, key, self._host, heard, allow_changed=allow_changed, options=options)
 
         return await self._carried(Run(self, None, listener), work)
 
@@ -178,6 +205,7 @@ class Runtime:
         allow_changed: bool = False,
         take_over: bool = False,
         from_step: str | None = None,
+        options: running.Options = running.ALONE,
         listener: events.Listener | None = None,
     ) -> Run:
         """Go on with a run. One that passed, or that waits for a person, is over at once, as it was.
@@ -187,10 +215,34 @@ class Runtime:
 
         def work(heard: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
             return running.resume_run(
-                run_id, self._host, heard, allow_changed=allow_changed, take_over=take_over, from_step=from_step
+                run_id,
+                self._host,
+                heard,
+                allow_changed=allow_changed,
+                take_over=take_over,
+                from_step=from_step,
+                options=options,
             )
 
         return await self._carried(Run(self, run_id, listener), work)
+
+    async def copy(
+        self,
+        run_id: str,
+        loaded: workflow.Loaded,
+        *,
+        about: dict[str, Json],
+        ended: running.Ended | None = None,
+        options: running.Options = running.ALONE,
+        listener: events.Listener | None = None,
+    ) -> Run:
+        """Go on with a copy of a run by another file, ``loaded``: ``running.go_on_copy``."""
+        return await self._carried(
+            Run(self, None, listener),
+            lambda heard: running.go_on_copy(
+                run_id, loaded, self._host, heard, about=about, ended=ended, options=options
+            ),
+        )
 
     async def answer(self, run_id: str, given: Mapping[str, str], *, listener: events.Listener | None = None) -> Run:
         """Answer the questions with which a run paused, each as text, and go on with it.
@@ -201,13 +253,27 @@ class Runtime:
         known, missing = answers.read_all(answers.asked(past, run_id), given)
         if missing:
             raise answers.missing(run_id, missing, answers.asked(past, run_id))
-        await answers.write(self._host, run_id, known)
+        await self.write_answers(run_id, known)
         return await self.resume(run_id, listener=listener)
+
+    async def write_answers(
+        self, run_id: str, values: Mapping[str, Json], *, take_over: bool = False
+    ) -> holders.Holder | None:
+        """Keep the answers to a run's questions, as ``answers.read_all`` reads them, without going on; from whom the run was taken over."""
+        pen = await answers.write(self._host, run_id, values, take_over=take_over)
+        return pen.conversation.taken_from
 
     async def decide(self, run_id: str, verdict: runs.Verdict, *, listener: events.Listener | None = None) -> Run:
         """Say whether the side effect happened of which nobody knows, and go on. Raises UsageError ``nothing-to-decide``."""
-        await runs.decide(self._host.store, run_id, verdict)
+        await self.write_decision(run_id, verdict)
         return await self.resume(run_id, listener=listener)
+
+    async def write_decision(
+        self, run_id: str, verdict: runs.Verdict, *, take_over: bool = False
+    ) -> holders.Holder | None:
+        """Keep the decision without going on; from whom the run was taken over."""
+        pen = await runs.decide(self._host.store, run_id, verdict, take_over=take_over)
+        return pen.conversation.taken_from
 
     async def interrupt(self, run_id: str) -> events.RunEnded:
         """End a run that this object carries. Raises UsageError ``run-not-carried`` for any other."""
@@ -220,17 +286,14 @@ class Runtime:
             mend="interrupt it where it runs, or take it over with `resume(…, take_over=True)`",
         )
 
-    def follow(self, run_id: str, after: int = 0) -> Entries:
+    async def follow(self, run_id: str, after: int = 0) -> Entries:
         """The entries of a run's log behind number ``after``, secrets masked, each once and in order, until nobody carries the run.
 
         A number is a cursor: who follows from the last one that was seen misses nothing, also of a run that is gone on with later. Looking
         costs what is new. Raises UsageError ``unknown-run``.
         """
-        if not self._host.kept.has(run_id):
-            raise store.unknown(self._host.kept, run_id)
-        return self._entries(run_id, after)
-
-    async def _entries(self, run_id: str, after: int) -> Entries:
+        if not await asyncio.to_thread(self._host.kept.has, run_id):
+            raise await asyncio.to_thread(store.unknown, self._host.kept, run_id)
         was_held = True
         while True:
             reading = await self._host.store.read(run_id, after)

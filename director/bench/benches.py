@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
@@ -21,7 +22,7 @@ from nodes.values import Json
 from runtime import engine, events, excerpt, log, preparing, running
 from runtime.browser import port
 from runtime.language import workflow
-from runtime.models import budgets
+from runtime.runtime import Run
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
@@ -220,24 +221,16 @@ class Bench(workshop.Bench):
             watch=watch,
         )
 
-        def begin(
-            listener: events.Listener, purse: budgets.Purse | None, begun: running.Begun
-        ) -> Coroutine[Any, Any, events.RunEnded]:
+        def begin(listener: events.Listener, options: running.Options) -> Awaitable[Run]:
             def listen(event: events.Event) -> None:
                 if isinstance(event, events.RunStarted):
                     began.append(event.run)
                 listener(event)
 
-            return running.begin(
+            return shop.carrier.begin(
                 prepared,
-                shop.here,
-                listen,
-                part=part,
-                parent=shop.pen.conversation.id,
-                purse=purse,
-                begun=begun,
-                browsers=self.own.lender(prepared),
-                holds=holds,
+                listener=listen,
+                options=dataclasses.replace(options, part=part, browsers=self.own.lender(prepared), holds=holds),
             )
 
         works_on_page = any(places.on_page(places[each]) for each in part.names)
@@ -284,7 +277,7 @@ class Bench(workshop.Bench):
             assert self.browser is not None, "what is captured has a browser"
             # A page that cannot be read (a dialog is open, a popup is tied to another tab) has no state to go on from.
             with contextlib.suppress(SiteError):
-                self.known.states.keep(lineage, await self.browser.capture(), reason)
+                await self.known.states.keep(lineage, await self.browser.capture(), reason)
 
         return watching.Hands(
             judge=judge,

@@ -81,7 +81,7 @@ async def take(shop: Workshop, known: Known, hands: watching.Hands, run: str) ->
 async def _take_state(shop: Workshop, known: Known, last: log.Checkpoint, lineage: Lineage, run: str) -> None:
     with contextlib.suppress(checkpoints.Unusable):
         data = await asyncio.to_thread(checkpoints.content, last, shop.here.kept, run)
-        known.states.keep(lineage, port.Captured(data, last.urls), WHY)
+        await known.states.keep(lineage, port.Captured(data, last.urls), WHY)
 
 
 async def _none() -> port.Browser:

@@ -44,15 +44,14 @@ class States:
                 lineage = tuple(Done.of(each) for each in data["lineage"])
                 self._states[name] = State(lineage, str(data["file"]), str(data["sha256"]))
 
-    def keep(self, lineage: Lineage, captured: port.Captured, reason: str) -> None:
+    async def keep(self, lineage: Lineage, captured: port.Captured, reason: str) -> None:
         """Keep what was captured, in the place of an earlier state to which the same nodes had led. Raises LogError."""
         name = MARK + digest([each.key for each in lineage])
         sha256 = hashlib.sha256(captured.data).hexdigest()
         file = f"{name.removeprefix(MARK)}-{sha256[:8]}.json"
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._folder / file
         try:
-            durable.write(path, captured.data)
+            await durable.keep(path, captured.data)
         except OSError as error:
             raise durable.not_written("a state of the bench", path, error) from None
         before = self._states.pop(name, None)

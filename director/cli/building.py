@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import sys
 from collections.abc import Coroutine, Sequence
@@ -12,11 +11,11 @@ import typer
 from typing_extensions import override
 
 from director import build_subject, kits, loop, person, shops, talking, tools
-from director.cli import beginning, build_ends, build_screen, conversation, interrupts, ordering, typing_in
+from director.cli import beginning, build_ends, build_screen, conversation, ordering, typing_in
 from nodes.errors import RunOpsError, SetupError
 from nodes.values import Json
 from runtime import host, journal, sessions, settings
-from runtime.cli import console, execution, signals
+from runtime.cli import console, execution, foreground, signals
 
 
 class Building(conversation.Conversation):
@@ -118,28 +117,29 @@ def follow(
     """Carry out the build that ``opening`` opens, and close it. ``word`` is what the person says besides; ``asks``: whoever is at the terminal is asked."""
     screen = build_screen.BuildScreen(sys.stderr, quiet=quiet)
     who = typing_in.person_at(screen.asks) if asks and typing_in.possible() else person.Nobody()
-    with asyncio.Runner() as runner:
-        held = Building(runner.run(opening), here, models, screen, who)
+    held: Building | None = None
+    with foreground.Foreground(
+        lambda: f"again  runops build --resume {held.id}" if held is not None else "",
+        clear=lambda: held and _end_browsers(held),
+    ) as front:
+        held = Building(front.run(opening), here, models, screen, who)
         _end_left(held)
-        again = f"again  runops build --resume {held.id}"
-        signalled = interrupts.Interrupts(runner, lambda: again, lambda: _end_browsers(held))
-        with signals.handled_by(signalled.handle):
-            try:
-                code, ended, error = _followed(held, signalled, word)
-            finally:
-                runner.run(held.close())
+        try:
+            code, ended, error = _followed(held, front, word)
+        finally:
+            front.complete(held.close())
     return Came(held.id, held.session, code, ended, error)
 
 
 def _followed(
-    held: Building, signalled: interrupts.Interrupts, word: str | None
+    held: Building, front: foreground.Foreground, word: str | None
 ) -> tuple[int, loop.Ended | None, RunOpsError | None]:
     """The exit code, and how it ended; the error where it did not end by itself."""
     held.screen.say(f"build  {held.id}  {held.subject.title}")
-    execution.say_taken(held.pen.conversation)
+    execution.say_taken(held.pen.conversation.taken_from)
     one = loop.Build(held.shop, held.talk)
     try:
-        ended = signalled.run(one.to_its_end(word))
+        ended = front.run(one.to_its_end(word))
     except signals.Interrupted as interrupted:
         held.screen.broken()
         return interrupted.exit, None, None
@@ -177,4 +177,4 @@ def _end_those(held: Building, names: Sequence[str]) -> None:
     for name in names:
         folder = held.here.kept.private(name)
         for each in (folder, *(found for found in folder.glob("*") if found.is_dir())):
-            execution.end_browser(each)
+            foreground.end_browser(each)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from director import desk, subject, talking, tools
-from director.cli import beginning, interrupts, slashes, terminal, words
+from director.cli import beginning, slashes, terminal, words
 from nodes.errors import BudgetReached, ModelError, RunOpsError, SetupError, UsageError
 from nodes.values import Json
 from runtime import events, host, journal, limits, log, outcomes, secrets, sessions, waiting, window
-from runtime.cli import console, signals
+from runtime.cli import console, foreground, signals
 from runtime.display import costs
 from runtime.models import ledger, prices, supply
 from runtime.models.exchange import Usage
@@ -151,21 +151,21 @@ class Conversation:
 class Loop:
     """Takes words until there are no more, or one must be the last."""
 
-    def __init__(self, conversation: Conversation, signalled: interrupts.Interrupts, *, person: bool) -> None:
+    def __init__(self, conversation: Conversation, front: foreground.Foreground, *, person: bool) -> None:
         """``person``: somebody types, and sees what is printed; an error is no reason to end then."""
-        self.conversation, self._signalled, self._person = conversation, signalled, person
+        self.conversation, self._front, self._person = conversation, front, person
         self.code = 0
         """The exit code, so far: that of the last word."""
         self.over = False
         """Whether a further word would only meet the last error again."""
-        self._slashes = slashes.Slashes(conversation, signalled)
+        self._slashes = slashes.Slashes(conversation, front)
 
     def take_up(self) -> None:
         """Answer what was said before a crash and has no answer."""
         rows = len(self.conversation.session.ledger.rows)
         one = Said("")
         try:
-            one.answer = self._signalled.run(self.conversation.talk.go_on())
+            one.answer = self._front.run(self.conversation.talk.go_on())
         except RunOpsError as error:
             self._failed(error, one)
         if one.answer is not None or one.error is not None:
@@ -178,7 +178,7 @@ class Loop:
         ending = False
         while not self.over or self._person:
             try:
-                with self._signalled.reading():
+                with self._front.reading():
                     line = word()
             except EOFError:
                 if self._person:
@@ -247,7 +247,7 @@ class Loop:
         one = Said(text)
         self.conversation.words.append(one)
         try:
-            one.answer = self._signalled.run(self.conversation.talk.say(text))
+            one.answer = self._front.run(self.conversation.talk.say(text))
         except RunOpsError as error:
             self._failed(error, one)
             return

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from nodes import budgets as node_budgets
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import briefs, events, history, log, running, runs, store
-from runtime.cli import execution
+from runtime import briefs, events, history, host, log, running, runs, store
+from runtime.cli import execution, foreground
 from runtime.display import base, plain
 from runtime.models import budgets
+from runtime.runtime import Run, Runtime
 
 if TYPE_CHECKING:
-    from director.cli import conversation, interrupts
+    from director.cli import conversation
 
-Begin = Callable[[events.Listener, budgets.Purse | None, running.Begun], Coroutine[Any, Any, events.RunEnded]]
-"""Begins a run or goes on with one, told who listens, what the session leaves it to spend, and who is to know of it before it does anything."""
+Begin = Callable[[Runtime, events.Listener, running.Options], Awaitable[Run]]
+"""Starts or resumes a run, told who listens and what the session wants of it."""
 
 NOTHING = log.Ran(calls=0, tokens=0, dollars="0", seconds=0)
 """What a run has spent that has not begun."""
@@ -39,24 +40,26 @@ class Following:
         self._begun = False
         self._ended: events.RunEnded | None = None
 
-    def to_its_end(self, begin: Begin, signalled: interrupts.Interrupts) -> events.RunEnded | None:
+    def to_its_end(self, begin: Begin, front: foreground.Foreground, here: host.Host) -> events.RunEnded | None:
         """How it ended; None where it was interrupted before it could say so. Raises RunOpsError for what could not start, ``signals.Interrupted``."""
         interrupted: BaseException | None = None
         try:
-            signalled.run(self._run(begin))
+            front.run(self._run(begin, here))
         except BaseException as error:
             if self._id is None:
                 raise
             interrupted = error
         assert self._id is not None
-        signalled.complete(self._tell(self._id))
+        front.complete(self._tell(self._id))
         if interrupted is not None:
             raise interrupted
         return self._ended
 
-    async def _run(self, begin: Begin) -> None:
-        with self._display:
-            self._ended = await begin(self._listen, self._purse(), self._note)
+    async def _run(self, begin: Begin, here: host.Host) -> None:
+        options = running.Options(parent=self._held.id, purse=self._purse(), begun=self._note)
+        async with Runtime.of(here) as carrier:
+            with self._display:
+                self._ended = await (await begin(carrier, self._listen, options)).to_its_end()
             # One that was over before tells its end, and not its beginning.
             self._id = self._ended.run
 
@@ -104,7 +107,7 @@ async def follow(held: conversation.Conversation, what: str, run: str, before: l
 def end_browser(held: conversation.Conversation) -> None:
     """End the browser of the run that the session follows, which would outlive us; nothing happens where it follows none."""
     if (note := held.session.following) is not None:
-        execution.end_browser(held.here.kept.private(str(note.data["run"])))
+        foreground.end_browser(held.here.kept.private(str(note.data["run"])))
 
 
 async def settle(held: conversation.Conversation) -> None:

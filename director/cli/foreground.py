@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 
 import typer
 
-from director.cli import beginning, conversation, following, interrupts, reading, terminal, words
+from director.cli import beginning, conversation, following, reading, terminal, words
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime import host, log
 from runtime.cli import console, execution, signals
+from runtime.cli.foreground import Foreground
 from runtime.display.stream import Talk
 
 STATES = {
@@ -38,22 +38,23 @@ def converse(wish: beginning.Wish, here: host.Host, message: str | None, *, as_j
     models = beginning.Models.of(here)
     answers = Talk(sys.stderr) if as_json else None
     screen = terminal.Screen(as_it_comes=person, quiet=quiet, answers=answers)
-    with asyncio.Runner() as runner:
-        pen, there_before = runner.run(beginning.open_session(wish, here, models))
+    held: conversation.Conversation | None = None
+    with Foreground(
+        lambda: again(held) if held is not None else "", clear=lambda: held and following.end_browser(held)
+    ) as front:
+        pen, there_before = front.run(beginning.open_session(wish, here, models))
         held = conversation.Conversation(pen, here, models, screen)
-        signalled = interrupts.Interrupts(runner, lambda: again(held), lambda: following.end_browser(held))
-        with signals.handled_by(signalled.handle):
-            try:
-                code = _talk(held, signalled, wish, message, person=person, there_before=there_before)
-            finally:
-                runner.run(held.close())
+        try:
+            code = _talk(held, front, wish, message, person=person, there_before=there_before)
+        finally:
+            front.complete(held.close())
     _end(held, code, as_json=as_json, quiet=quiet)
     raise typer.Exit(code)
 
 
 def _talk(
     held: conversation.Conversation,
-    signalled: interrupts.Interrupts,
+    front: Foreground,
     wish: beginning.Wish,
     message: str | None,
     *,
@@ -61,14 +62,13 @@ def _talk(
     there_before: bool,
 ) -> int:
     """Take all words; the exit code."""
-    loop = conversation.Loop(held, signalled, person=person)
+    loop = conversation.Loop(held, front, person=person)
     try:
         title = held.subject.title
         held.screen.say("  ".join(filter(None, ("chat", held.id, title))))
-        if held.pen.conversation.taken_from is not None:
-            execution.say_taken(held.pen.conversation)
+        execution.say_taken(held.pen.conversation.taken_from)
         if there_before and wish.fork is None:
-            signalled.complete(following.settle(held))
+            front.complete(following.settle(held))
             loop.take_up()
         if message is not None:
             if not loop.over:

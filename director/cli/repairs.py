@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import hashlib
 import os
@@ -13,12 +12,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from director import grants, person
-from director.cli import build_ends, building, interrupts, mending_builds, typing_in
+from director.cli import build_ends, building, mending_builds, typing_in
 from director.repairing import deeds, kept, mending
 from nodes.errors import SetupError, UsageError
 from nodes.values import Json
 from runtime import briefs, events, evidence, history, host, runs, store
-from runtime.cli import console, execution, signals
+from runtime.cli import console, execution, foreground, signals
 from runtime.display import costs
 from runtime.display.text import harmless, one_line
 from runtime.language import workflow
@@ -227,16 +226,14 @@ def _followed(
 
     def clear() -> None:
         for each in copies:
-            execution.end_browser(here.kept.private(each))
+            foreground.end_browser(here.kept.private(each))
 
-    with asyncio.Runner() as runner:
-        signalled = interrupts.Interrupts(runner, lambda: again, clear)
-        with signals.handled_by(signalled.handle):
-            try:
-                return signalled.run(one.repair(run, loaded)), 0
-            except signals.Interrupted as interrupted:
-                console.say(f"interrupted; no file is changed\n  {again}")
-                return None, interrupted.exit
+    with foreground.Foreground(lambda: again, clear=clear) as front:
+        try:
+            return front.run(one.repair(run, loaded)), 0
+        except signals.Interrupted as interrupted:
+            console.say(f"interrupted; no file is changed\n  {again}")
+            return None, interrupted.exit
 
 
 def _apply(wish: Wish, run: str, known: kept.Known, going_on: str, *, as_json: bool) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from director import opening, saving, variables
-from director.cli import beginning, following, interrupts, words
+from director.cli import beginning, following, words
 from nodes import registry
 from nodes.errors import UsageError
-from runtime import events, log, preparing, running, runs, settings
-from runtime.cli import given
+from runtime import events, host, log, preparing, runs, settings
+from runtime.cli import foreground, given
 from runtime.display import costs, plans, windows
 from runtime.language import workflow
 from runtime.models import ledger
@@ -25,9 +25,9 @@ MODES: tuple[log.Mode, ...] = get_args(log.Mode)
 class Slashes:
     """Each of them is a method, by its name."""
 
-    def __init__(self, held: conversation.Conversation, signalled: interrupts.Interrupts) -> None:
+    def __init__(self, held: conversation.Conversation, front: foreground.Foreground) -> None:
         """``held`` is what is talked in."""
-        self._held, self._signalled = held, signalled
+        self._held, self._front = held, front
         self._known: dict[str, Callable[[words.Slash], None]] = {
             "mode": self._mode,
             "run": self._run,
@@ -122,8 +122,8 @@ class Slashes:
         words.at_most(word, 0)
         held = self._held
         parent = held.id
-        pen = self._signalled.complete(opening.fork(held.here.store, parent, held.pen.masker))
-        self._signalled.run(held.move(pen))
+        pen = self._front.complete(opening.fork(held.here.store, parent, held.pen.masker))
+        self._front.run(held.move(pen))
         held.screen.say(f"--  session {held.id}, forked from {parent}")
 
     # Runs.
@@ -141,9 +141,8 @@ class Slashes:
         prepared = preparing.prepare(loaded, values.of(loaded), own.secrets)
         self._follow(
             following.Following(held, f"/run {path}"),
-            lambda listener, purse, begun: running.begin(
-                prepared, own, listener, parent=held.id, purse=purse, begun=begun
-            ),
+            own,
+            lambda carrier, listener, options: carrier.begin(prepared, options=options, listener=listener),
         )
 
     def _resume(self, word: words.Slash) -> None:
@@ -155,8 +154,9 @@ class Slashes:
         own = held.here.having(settings.load())
         self._follow(
             following.Following(held, f"/resume {run}", following.spent_by(held, run)),
-            lambda listener, purse, begun: running.resume_run(run, own, listener, purse=purse, begun=begun),
+            own,
+            lambda carrier, listener, options: carrier.resume(run, options=options, listener=listener),
         )
 
-    def _follow(self, one: following.Following, begin: following.Begin) -> None:
-        self.ran = one.to_its_end(begin, self._signalled)
+    def _follow(self, one: following.Following, own: host.Host, begin: following.Begin) -> None:
+        self.ran = one.to_its_end(begin, self._front, own)

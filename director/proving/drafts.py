@@ -17,7 +17,7 @@ from director.tools import FINISH
 from nodes.browser_action import files
 from nodes.errors import ModelError, RunOpsError, SetupError, UsageError
 from nodes.values import Json
-from runtime import artifacts, engine, history, journal, log, preparing, pythons, running, secrets
+from runtime import artifacts, engine, history, journal, log, preparing, pythons, secrets
 from runtime.language import callees, workflow
 
 if TYPE_CHECKING:
@@ -110,15 +110,12 @@ async def run(
     counts_there = dict(fit.inputs) == _theirs(shop, loaded)
     ended = await shop.runs.follow(
         call,
-        lambda listener, purse, begun: running.begin(
+        lambda listener, options: shop.carrier.begin(
             fit,
-            shop.here,
-            listener,
-            parent=shop.pen.conversation.id,
-            purse=purse,
-            begun=begun,
-            holds=holds,
-            watch=shop.bench.onlooker(fit, call) if counts_there else None,
+            listener=listener,
+            options=dataclasses.replace(
+                options, holds=holds, watch=shop.bench.onlooker(fit, call) if counts_there else None
+            ),
         ),
     )
     past = await asyncio.to_thread(shop.runs.past, ended.run)

@@ -21,6 +21,7 @@ from nodes.targets import Target
 from nodes.values import Json
 from runtime import briefs, engine, events, history, host, running, runs
 from runtime.language import callees, workflow
+from runtime.runtime import Runtime
 
 MOST_TRIES = 4
 """Mends of one step that are tried."""
@@ -112,7 +113,7 @@ class Mending:
         listener: Callable[[events.Event], None] | None = None,
     ) -> None:
         """``allowed`` says which deeds a proof may do; ``say`` tells a person what goes on, ``listener`` hears of the steps."""
-        self._here = here
+        self._carrier = Runtime.of(here)
         self._kept = here.kept
         self._deeds = allowed
         self._say = say
@@ -157,16 +158,8 @@ class Mending:
         )
         about: dict[str, Json] = {"node": case.failure.path, "copy": case.run, "for": "look"}
         try:
-            ended = await running.go_on_copy(
-                case.run,
-                loaded,
-                self._here,
-                self._listener,
-                about=about,
-                ended=looker.ended,
-                holds=looker.holds,
-                parent=case.run,
-            )
+            options = running.Options(holds=looker.holds, parent=case.run)
+            ended = await self._copied(case.run, loaded, about, options, looker.ended)
         except UsageError as error:
             self._tried.append(f"no fresh look: {error.message}")
             return None, None
@@ -301,6 +294,20 @@ class Mending:
 
     # Trying them.
 
+    async def _copied(
+        self,
+        run: str,
+        loaded: workflow.Loaded,
+        about: dict[str, Json],
+        options: running.Options,
+        ended: running.Ended | None = None,
+    ) -> events.RunEnded:
+        """Continue a copy of the run by another file, to its end."""
+        carried = await self._carrier.copy(
+            run, loaded, about=about, ended=ended, options=options, listener=self._listener
+        )
+        return await carried.to_its_end()
+
     async def _try(
         self, case: failures.Case, loaded: workflow.Loaded, mend: Mend, before: Sequence[Mend]
     ) -> Proof | None:
@@ -314,9 +321,8 @@ class Mending:
             if not mend.told:
                 holds = _but(holds, mend.path)
             about: dict[str, Json] = {"node": mend.path, "copy": case.run, "for": "proof"}
-            ended = await running.go_on_copy(
-                case.run, patched, self._here, self._listener, about=about, holds=holds, parent=case.run
-            )
+            options = running.Options(holds=holds, parent=case.run)
+            ended = await self._copied(case.run, patched, about, options)
         except UsageError as error:
             self._tried.append(f"{mend.what}: {error.message}")
             return None

@@ -236,16 +236,10 @@ class Deeds:
         self._eyes.scout.complaints()
         ended = await self._shop.runs.follow(
             call,
-            lambda listener, purse, begun: running.begin(
+            lambda listener, options: self._shop.carrier.begin(
                 prepared,
-                self._shop.here,
-                listener,
-                part=Deed(node, name),
-                parent=self._shop.pen.conversation.id,
-                purse=purse,
-                begun=begun,
-                browsers=lent.Lender(session),
-                holds=holds,
+                listener=listener,
+                options=dataclasses.replace(options, part=Deed(node, name), browsers=lent.Lender(session), holds=holds),
             ),
         )
         ours: list[str] = []

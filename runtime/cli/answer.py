@@ -14,6 +14,7 @@ from nodes.values import Json, as_text
 from runtime import answers, host, runs
 from runtime.cli import console, execution, flags
 from runtime.display import escapes
+from runtime.runtime import Runtime
 
 
 def answer(
@@ -47,8 +48,7 @@ def answer(
         raise answers.missing(run_id, missing, questions)
     for name in missing:
         known[name] = _asked(name, questions[name])
-    pen = asyncio.run(answers.write(here, run_id, known, take_over=take_over))
-    execution.say_taken(pen.conversation)
+    execution.say_taken(asyncio.run(Runtime.of(here).write_answers(run_id, known, take_over=take_over)))
     if only:
         execution.written_down(run_id, as_json=as_json, answered=known)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime import answers, collecting, events, host, junit, outcomes, preparing, pythons, secrets
-from runtime.cli import console, execution, given, signals
+from runtime.cli import console, execution, foreground, given, signals
 from runtime.display import costs, escapes
 from runtime.display.base import choose
 from runtime.display.text import count, duration, one_line
@@ -51,8 +50,8 @@ class Batch:
         self._prepared: dict[Path, preparing.Prepared] = {}
         self._signal: int | None = None
         self._unwritten: UsageError | None = None
-        self._present: tuple[outcomes.Outcome, execution.Run] | None = None
-        """The run that is carried out now."""
+        self._present: execution.Run | None = None
+        """The last run that was begun."""
         for outcome, each in zip(self.outcomes, found, strict=True):
             if each.error is not None:
                 outcome.refuse(each.error)
@@ -83,13 +82,7 @@ class Batch:
             return self._refuse()
         failure: Exception | None = None
         try:
-            asyncio.run(self._run_all())
-        except signals.Interrupted as interrupted:
-            self._signal = interrupted.number
-            if self._present is not None:
-                outcome, run = self._present
-                run.signal = interrupted.number
-                self._tell(outcome, run, run.told)
+            self._run_all()
         except Exception as error:  # noqa: BLE001 — what the other runs came to is told all the same
             failure = error
         with signals.handled_by(lambda _number, _frame: None):
@@ -99,24 +92,31 @@ class Batch:
             raise failure
         return code
 
-    async def _run_all(self) -> None:
-        async with Runtime.of(self._manner.here) as carrier:
+    def _run_all(self) -> None:
+        with (
+            foreground.Foreground(
+                lambda: self._present.last_words() if self._present is not None else "interrupted",
+                clear=lambda: self._present is not None and self._present.clear(),
+                notice=lambda: self._present is not None and self._present.notice(),
+            ) as front,
+            front.holding(Runtime.of(self._manner.here)) as carrier,
+        ):
             for position, outcome in enumerate(self.outcomes, start=1):
                 if len(self.outcomes) > 1 and not self._manner.quiet:
                     console.say(f"-- {position}/{len(self.outcomes)}  {escapes.line(str(outcome.file))}")
-                await self._run(outcome, carrier)
+                self._run(outcome, front, carrier)
                 self._note_report()
                 if self._signal is not None or (self._manner.fail_fast and outcome.state != "passed"):
                     break
 
-    async def _run(self, outcome: outcomes.Outcome, carrier: Runtime) -> None:
+    def _run(self, outcome: outcomes.Outcome, front: foreground.Foreground, carrier: Runtime) -> None:
         prepared, manner = self._prepared[outcome.file], self._manner
-        run = execution.Run(choose(quiet=manner.quiet), manner.here.kept)
+        run = self._present = execution.Run(choose(quiet=manner.quiet), manner.here.kept)
         outcome.begin()
         self._note_report()
-        self._present = (outcome, run)
         try:
-            ended = await run.follow(
+            ended = run.follow(
+                front,
                 carrier,
                 lambda carrier, listener: carrier.begin(
                     prepared, key=manner.key, allow_changed=manner.allow_changed, listener=listener
@@ -132,7 +132,6 @@ class Batch:
             raise
         else:
             self._tell(outcome, run, ended)
-        self._present = None
 
     def _tell(self, outcome: outcomes.Outcome, run: execution.Run, ended: events.RunEnded | None) -> None:
         """Say how a run of the batch ended, and note it."""

@@ -9,6 +9,7 @@ import typer
 
 from runtime import host, runs
 from runtime.cli import console, execution, flags
+from runtime.runtime import Runtime
 
 
 def decide(
@@ -36,8 +37,7 @@ def decide(
     """
     here = host.load(headed=headed, keep_browser=keep_browser, linger=linger)
     run_id = runs.find(here.kept, run)
-    pen = asyncio.run(runs.decide(here.store, run_id, verdict, take_over=take_over))
-    execution.say_taken(pen.conversation)
+    execution.say_taken(asyncio.run(Runtime.of(here).write_decision(run_id, verdict, take_over=take_over)))
     if only:
         execution.written_down(run_id, as_json=as_json, decided=verdict)
     else:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import os
 import shlex
-import signal
 import sys
-import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from types import FrameType
 
-import psutil
 import typer
 
 from nodes.values import Json
-from runtime import answers, events, host, mends, outcomes, runtime, store
-from runtime.browser import surviving
-from runtime.cli import console, signals
+from runtime import answers, events, holders, host, mends, outcomes, runtime, store
+from runtime.cli import console, foreground, signals
 from runtime.display import costs, escapes
 from runtime.display.base import Display, choose
 from runtime.display.stream import put_at_once
@@ -34,9 +28,6 @@ MENDABLE = frozenset(
 
 Begin = Callable[[Runtime, events.Listener], Awaitable[runtime.Run]]
 """What starts or resumes a run, told who listens."""
-
-SAME_PRESS = 0.1
-"""Seconds within which two signals are one: `timeout` sends its signal to the command and to its group."""
 
 
 class Run:
@@ -52,8 +43,7 @@ class Run:
         self.told: events.RunEnded | None = None
         """How the run ended, once it has said so."""
         self.signal: int | None = None
-        self._signalled_at = 0.0
-        self._stop: Callable[[], object] | None = None
+        """The one that interrupted it."""
 
     def listen(self, event: events.Event) -> None:
         """Note what the end needs, and pass the event on to the display."""
@@ -63,57 +53,40 @@ class Run:
             self.told = event
         self.display(event)
 
-    async def follow(self, carrier: Runtime, begin: Begin) -> events.RunEnded | None:
-        """Have ``carrier`` carry the run out; None where it was interrupted before it could say so."""
-        loop = asyncio.get_running_loop()
+    def follow(self, front: foreground.Foreground, carrier: Runtime, begin: Begin) -> events.RunEnded | None:
+        """Have ``carrier`` carry the run out; None where it was interrupted before it could say how it ended."""
 
         async def carried() -> events.RunEnded:
-            run = await begin(carrier, self.listen)
-            try:
-                return await run.wait()
-            except asyncio.CancelledError:
-                await run.interrupt()
-                raise
+            with self.display:
+                run = await begin(carrier, self.listen)
+                return await run.to_its_end()
 
-        task = asyncio.ensure_future(carried())
+        try:
+            return front.run(carried())
+        except signals.Interrupted as interrupted:
+            self.signal = interrupted.number
+            return self.told
 
-        def stop() -> None:
-            self.display(events.Said("interrupting the run (Ctrl-C again: at once)"))
-            task.cancel()
+    def notice(self) -> None:
+        """Say that a signal was heard."""
+        self.display(events.Said("interrupting the run (Ctrl-C again: at once)"))
 
-        self._stop = lambda: loop.call_soon_threadsafe(stop)
-        with signals.handled_by(self._signalled), self.display:
-            try:
-                return await task
-            except asyncio.CancelledError:
-                if self.signal is None:
-                    raise
-                return self.told
-
-    def _signalled(self, number: int, _frame: FrameType | None) -> None:
-        """The first signal interrupts the run; a second one ends the process at once."""
-        now = time.monotonic()
-        if self.signal is None:
-            self.signal, self._signalled_at = number, now
-            assert self._stop is not None
-            self._stop()
-        elif now - self._signalled_at > SAME_PRESS:
-            self._end_at_once(number)
-
-    def _end_at_once(self, number: int) -> None:
-        """Leave as a crash would, but leave nothing behind: what this process started is ended too."""
+    def clear(self) -> None:
+        """End what would outlive this process."""
         with contextlib.suppress(Exception):
             self.display.end()
         if self.id is not None:
-            end_browser(self._kept.private(self.id))
-        end_children()
-        self.leave(number, None)
+            foreground.end_browser(self._kept.private(self.id))
 
     def leave(self, number: int, _frame: FrameType | None) -> None:
         """While nothing runs, before the run and after it: go, with the next command to type."""
-        if self.told is None or self.told.status != "passed":
-            put_at_once(self._interrupted())
+        if words := self.last_words():
+            put_at_once(words)
         os._exit(signals.exit_code(number))
+
+    def last_words(self) -> str:
+        """What is left to say where the process ends at once: nothing of a run that passed."""
+        return "" if self.told is not None and self.told.status == "passed" else self._interrupted()
 
     def _interrupted(self) -> str:
         if self.id is None:
@@ -145,12 +118,12 @@ def carry_out(begin: Begin, *, here: host.Host, as_json: bool, quiet: bool, tria
     hush()
     run = Run(choose(quiet=quiet), here.kept, trial)
 
-    async def carried() -> events.RunEnded | None:
-        async with Runtime.of(here) as carrier:
-            return await run.follow(carrier, begin)
-
     with signals.handled_by(run.leave):
-        ended = asyncio.run(carried())
+        with (
+            foreground.Foreground(run.last_words, clear=run.clear, notice=run.notice) as front,
+            front.holding(Runtime.of(here)) as carrier,
+        ):
+            ended = run.follow(front, carrier, begin)
         code = run.code(ended)
         run.tell(ended, quiet=quiet)
         if as_json:
@@ -184,10 +157,10 @@ def go_on(
     )
 
 
-def say_taken(conversation: store.Conversation) -> None:
-    """Say from which process the run was taken over, if it was."""
-    if conversation.taken_from is not None:
-        console.say(conversation.taken_from.as_taken())
+def say_taken(holder: holders.Holder | None) -> None:
+    """Say from which process a run or a session was taken over, if it was."""
+    if holder is not None:
+        console.say(holder.as_taken())
 
 
 def written_down(run_id: str, *, as_json: bool, **what: Json) -> None:
@@ -203,22 +176,6 @@ def hush() -> None:
         return
     logging.getLogger().addHandler(logging.NullHandler())
     sys.unraisablehook = lambda _unraisable: None
-
-
-def end_browser(private: Path) -> None:
-    """Ask the watcher of a run's browser to end it now; nothing happens where there is none."""
-    if (alive := surviving.find(private)) is not None:
-        with contextlib.suppress(OSError):
-            os.kill(alive.watcher, signal.SIGTERM)
-
-
-def end_children() -> None:
-    """End whatever this process started and still runs, and wait until it is gone."""
-    children = psutil.Process().children(recursive=True)
-    for child in children:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            child.send_signal(signal.SIGKILL)
-    psutil.wait_procs(children, timeout=2)
 
 
 def _cost(ended: events.RunEnded | None) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 
 from nodes import registry
 from nodes.errors import UsageError
-from runtime import events, host, trial
+from runtime import events, host, running, trial
 from runtime.cli import console, execution, flags, given
 from runtime.language import workflow
 from runtime.runtime import Run, Runtime
@@ -84,7 +84,7 @@ def try_node(
         console.say(f"this is really done on the site: {deeds} (with --dry-run it is not)")
 
     def begin(carrier: Runtime, listener: events.Listener) -> Awaitable[Run]:
-        return carrier.begin(prepared, part=one, listener=lambda event: listener(calm(event)))
+        return carrier.begin(prepared, options=running.Options(part=one), listener=lambda event: listener(calm(event)))
 
     again = shlex.join(["runops", *flags.arguments(ctx)])
     execution.carry_out(begin, here=here, as_json=as_json, quiet=quiet, trial=again)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import tenacity
 
 from nodes.errors import AuthorError, RunOpsError
-from runtime import journal, log, secrets
+from runtime import journal, log, secrets, waiting
 from runtime.crashes import CrashPoint, crash_point
 from runtime.models import budgets, chains, choosing, estimates, polling, reading, supply
 from runtime.models.exchange import Answer, Request, ToolCall, Usage
@@ -301,7 +301,7 @@ class Exchanges:
             # Nor from one that was told what holds only now.
             answer = dataclasses.replace(answer, id="")
         if self._models.recorder is not None:
-            self._models.recorder.take(number, self._path, request, answer)
+            await waiting.in_thread(self._models.recorder.take, number, self._path, request, answer)
         await self._write(answer, key, "model", seconds=self._seconds())
         return answer
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runtime.cli import execution
+from runtime.cli import foreground
 from tests.command import Project
 from tests.shop_process import ROOT, Shop
 from tests.terminal import Terminal, processes_of, still_running
@@ -133,7 +133,7 @@ def test_the_browser_of_a_run_can_be_ended_from_outside(project: Project, shop: 
         below = processes_of(process.pid, project.folder)
         process.kill()
     assert any("chrom" in each.name() for each in still_running(below, patience=0))
-    execution.end_browser(project.folder / ".runops" / "private" / project.runs()[0]["id"])
+    foreground.end_browser(project.folder / ".runops" / "private" / project.runs()[0]["id"])
     assert still_running(below) == []
 
 

@@ -114,7 +114,8 @@ async def test_a_held_deed_was_not_done(tmp_path: Path) -> None:
     one = rig.Rig(tmp_path, TEXT)
     fit = preparing.Prepared(one.loaded, {}, {})
     chosen = settings.load(home=tmp_path / ".runops")
-    ended = await running.begin(fit, host.of_command(chosen), browsers=one, holds=lambda leaf, _path: leaf.id == "two")
+    options = running.Options(browsers=one, holds=lambda leaf, _path: leaf.id == "two")
+    ended = await running.begin(fit, host.of_command(chosen), options=options)
     past, _reading = runs.load_history(files.Files(chosen.home), ended.run)
     assert (ended.status, proofs.held_at(past)) == ("paused", "two")
     assert proofs.deeds_of(one.loaded, past) == {"one": "done", "two": "held", "three": "not reached"}

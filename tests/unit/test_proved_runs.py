@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import pytest
 from director import deeds, desk, draft, workshop
 from director.proving import drafts, tools
 from nodes.values import Json
-from runtime import log, running, trial, turn
+from runtime import log, trial, turn
 from runtime.language import callees, workflow
 from tests import workshops
 from tests.finishes import SITE, TEXT, Browsers, clicks, fails, finish, installed, opened
@@ -159,7 +160,10 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
 
     async def work(call: log.Call) -> turn.Outcome:
         await shop.runs.follow(
-            call, lambda heard, _purse, begun: running.begin(fit, shop.here, heard, part=alone, begun=begun)
+            call,
+            lambda heard, options: shop.carrier.begin(
+                fit, listener=heard, options=dataclasses.replace(options, part=alone)
+            ),
         )
         return turn.Outcome("done", "done")
 

@@ -123,6 +123,30 @@ async def test_an_interrupted_run_goes_on_elsewhere(tmp_path: Path, gates: Gates
         assert (await (await other.resume(run.id)).wait()).output == "a-14"
 
 
+async def test_a_waiter_that_is_cancelled_takes_its_run_with_it_only_where_it_says_so(
+    tmp_path: Path, gates: Gates
+) -> None:
+    """``wait`` leaves the run alone; ``to_its_end`` interrupts it, and is over once the end is written, however often it is cancelled."""
+    async with runtime(tmp_path) as one:
+        left, taken = [await one.start(flow(tmp_path), {"who": who}) for who in ("left", "taken")]
+        waiters = [asyncio.create_task(left.wait()), asyncio.create_task(taken.to_its_end())]
+        for run in (left, taken):
+            await at_gate(run)
+        for _twice in range(2):
+            for each in waiters:
+                each.cancel()
+            await asyncio.sleep(0)
+        gone = await asyncio.gather(*waiters, return_exceptions=True)
+        assert [type(each) for each in gone] == [asyncio.CancelledError] * 2
+        kept = files.Files(tmp_path / "home")
+        assert [kept.held(each.id) for each in (left, taken)] == [True, False]
+        last = kept.read(taken.id).entries[-1]
+        assert isinstance(last, log.Note)
+        assert (last.name, last.data["status"]) == ("ended", "interrupted")
+        gates.of("left").set()
+        assert (await left.wait()).output == "left-14"
+
+
 async def test_leaving_the_block_interrupts_what_runs(tmp_path: Path, gates: Gates) -> None:
     """The end of each is written, and each lock is free."""
     async with runtime(tmp_path) as one:

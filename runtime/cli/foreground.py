@@ -1,0 +1,145 @@
+"""Work in the foreground of a command: an event loop, and what a signal does while something goes on in it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine, Generator
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self, TypeVar
+
+import psutil
+
+from runtime.browser import surviving
+from runtime.cli import signals
+from runtime.display.stream import put_at_once
+
+_Result = TypeVar("_Result")
+
+SAME_PRESS = 0.1
+"""Seconds within which two signals are one: `timeout` sends its signal to the command and to its group."""
+
+
+class Foreground:
+    """One event loop for all that a command does. The first signal cancels what is going on; a second one ends the process at once. ``with`` it."""
+
+    def __init__(
+        self,
+        last_words: Callable[[], str],
+        *,
+        clear: Callable[[], object] = lambda: None,
+        notice: Callable[[], object] = lambda: None,
+    ) -> None:
+        """``last_words`` are printed where the process ends at once, after ``clear`` has ended what would outlive it; children are ended in any case.
+
+        ``notice`` is called when the first signal cancels something.
+        """
+        self._last_words, self._clear, self._notice = last_words, clear, notice
+        self._stack = contextlib.ExitStack()
+        self._runner: asyncio.Runner
+        self._task: asyncio.Task[Any] | None = None
+        self._number: int | None = None
+        """Of the signal that nobody has heard of yet."""
+        self._at = 0.0
+        self._reading = False
+
+    def __enter__(self) -> Self:
+        self._runner = self._stack.enter_context(asyncio.Runner())
+        self._stack.enter_context(signals.handled_by(self.handle))
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stack.close()
+
+    def run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        """Run ``work`` to its end. Raises ``signals.Interrupted`` where a signal has cancelled it, once it has ended."""
+        try:
+            return self._runner.run(self._cancellable(work))
+        except asyncio.CancelledError:
+            if self._number is None:
+                raise
+            raise self._interrupted() from None
+        finally:
+            self._task = None
+
+    def complete(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        """Run what is over soon, whatever signals come."""
+        return self._runner.run(work)
+
+    @contextlib.contextmanager
+    def holding(self, manager: contextlib.AbstractAsyncContextManager[_Result]) -> Generator[_Result]:
+        """Keep an asynchronous context open around several pieces of work."""
+        entered = self.complete(manager.__aenter__())
+        try:
+            yield entered
+        finally:
+            self.complete(manager.__aexit__(*sys.exc_info()))
+
+    async def _cancellable(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        self._task = asyncio.current_task()
+        if self._number is not None:
+            work.close()
+            raise asyncio.CancelledError
+        return await work
+
+    @contextlib.contextmanager
+    def reading(self) -> Generator[None]:
+        """While a message is typed, a signal raises ``signals.Interrupted`` at once."""
+        if self._number is not None:
+            raise self._interrupted()
+        self._reading = True
+        try:
+            yield
+        finally:
+            self._reading = False
+
+    def handle(self, number: int, _frame: FrameType | None) -> None:
+        """Take a signal."""
+        now = time.monotonic()
+        if self._number is not None:
+            if now - self._at > SAME_PRESS:
+                self._end_at_once(number)
+            return
+        self._number, self._at = number, now
+        if self._reading:
+            self._reading = False
+            raise self._interrupted()
+        if self._task is not None:
+            self._task.get_loop().call_soon_threadsafe(self._cancel, self._task)
+
+    def _cancel(self, task: asyncio.Task[Any]) -> None:
+        self._notice()
+        task.cancel()
+
+    def _interrupted(self) -> signals.Interrupted:
+        number, self._number = self._number, None
+        return signals.Interrupted(number if number is not None else signal.SIGINT)
+
+    def _end_at_once(self, number: int) -> None:
+        with contextlib.suppress(Exception):
+            self._clear()
+        end_children()
+        if words := self._last_words():
+            put_at_once(words)
+        os._exit(signals.exit_code(number))
+
+
+def end_browser(private: Path) -> None:
+    """Ask the watcher of a run's browser to end it now; nothing happens where there is none."""
+    if (alive := surviving.find(private)) is not None:
+        with contextlib.suppress(OSError):
+            os.kill(alive.watcher, signal.SIGTERM)
+
+
+def end_children() -> None:
+    """End whatever this process started and still runs, and wait until it is gone."""
+    children = psutil.Process().children(recursive=True)
+    for child in children:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.send_signal(signal.SIGKILL)
+    psutil.wait_procs(children, timeout=2)
