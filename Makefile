@@ -13,7 +13,7 @@ SEED ?= 1
 
 CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-switches check-docs
 
-.PHONY: help setup browser demo demo-resume test test-all bench crash drift mutations check $(CHECKS) cassettes lock clean
+.PHONY: help setup browser shell demo demo-resume test test-all bench crash drift mutations check $(CHECKS) cassettes lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,9 @@ setup: ## make .venv with exactly the locked packages
 browser: setup ## make sure that there is a browser to drive
 	@$(BIN)/runops install
 
+shell: browser ## have the browser that tests start most, where it can be had
+	@scripts/headless_shell.sh
+
 # `exec` leaves no shell between: Ctrl-C reaches the demo once, and make says the exit code of the demo itself.
 demo: setup browser ## show a run that is killed half-way and goes on
 	@exec $(BIN)/python scripts/demo.py $(ARGS)
@@ -32,16 +35,16 @@ demo-resume: setup browser ## go on with the run that the demo left
 	@exec $(BIN)/python scripts/demo.py --resume $(ARGS)
 
 # Each of the processes compiles every module anew where Python may not keep what it compiled.
-test: setup browser ## run the tests
+test: setup browser shell ## run the tests
 	@exec env PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=worksteal --randomly-seed=$(SEED) $(ARGS)
 
-test-all: setup browser ## run the tests with all their cases, of which `make test` draws a sample
+test-all: setup browser shell ## run the tests with all their cases, of which `make test` draws a sample
 	@exec env RUNOPS_TEST_WHOLE=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=worksteal $(ARGS)
 
 bench: setup browser ## measure
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
 
-crash: setup browser ## kill checkouts and conversations at every moment that has a name, and go on (45 minutes)
+crash: setup browser shell ## kill checkouts and conversations at every moment that has a name, and go on (an hour)
 	@exec $(BIN)/python -m tests.kills $(ARGS)
 
 drift: setup browser ## change the shop under workflows in every way, and see what repair makes of it (10 minutes)
