@@ -190,6 +190,8 @@ async def _run(
         one.engine.holds = options.holds
     one.engine.watch = options.watch
     if options.begun is not None:
+        # Nobody may know of a run that is not on the disk.
+        await pen.barrier()
         await options.begun(one.id)
     return one
 

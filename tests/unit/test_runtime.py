@@ -14,7 +14,8 @@ from types import ModuleType
 import pytest
 
 from nodes.errors import RunHeld, RunOpsError, UsageError
-from runtime import Runtime, events, files, log, settings
+from runtime import Runtime, events, files, log, preparing, running, secret_sources, settings
+from runtime.language import workflow
 from runtime.runtime import Run
 from runtime.testing import memory
 
@@ -145,6 +146,22 @@ async def test_a_waiter_that_is_cancelled_takes_its_run_with_it_only_where_it_sa
         assert (last.name, last.data["status"]) == ("ended", "interrupted")
         gates.of("left").set()
         assert (await left.wait()).output == "left-14"
+
+
+async def test_who_is_told_of_a_run_finds_it_whatever_is_lost(tmp_path: Path) -> None:
+    """The first line of a run is on the disk before a session writes that it follows it."""
+    store, found = memory.MemoryStore(tmp_path, hostile=True), list[str]()
+
+    async def begun(run: str) -> None:
+        store.lose(run)
+        found.extend(each.kind for each in store.kept.read(run).entries)
+
+    chosen = settings.Settings(home=tmp_path / "home")
+    async with Runtime(store=store, settings=chosen) as one:
+        fit = preparing.prepare(workflow.load(flow(tmp_path, ASKS)), {}, secret_sources.Given({}))
+        run = await one.begin(fit, options=running.Options(begun=begun))
+        await run.wait()
+    assert found[:1] == ["scope"]
 
 
 async def test_leaving_the_block_interrupts_what_runs(tmp_path: Path, gates: Gates) -> None:
