@@ -18,13 +18,14 @@ import psutil
 import typer
 
 from nodes.values import Json
-from runtime import answers, events, host, mends, outcomes, runtime, store
+from runtime import answers, events, host, mends, runtime, store
 from runtime.browser import surviving
 from runtime.cli import console, signals
-from runtime.display import costs, escapes
+from runtime.display import costs, escapes, facts
 from runtime.display.base import Display, choose
 from runtime.display.stream import put_at_once
 from runtime.display.text import duration, harmless, one_line
+from runtime.report import endings
 from runtime.runtime import Runtime
 
 MENDABLE = frozenset(
@@ -155,11 +156,11 @@ def carry_out(begin: Begin, *, here: host.Host, as_json: bool, quiet: bool, tria
         run.tell(ended, quiet=quiet)
         if as_json:
             state = "interrupted" if ended is None else ended.status
-            console.result(console.as_json(**outcomes.record(ended, run.id, state, code)))
+            console.result(endings.of_run(ended, run.id, state, code).as_json())
         elif ended is not None and ended.status == "passed" and trial is not None:
             console.result(escapes.as_json(ended.output, indent=2))
         elif ended is not None and ended.status == "passed" and ended.output is not None:
-            console.result(console.result_text(ended.output))
+            console.result(facts.result_text(ended.output))
     raise typer.Exit(code)
 
 
@@ -268,4 +269,4 @@ def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = F
     else:
         more |= _repair(ended, waits=waits)
         more["again"] = f"runops resume {ended.run}"
-    return "\n".join([*lines, *console.facts(seen, more)])
+    return "\n".join([*lines, *facts.facts(seen, more)])
