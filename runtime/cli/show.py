@@ -93,7 +93,9 @@ def _session(kept: store.Kept, session: str, at: str | None, *, as_json: bool, a
 
 def _run(kept: store.Kept, run: str, at: str | None, *, as_json: bool, as_markdown: bool) -> str:
     past, reading = runs.load_history(kept, run)
-    report = of_run.run_report(past, reading, kept, at=at, brief=not as_json and at is None)
+    report = of_run.run_report(
+        past, reading, kept, at=at, brief=not as_json and at is None, placed=as_json or as_markdown
+    )
     if as_json:
         return report.as_json()
     if as_markdown:

@@ -61,7 +61,9 @@ def tidied(value: Json) -> Json:
         return [tidied(each) for each in value]
     if not isinstance(value, dict):
         return value
-    tidy: dict[str, Json] = {key: tidied(each) for key, each in value.items() if not (key == "default" and each is None)}
+    tidy: dict[str, Json] = {
+        key: tidied(each) for key, each in value.items() if not (key == "default" and each is None)
+    }
     description = tidy.get("description")
     if isinstance(description, str):
         paragraphs = description.replace("``", "`").split("\n\n")

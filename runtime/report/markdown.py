@@ -78,10 +78,10 @@ def _run(report: RunReport) -> Iterator[str]:
     yield f"# Run {code(report.workflow)}"
     yield f"**{report.state}** · {when(report.started)} · {code(report.run)} · {code(report.file)}"
     if (question := report.asks) is not None:
-        yield f"## Question\n\nAt {code(question.path or '')}:"
+        yield f"## Question\n\n{_at(question.path, report.place)}"
         yield _error(question)
     elif report.error is not None:
-        yield f"## Error\n\nAt {code(report.path)}:" if report.path else "## Error"
+        yield f"## Error\n\n{_at(report.path, report.place)}".rstrip()
         yield _error(report.error)
         yield "\n".join(_page(report))
     yield "\n".join(_table(report))
@@ -91,6 +91,11 @@ def _run(report: RunReport) -> Iterator[str]:
     yield "\n".join(_listed("Files", [f"{code(each.path)} {size(each.size)}" for each in report.files]))
     yield f"Cost: {spent(report.costs)}" if report.costs is not None else ""
     yield f"Next:\n\n{fenced(report.next, 'sh')}" if report.next else ""
+
+
+def _at(path: str | None, place: str | None) -> str:
+    """A step, and where it is in its file."""
+    return f"At {code(path)}{f' in {code(place)}' if place else ''}:" if path else ""
 
 
 def _error(error: ErrorReport) -> str:

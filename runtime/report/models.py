@@ -98,6 +98,8 @@ class RunReport(Printed):
     error: ErrorReport | None
     path: str | None
     """The step that failed, or that asks."""
+    place: str | None
+    """Where the step that failed or asks is: file, line and column; null where that is unknown."""
     tolerated: int
     """Failures that `on_error: continue` passed over."""
     files: list[FileReport]

@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from nodes.errors import UsageError
+from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime import answers, damage, history, journal, log, records, runs, store
 from runtime.display import costs
@@ -30,12 +30,18 @@ LATER = "open here: a later attempt of the step waited for the answer"
 
 @damage.uncollected()
 def run_report(
-    past: history.History, reading: store.Reading, kept: store.Kept, *, at: str | None = None, brief: bool = False
+    past: history.History,
+    reading: store.Reading,
+    kept: store.Kept,
+    *,
+    at: str | None = None,
+    brief: bool = False,
+    placed: bool = False,
 ) -> RunReport:
     """The report of a run; ``past`` is the fold of ``reading``, and ``kept`` is asked for large values.
 
     With ``at`` it has only the step at that path and what is below it. A brief report reads no blobs: it leaves out values and threads,
-    and of loops the turns that went well. Raises UsageError ``unknown-step``, LogError ``blob-missing``.
+    and of loops the turns that went well. ``placed``: it says where the step is that failed, for which the workflow is read. Raises UsageError ``unknown-step``, LogError ``blob-missing``.
     """
     assert past.header is not None
     run, header = reading.id, past.header
@@ -62,6 +68,7 @@ def run_report(
         open=[attempt.call.path for attempt in past.open_calls()],
         error=ErrorReport.maybe(ending.get("error")),
         path=ending.get("path"),
+        place=_place(header, question.path if question is not None else ending.get("path"), kept) if placed else None,
         tolerated=ending.get("tolerated") or 0,
         files=FileReport.each(past.files),
         flags=FlagReport.each(past.flags),
@@ -71,6 +78,18 @@ def run_report(
         question=QuestionReport(**question.as_json(), path=question.path) if question is not None else None,
         next=_next(past, run, state),
     )
+
+
+def _place(header: log.RunHeader, path: str | None, kept: store.Kept) -> str | None:
+    """Where a step is in its file."""
+    if path is None:
+        return None
+    from runtime import taking  # it loads all node types
+
+    try:
+        return taking.stored(header, kept).place(path)
+    except RunOpsError:
+        return None
 
 
 def _next(past: history.History, run: str, state: runs.RunState) -> str | None:

@@ -95,6 +95,24 @@ def test_a_run_is_a_page_with_its_state_error_steps_and_next_command(tmp_path: P
     assert places == sorted(places)
 
 
+def test_a_paused_run_shows_its_question_with_its_place_and_how_to_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The step that asks stands with its line in the file, the question below it, the command last."""
+    monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ask.yaml").write_text(
+        "version: 1\nname: Ask\nnodes:\n"
+        '  - {id: ask, type: context, ask: {who: {question: "Who?", type: string}}}\n'
+    )
+    assert app.run(["run", "ask.yaml", "--quiet"]) == 4
+    capsys.readouterr()
+    assert app.run(["show", "last", "--markdown"]) == 0
+    text = capsys.readouterr().out
+    assert f"## Question\n\nAt `ask` in `{tmp_path / 'ask.yaml'}:4:5`:\n\n```text\nquestion: Who?" in text
+    assert re.search(r"Next:\n\n```sh\nrunops answer \w+ who=…\n```\n$", text)
+
+
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_nothing_that_a_page_says_is_live(tmp_path: Path, hostile: str) -> None:
     """It is code: no HTML, link, mention, heading, list or column, and no character that turns or moves what is around it."""
