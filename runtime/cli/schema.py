@@ -19,7 +19,8 @@ def schema(
         schemas.Name,
         typer.Option(
             "--of",
-            help="What it describes: workflow files, or what a command prints with `--json`: `show` (run, session), `resume` (run-ending), `run` (batch-ending), `chat`, `build`, `repair`.",
+            metavar="NAME",
+            help="Of what: `workflow` files; `run` or `session` (`show --json`); `run-ending` (`resume --json`), `batch-ending` (`run --json`), `chat-ending`, `build-ending`, `repair-ending`.",
         ),
     ] = "workflow",
     output: Annotated[

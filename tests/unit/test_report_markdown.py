@@ -102,8 +102,7 @@ def test_a_paused_run_shows_its_question_with_its_place_and_how_to_answer(
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ask.yaml").write_text(
-        "version: 1\nname: Ask\nnodes:\n"
-        '  - {id: ask, type: context, ask: {who: {question: "Who?", type: string}}}\n'
+        'version: 1\nname: Ask\nnodes:\n  - {id: ask, type: context, ask: {who: {question: "Who?", type: string}}}\n'
     )
     assert app.run(["run", "ask.yaml", "--quiet"]) == 4
     capsys.readouterr()
