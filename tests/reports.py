@@ -15,6 +15,7 @@ NAMES: dict[type[parts.Printed], schemas.Name] = {
     models.RunReport: "run",
     models.SessionReport: "session",
     endings.RunEnding: "run-ending",
+    endings.AnswerKept: "run-ending",
     endings.BatchEnding: "batch-ending",
     endings.ChatEnding: "chat-ending",
     endings.BuildEnding: "build-ending",

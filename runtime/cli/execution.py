@@ -195,7 +195,7 @@ def written_down(run_id: str, *, as_json: bool, **what: Json) -> None:
     """Say that a person's answer is kept, and that the run has not gone on with it yet."""
     console.say(f"written down\n  again  runops resume {run_id}")
     if as_json:
-        console.result(console.as_json(run=run_id, status="paused", exit=0, **what))
+        console.result(endings.AnswerKept(run=run_id, **what).as_json())
 
 
 def hush() -> None:

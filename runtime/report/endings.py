@@ -61,6 +61,18 @@ class RunEnding(RunRecord, Printed):
     """How a run ended: `resume`, `decide`, `answer` and `try` with `--json`."""
 
 
+class AnswerKept(Printed):
+    """An answer is written down, and the run was not resumed: `answer` and `decide` with `--only` and `--json`."""
+
+    run: str
+    status: Literal["paused"] = "paused"
+    exit: Literal[0] = 0
+    answered: dict[str, Json] | None = absent()
+    """The answers by name."""
+    decided: Literal["done", "not-done", "skip"] | None = absent()
+    """What became of the side effect."""
+
+
 class _Named(Model):
     file: FileName
     """As it was named, or found."""

@@ -17,7 +17,7 @@ Name = Literal[
 REPORTS: dict[Name, Any] = {
     "run": models.RunReport,
     "session": models.SessionReport,
-    "run-ending": endings.RunEnding,
+    "run-ending": endings.RunEnding | endings.AnswerKept,
     "batch-ending": endings.BatchEnding,
     "chat-ending": endings.ChatEnding,
     "build-ending": endings.BuildEnding,

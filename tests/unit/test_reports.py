@@ -95,6 +95,8 @@ EXAMPLES: dict[schemas.Name, Callable[[Path, Callable[..., str]], list[str]]] = 
         printed("run", "shares.yaml", "--quiet", code=1) + printed("resume", "last", "--json", "--quiet", code=1),
         endings.of_run(ENDED, "R", "paused", 4).as_json(),
         endings.of_run(None, "R", "interrupted", 130).as_json(),
+        endings.AnswerKept(run="R", answered={"who": "Ada"}).as_json(),
+        endings.AnswerKept(run="R", decided="not-done").as_json(),
     ],
     "batch-ending": lambda _home, printed: [
         printed("run", "shares.yaml", "--json", "--quiet", code=1),
