@@ -83,27 +83,3 @@ class Outcome:
         self.state = "interrupted" if ended is None else ended.status
         self.run = self.run if ended is None else ended.run
         self.seconds = self.seconds if ended is None else ended.seconds
-
-    def as_json(self) -> dict[str, Json]:
-        """For programs; every field is always there."""
-        found = record(self.ended, self.run, self.state, self.exit)
-        return {"file": str(self.file), **found, "error": self.error.as_json() if self.error else found["error"]}
-
-
-def record(ended: events.RunEnded | None, run: str | None, state: State, code: int | None) -> dict[str, Json]:
-    """How a run ended, for programs; every field is always there."""
-    return {
-        "run": run,
-        "status": state,
-        "exit": code,
-        "seconds": round(ended.seconds, 3) if ended else None,
-        "output": ended.output if ended else None,
-        "error": ended.error if ended else None,
-        "path": ended.path if ended else None,
-        "place": ended.place if ended else None,
-        "tolerated": ended.tolerated if ended else 0,
-        "costs": ended.costs if ended else None,
-        "question": ended.question if ended else None,
-        "flags": list[Json](ended.flags) if ended else [],
-        "files": list[Json](ended.files) if ended else [],
-    }

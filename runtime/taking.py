@@ -139,16 +139,16 @@ def text_of(run: str, header: log.RunHeader, given: host.Host, *, take: bool) ->
     except (RunOpsError, OSError):
         if take:
             raise
-    return Text(run, _stored(header, given.kept), present, header, given.secrets, take=take)
+    return Text(run, stored(header, given.kept), present, header, given.secrets, take=take)
 
 
 def text_for(run: str, header: log.RunHeader, given: host.Host, present: workflow.Loaded) -> Text:
     """What a copy of a run with this header goes on with: ``present``, wherever its text comes from. Raises what ``preparing.prepare`` raises."""
-    return Text(run, _stored(header, given.kept), present, header, given.secrets, take=True)
+    return Text(run, stored(header, given.kept), present, header, given.secrets, take=True)
 
 
-def _stored(header: log.RunHeader, kept: store.Kept) -> workflow.Loaded:
-    """The workflow that the run has, and the files that it uses."""
+def stored(header: log.RunHeader, kept: store.Kept) -> workflow.Loaded:
+    """The workflow that a run with this header has, and the files that it uses. Raises WorkflowInvalid, LogError ``blob-missing``."""
     texts = {path: kept.blob(blob.sha256).decode() for path, blob in header.callees.items()}
     text = kept.blob(header.text.sha256).decode()
     return workflow.parse(text, header.file, callees.Texts(texts, str(Path(header.file).parent)))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests import drivers, warm
+from tests import drivers, reports, warm
 from tests.terminal import Terminal
 
 RUNOPS = Path(sys.executable).parent / "runops"
@@ -109,5 +109,7 @@ class Project:
         return json.loads(self.runops("runs", "--json").stdout)["runs"]
 
     def show(self, run: str = "last", *more: str) -> dict[str, Any]:
-        """What `runops show --json` says of a run."""
-        return json.loads(self.runops("show", run, "--json", *more).stdout)
+        """What `runops show --json` says of a run; it fits its schema."""
+        shown = json.loads(self.runops("show", run, "--json", *more).stdout)
+        reports.check("run", shown)
+        return shown

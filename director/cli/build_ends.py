@@ -14,6 +14,8 @@ from nodes.values import Json
 from runtime.cli import console
 from runtime.display import costs
 from runtime.display.text import harmless, one_line
+from runtime.report import endings, of_session
+from runtime.report.parts import Costs, ErrorReport
 
 if TYPE_CHECKING:
     from runtime import sessions
@@ -27,7 +29,13 @@ MOST_OUTPUT = 400
 MOST_OUTPUTS = 3
 """Runs of a proof of which that is shown."""
 
-STATES = {4: "paused", 5: "out-of-budget", 75: "replaced", 130: "interrupted", 143: "interrupted"}
+STATES: dict[int, endings.BuildStatus] = {
+    4: "paused",
+    5: "out-of-budget",
+    75: "replaced",
+    130: "interrupted",
+    143: "interrupted",
+}
 """How a build stands, by its exit code; with any other it ``failed``."""
 
 
@@ -38,7 +46,7 @@ def exit_of(ended: loop.Ended) -> int:
     return 1
 
 
-def status(ended: loop.Ended | None, code: int) -> str:
+def status(ended: loop.Ended | None, code: int) -> endings.BuildStatus:
     """In a word."""
     if ended is not None:
         return "done" if ended.done else "given-up"
@@ -51,29 +59,26 @@ def shown(path: str) -> str:
     return str(file.relative_to(Path.cwd())) if file.is_relative_to(Path.cwd()) else path
 
 
-def as_json(
+def record(
     session: str, past: sessions.Session, ended: loop.Ended | None, error: RunOpsError | None, code: int
-) -> dict[str, Json]:
+) -> endings.BuildRecord:
     """The build, for programs."""
     left = ended.value if ended is not None else {}
-    questions: list[Json] = [
-        {"question": each.question, "choices": list(each.choices), "answer": each.answer} for each in past.questions
-    ]
-    return {
-        "session": session,
-        "status": status(ended, code),
-        "exit": code,
-        "goal": past.header.build.goal if past.header is not None and past.header.build is not None else None,
-        "file": left.get("file"),
-        "proved": left.get("proved"),
-        "output": left.get("output"),
-        "changed": changed(session, ended) if ended is not None else None,
-        "finish": left or None,
-        "error": error.as_json() if error is not None else None,
-        "costs": past.ledger.totals(),
-        "runs": {run: dict(totals) for run, totals in past.ledger.totals_by_run().items()},
-        "questions": questions,
-    }
+    return endings.BuildRecord(
+        session=session,
+        status=status(ended, code),
+        exit=code,
+        goal=past.header.build.goal if past.header is not None and past.header.build is not None else None,
+        file=left.get("file"),
+        proved=left.get("proved"),
+        output=left.get("output"),
+        changed=changed(session, ended) if ended is not None else None,
+        finish=left or None,
+        error=ErrorReport.raised(error),
+        costs=Costs.maybe(past.ledger.totals()),
+        runs=of_session.costs_of_runs(past),
+        questions=of_session.questions_of(past),
+    )
 
 
 def closing(session: str, past: sessions.Session, ended: loop.Ended) -> str:

@@ -13,9 +13,9 @@ from typing_extensions import override
 from director import build_subject, kits, loop, person, shops, talking, tools
 from director.cli import beginning, build_ends, build_screen, conversation, ordering, typing_in
 from nodes.errors import RunOpsError, SetupError
-from nodes.values import Json
 from runtime import host, journal, sessions, settings
 from runtime.cli import console, execution, foreground, signals
+from runtime.report import endings
 
 
 class Building(conversation.Conversation):
@@ -74,9 +74,9 @@ class Came:
     error: RunOpsError | None
     """What broke it off; None beside that where it was interrupted."""
 
-    def as_json(self) -> dict[str, Json]:
+    def record(self) -> endings.BuildRecord:
         """For programs."""
-        return build_ends.as_json(self.session, self.past, self.ended, self.error, self.code)
+        return build_ends.record(self.session, self.past, self.ended, self.error, self.code)
 
     def told(self) -> str:
         """How it ended, and what to type next."""
@@ -156,7 +156,7 @@ def _tell(came: Came, *, as_json: bool, quiet: bool) -> None:
     if ended is None or came.code or not quiet:
         console.say(came.told())
     if as_json:
-        console.result(console.as_json(**came.as_json()))
+        console.result(endings.of_build(came.record()).as_json())
     elif ended is not None and ended.done and ended.value.get("mend"):
         console.result(str(ended.value["mend"]["patch"]).rstrip("\n"))
     elif ended is not None and ended.done and ended.value.get("file"):

@@ -9,12 +9,12 @@ from decimal import Decimal
 from director import desk, subject, talking, tools
 from director.cli import beginning, slashes, terminal, words
 from nodes.errors import BudgetReached, ModelError, RunOpsError, SetupError, UsageError
-from nodes.values import Json
-from runtime import events, host, journal, limits, log, outcomes, secrets, sessions, waiting, window
+from runtime import events, host, journal, limits, log, secrets, sessions, waiting, window
 from runtime.cli import console, foreground, signals
 from runtime.display import costs
 from runtime.models import ledger, prices, supply
 from runtime.models.exchange import Usage
+from runtime.report import endings
 
 FINAL = frozenset({3, 5, 70, 75})
 """Exit codes of errors that a further word would only meet again."""
@@ -30,13 +30,9 @@ class Said:
     run: events.RunEnded | None = None
     """How the run ended that it began, or went on with."""
 
-    def as_json(self) -> dict[str, Json]:
+    def report(self) -> endings.WordReport:
         """For programs."""
-        error = self.error.as_json() if self.error is not None else None
-        told: dict[str, Json] = {"said": self.said, "answer": self.answer, "error": error}
-        if self.run is not None:
-            told["run"] = outcomes.record(self.run, self.run.run, self.run.status, self.run.exit)
-        return told
+        return endings.of_word(self.said, self.answer, self.error, self.run)
 
 
 class Conversation:

@@ -8,13 +8,14 @@ import typer
 
 from director.cli import beginning, conversation, following, reading, terminal, words
 from nodes.errors import UsageError
-from nodes.values import Json
 from runtime import host, log
 from runtime.cli import console, execution, signals
 from runtime.cli.foreground import Foreground
 from runtime.display.stream import Talk
+from runtime.report import endings, of_session
+from runtime.report.parts import Costs
 
-STATES = {
+STATES: dict[int, endings.ChatStatus] = {
     0: "ended",
     1: "failed",
     2: "failed",
@@ -95,22 +96,22 @@ def _end(held: conversation.Conversation, code: int, *, as_json: bool, quiet: bo
     if not quiet or code:
         console.say(("interrupted\n  " if code in (130, 143) else "") + again(held))
     if as_json:
-        console.result(console.as_json(**_as_json(held, code)))
+        console.result(_ending(held, code).as_json())
 
 
-def _as_json(held: conversation.Conversation, code: int) -> dict[str, Json]:
+def _ending(held: conversation.Conversation, code: int) -> endings.ChatEnding:
     """The session, for programs."""
     about = held.about
     report = held.screen.report
-    return {
-        "session": held.id,
-        "status": STATES.get(code, "failed"),
-        "exit": code,
-        "mode": held.session.mode,
-        "about": {"run": about.run, "file": str(about.file) if about.file is not None else None},
-        "words": [each.as_json() for each in held.words],
-        "costs": held.session.ledger.totals(),
-        "runs": {run: dict(totals) for run, totals in held.session.ledger.totals_by_run().items()},
-        "window": report.as_json() if report is not None else None,
-        "warnings": list[Json](held.screen.warnings),
-    }
+    return endings.ChatEnding(
+        session=held.id,
+        status=STATES.get(code, "failed"),
+        exit=code,
+        mode=held.session.mode,
+        about=endings.AboutReport(run=about.run, file=str(about.file) if about.file is not None else None),
+        words=[each.report() for each in held.words],
+        costs=Costs.maybe(held.session.ledger.totals()),
+        runs=of_session.costs_of_runs(held.session),
+        window=report.as_json() if report is not None else None,
+        warnings=held.screen.warnings,
+    )

@@ -21,6 +21,7 @@ from runtime.cli import console, execution, foreground, signals
 from runtime.display import costs
 from runtime.display.text import harmless, one_line
 from runtime.language import workflow
+from runtime.report import endings
 
 if TYPE_CHECKING:
     from director.workshop import Policy
@@ -89,7 +90,7 @@ def carry_out(wish: Wish, here: host.Host, *, of_build: host.Host, as_json: bool
         console.say(came.told())
     try:
         if as_json:
-            console.result(console.as_json(**_json(wish, outcome, code, mend, came)))
+            console.result(_ending(wish, outcome, code, mend, came).as_json())
         elif mend is not None and mend["patch"]:
             console.result(str(mend["patch"]).rstrip("\n"))
     except SetupError as error:
@@ -169,7 +170,7 @@ def _passed(run: str, *, as_json: bool, quiet: bool) -> None:
     if not quiet:
         console.say(f"run {run} passed: there is nothing to repair")
     if as_json:
-        console.result(console.as_json(run=run, status="passed", exit=0, kind=None))
+        console.result(endings.NothingToRepair(run=run).as_json())
     raise typer.Exit(0)
 
 
@@ -248,8 +249,8 @@ def _apply(wish: Wish, run: str, known: kept.Known, going_on: str, *, as_json: b
     files = [str(each.file) for each in known.changes]
     console.say(f"applied to {', '.join(files)}\n  {_next(run, known, going_on)}")
     if as_json:
-        told: dict[str, Json] = {"status": "applied", "exit": 0, "verdict": known.verdict, "files": list[Json](files)}
-        console.result(console.as_json(run=run, **told, done=list[Json](known.done)))
+        told = {"run": run, "verdict": known.verdict, "files": files, "done": list(known.done)}
+        console.result(endings.RepairApplied.model_validate(told).as_json())
     raise typer.Exit(0)
 
 
@@ -340,21 +341,21 @@ def _proved(mend: dict[str, Json], *, built: bool) -> str:
     return f"{said}{where}  (run {mend['run']})"
 
 
-def _json(
+def _ending(
     wish: Wish, outcome: mending.Outcome, code: int, mend: dict[str, Json] | None, came: building.Came | None
-) -> dict[str, Json]:
+) -> endings.RepairEnding:
     failure, found = outcome.case.failure, outcome.found
-    return {
-        "run": outcome.run,
-        "status": "mend-ready" if mend is not None else "not-mended",
-        "exit": code,
-        "path": failure.path,
-        "code": failure.code,
-        "kind": found.kind,
-        "why": list[Json](found.why),
-        "next": _none(outcome) if mend is None else _look(wish, outcome.run, mend),
-        "mend": mend,
-        "tried": list[Json](outcome.tried),
-        "looked": outcome.looked,
-        "build": came.as_json() if came is not None else None,
-    }
+    return endings.RepairEnding(
+        run=outcome.run,
+        status="mend-ready" if mend is not None else "not-mended",
+        exit=code,
+        path=failure.path,
+        code=failure.code,
+        kind=found.kind,
+        why=list(found.why),
+        next=_none(outcome) if mend is None else _look(wish, outcome.run, mend),
+        mend=endings.PatchReport.maybe(mend),
+        tried=list(outcome.tried),
+        looked=outcome.looked,
+        build=came.record() if came is not None else None,
+    )

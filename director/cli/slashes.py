@@ -15,6 +15,7 @@ from runtime.cli import foreground, given
 from runtime.display import costs, plans, windows
 from runtime.language import workflow
 from runtime.models import ledger
+from runtime.report import markdown, of_session
 
 if TYPE_CHECKING:
     from director.cli import conversation
@@ -115,7 +116,9 @@ class Slashes:
         words.at_most(word, 1)
         held = self._held
         path = Path(word.rest[0] if word.rest else f"session-{held.id}.md")
-        saving.save(path, saving.markdown(held.session, held.pen, held.id))
+        self._front.complete(held.pen.barrier())
+        report = of_session.session_report(held.session, held.here.kept.read(held.id), held.pen, brief=True)
+        saving.save(path, markdown.of_session(report))
         held.screen.say(f"--  saved in {path}")
 
     def _fork(self, word: words.Slash) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from director import effects, grants, saving
+from director import effects, grants
 from director.proving import proofs
 from nodes.base import Leaf
 from nodes.values import Json
@@ -21,6 +21,7 @@ from runtime.display import costs
 from runtime.display.text import one_line
 from runtime.language import inputs
 from runtime.models import ledger
+from runtime.report import markdown
 
 if TYPE_CHECKING:
     from director.proving.drafts import Done
@@ -61,7 +62,7 @@ def page(
         _section("Questions and answers", _questions(shop)),
         _section("Deeds: who allowed them, and what counts as none", _grants(shop)),
         _section("What it cost", _cost(shop)),
-        _section("Go on", [saving.fenced(next_command, "console")] if next_command else []),
+        _section("Go on", [markdown.fenced(next_command, "console")] if next_command else []),
     ]
     return shop.pen.masker.text("\n\n".join(filter(None, parts)) + "\n")
 
@@ -96,7 +97,7 @@ def _head(shop: Workshop, file: Path, headline: str) -> str:
 
 def _wanted(shop: Workshop) -> Iterator[str]:
     wish = shop.wish
-    yield saving.fenced(wish.goal.strip() or "(nothing was said)", "text")
+    yield markdown.fenced(wish.goal.strip() or "(nothing was said)", "text")
     yield ""
     if wish.url is not None:
         yield f"- site: {_code(wish.url)}"
@@ -121,15 +122,15 @@ def _fails(failure: tuple[str, dict[str, Json]]) -> Iterator[str]:
     yield f"- step: {_code(briefs.ours(path) or 'none')}"
     yield f"- error: {_code(str(error.get('code')))}"
     yield ""
-    yield saving.fenced(_cut(str(error.get("message") or ""), A_BLOCK), "text")
+    yield markdown.fenced(_cut(str(error.get("message") or ""), A_BLOCK), "text")
     if mend := str(error.get("mend") or ""):
-        yield saving.fenced(_cut(f"mend: {mend}", A_BLOCK), "text")
+        yield markdown.fenced(_cut(f"mend: {mend}", A_BLOCK), "text")
 
 
 def _outline(shop: Workshop) -> Iterator[str]:
     draft = shop.desk.draft
     if draft is not None:
-        yield saving.fenced(draft.outline(), "text")
+        yield markdown.fenced(draft.outline(), "text")
         for node in draft.loaded.nodes():
             if node.description:
                 yield f"- {_code(node.id)}: {_line(node.description)}"
@@ -156,7 +157,7 @@ def _targets(shop: Workshop) -> Iterator[str]:
         yield f"- {_line(str(given.get('reason') or ''))}"
         value = shop.pen.value_of(deed.result) if deed.result is not None else None
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        yield _indented(saving.fenced(_cut(text, A_BLOCK // 2), "text"))
+        yield _indented(markdown.fenced(_cut(text, A_BLOCK // 2), "text"))
 
 
 def _proved(
@@ -183,7 +184,7 @@ def _proved(
         yield "- output of the last run:"
         whole = json.dumps(passed.output, ensure_ascii=False)
         shown = _cut(whole, A_BLOCK)
-        yield _indented(saving.fenced(shown, "json" if shown == whole else "text"))
+        yield _indented(markdown.fenced(shown, "json" if shown == whole else "text"))
 
 
 def _questions(shop: Workshop) -> Iterator[str]:

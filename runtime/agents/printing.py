@@ -6,7 +6,6 @@ import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from nodes import registry
@@ -16,9 +15,9 @@ from nodes.errors import UsageError
 from nodes.iterate import Iterate
 from nodes.targets import WAYS
 from nodes.values import Json
-from runtime import history, journal, log, records, store
+from runtime import history, journal, log, records, store, taking
 from runtime.agents import telling
-from runtime.language import callees, workflow, writing
+from runtime.language import workflow, writing
 from runtime.language.writing import Comment
 from runtime.models import threads
 
@@ -40,7 +39,7 @@ def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> st
     Deeds that failed are left out; those that changed nothing stand there as comments. Raises UsageError ``not-an-agent``.
     """
     assert past.header is not None, "a run that began has a header"
-    found = _stored(past.header, kept).find(path)
+    found = taking.stored(past.header, kept).find(path)
     attempts = past.attempts.get(path)
     agents = [each for each, tries in past.attempts.items() if tries[0].call.node == records.AGENT]
     if found is None or not isinstance(found.node, Agent) or not attempts:
@@ -90,13 +89,6 @@ def _one_of_many(found: workflow.Found, path: str) -> str:
     if found.user:
         said += f"\n# This is the file that `{found.user}` uses, not that of the run: what it was given there stands here as it was."
     return said
-
-
-def _stored(header: log.RunHeader, kept: store.Kept) -> workflow.Loaded:
-    """The workflow that the run has, and the files that it uses."""
-    texts = {each: kept.blob(blob.sha256).decode() for each, blob in header.callees.items()}
-    text = kept.blob(header.text.sha256).decode()
-    return workflow.parse(text, header.file, callees.Texts(texts, str(Path(header.file).parent)))
 
 
 def _addresses(inputs: Mapping[str, Json]) -> dict[str, str]:

@@ -17,7 +17,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from nodes.errors import InternalError, RunOpsError, SetupError, UsageError
 from runtime.cli import console, prints, signals, table
+from runtime.display import facts
 from runtime.display.stream import drain
+from runtime.display.text import one_line
 
 BUG = 70
 
@@ -175,7 +177,7 @@ def _bug(error: BaseException, arguments: list[str]) -> int:
         where = f"Its traceback is in {file}; with RUNOPS_TRACEBACK=1 it is printed instead."
     else:
         where = "Set RUNOPS_TRACEBACK=1 and give the command again to see its traceback."
-    what = console.shortened(console.one_line(_masked(f"{type(error).__name__}: {error}")))
+    what = facts.shortened(one_line(_masked(f"{type(error).__name__}: {error}")))
     console.say(
         f"{console.paint('error[bug]', console.BOLD, console.RED)}: this is a bug in RunOps, not in your workflow: {what}\n"
         f"  {where} Please report it, with the command that you gave."

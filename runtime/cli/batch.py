@@ -11,11 +11,12 @@ from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime import answers, collecting, events, host, junit, outcomes, preparing, pythons, secrets
 from runtime.cli import console, execution, foreground, given, signals
-from runtime.display import costs, escapes
+from runtime.display import costs, escapes, facts
 from runtime.display.base import choose
 from runtime.display.text import count, duration, one_line
 from runtime.language import diagnostics
 from runtime.models import ledger, supplies
+from runtime.report import endings
 from runtime.runtime import Runtime
 
 
@@ -145,7 +146,7 @@ class Batch:
         run.tell(ended, quiet=manner.quiet)
         if not manner.as_json and ended is not None and ended.status == "passed" and ended.output is not None:
             output: Json = ended.output if manner.plain else {str(outcome.file): ended.output}
-            console.result(console.result_text(output))
+            console.result(facts.result_text(output))
 
     def _refuse(self) -> int:
         """Say of every file that cannot be run why not; nothing was begun."""
@@ -186,7 +187,7 @@ class Batch:
 
     def _result(self, code: int) -> int:
         if self._manner.as_json:
-            console.result(console.as_json(exit=code, runs=[each.as_json() for each in self.outcomes]))
+            console.result(endings.of_batch(self.outcomes, code).as_json())
         return code
 
     def _write_report(self) -> None:

@@ -10,23 +10,16 @@ import os
 import select
 import shlex
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from typing import TextIO
 
 from nodes.errors import LogError, RunHeld, RunOpsError, SetupError, UsageError
 from nodes.values import Json
-from runtime.display import escapes
+from runtime.display import escapes, facts
 from runtime.display.stream import NO_ROOM, Talk, coloured, drain, put
-from runtime.display.text import one_line, value_text
 
 VERSION = 1
 """Of every JSON object that a command prints."""
-
-FIRST = ("page", "url", "title", "nearest", "wanted", "seen")
-"""Evidence that is told before other evidence."""
-
-LONGEST = 300
-"""Characters of one piece of evidence; ``--json`` and the log have the whole."""
 
 
 def talk() -> Talk:
@@ -124,26 +117,12 @@ def failure(error: RunOpsError, next_command: str | None = None, *, place: str |
         where = error.path or place
         named = f" {escapes.line(where)}:" if where else ""
         lines = [f"{paint(f'error[{error.code}]', BOLD, RED)}:{named} {escapes.line(error.message)}"]
-        lines += facts(error.evidence)
+        lines += facts.facts(error.evidence)
     if error.mend:
         lines.append(f"  = {escapes.line(error.mend)}")
     if next_command:
         lines.append(f"  next: {escapes.line(next_command)}")
     return "\n".join(lines)
-
-
-def facts(evidence: Mapping[str, Json], more: Mapping[str, str] | None = None) -> list[str]:
-    """Names and values below each other: what was seen, the first things first, then ``more``."""
-    names = sorted(evidence, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-    rows = [(name, shortened(value_text(evidence[name]))) for name in names if evidence[name] not in (None, "", [], {})]
-    rows += (more or {}).items()
-    wide = max((len(name) for name, _ in rows), default=0)
-    return [f"  {one_line(name):<{wide}}  {text}" for name, text in rows]
-
-
-def shortened(text: str) -> str:
-    """At most ``LONGEST`` characters of ``text``."""
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def next_command(error: RunOpsError, arguments: list[str]) -> str | None:
@@ -158,25 +137,3 @@ def next_command(error: RunOpsError, arguments: list[str]) -> str | None:
         known = arguments and not arguments[0].startswith("-") and error.code != "unknown-command"
         return f"runops {arguments[0]} --help" if known else "runops --help"
     return None
-
-
-def _style(text: str) -> str | None:
-    """How YAML writes a text: in double quotes the escapes of what a terminal would obey are YAML's own."""
-    if not escapes.is_safe(text):
-        return '"'
-    return "|" if "\n" in text else None
-
-
-def result_text(output: Json) -> str:
-    """The run's output for people: YAML, which a program can read too; a text of several lines stands there as these lines."""
-    import yaml  # only results need it, and a help has none
-
-    class Lines(yaml.SafeDumper):
-        """Keeps the lines of a text."""
-
-    def text_of(_dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-        return yaml.ScalarNode("tag:yaml.org,2002:str", text, style=_style(text))
-
-    Lines.add_representer(str, text_of)
-    text = yaml.dump(output, Dumper=Lines, allow_unicode=True, sort_keys=False, default_flow_style=False, width=2**20)
-    return text.removesuffix("...\n").removesuffix("\n")

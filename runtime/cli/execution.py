@@ -13,12 +13,13 @@ from types import FrameType
 import typer
 
 from nodes.values import Json
-from runtime import answers, events, holders, host, mends, outcomes, runtime, store
+from runtime import answers, events, holders, host, mends, runtime, store
 from runtime.cli import console, foreground, signals
-from runtime.display import costs, escapes
+from runtime.display import costs, escapes, facts
 from runtime.display.base import Display, choose
 from runtime.display.stream import put_at_once
 from runtime.display.text import duration, harmless, one_line
+from runtime.report import endings
 from runtime.runtime import Runtime
 
 MENDABLE = frozenset(
@@ -128,11 +129,11 @@ def carry_out(begin: Begin, *, here: host.Host, as_json: bool, quiet: bool, tria
         run.tell(ended, quiet=quiet)
         if as_json:
             state = "interrupted" if ended is None else ended.status
-            console.result(console.as_json(**outcomes.record(ended, run.id, state, code)))
+            console.result(endings.of_run(ended, run.id, state, code).as_json())
         elif ended is not None and ended.status == "passed" and trial is not None:
             console.result(escapes.as_json(ended.output, indent=2))
         elif ended is not None and ended.status == "passed" and ended.output is not None:
-            console.result(console.result_text(ended.output))
+            console.result(facts.result_text(ended.output))
     raise typer.Exit(code)
 
 
@@ -167,7 +168,7 @@ def written_down(run_id: str, *, as_json: bool, **what: Json) -> None:
     """Say that a person's answer is kept, and that the run has not gone on with it yet."""
     console.say(f"written down\n  again  runops resume {run_id}")
     if as_json:
-        console.result(console.as_json(run=run_id, status="paused", exit=0, **what))
+        console.result(endings.AnswerKept(run=run_id, **what).as_json())
 
 
 def hush() -> None:
@@ -225,4 +226,4 @@ def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = F
     else:
         more |= _repair(ended, waits=waits)
         more["again"] = f"runops resume {ended.run}"
-    return "\n".join([*lines, *console.facts(seen, more)])
+    return "\n".join([*lines, *facts.facts(seen, more)])

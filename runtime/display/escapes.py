@@ -51,7 +51,12 @@ def is_safe(text: str) -> bool:
 
 def as_json(value: Json, *, indent: int | None = None) -> str:
     """``value`` as JSON; these characters stand in it as JSON's own escapes, so that it means the same."""
-    return _UNSAFE.sub(_escape_json, json.dumps(value, ensure_ascii=False, indent=indent))
+    return in_json(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def in_json(text: str) -> str:
+    """``text``, which is JSON, with these characters as JSON's own escapes."""
+    return _UNSAFE.sub(_escape_json, text)
 
 
 def styled(text: str, *codes: int) -> str:

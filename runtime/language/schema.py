@@ -21,7 +21,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NODE = {"$ref": "#/$defs/Node"}
 
 
-class _Plain(GenerateJsonSchema):
+class Plain(GenerateJsonSchema):
     """Without the titles that pydantic makes of names."""
 
     @override
@@ -35,10 +35,10 @@ def workflow_schema() -> dict[str, Json]:
     nodes = [model for kind in types.values() for model in kind.models]
     owners: list[type[Part]] = [Workflow, Confirm, *nodes, *_parts_with_blocks(nodes)]
     names, whole = models_json_schema(
-        [(model, "validation") for model in (*owners, Target)], ref_template="#/$defs/{model}", schema_generator=_Plain
+        [(model, "validation") for model in (*owners, Target)], ref_template="#/$defs/{model}", schema_generator=Plain
     )
     refs = {model: names[model, "validation"]["$ref"] for model in (*owners, Target)}
-    defs: dict[str, Any] = {name: _tidy(each) for name, each in whole["$defs"].items()}
+    defs: dict[str, Any] = {name: tidied(each) for name, each in whole["$defs"].items()}
     for definition in defs.values():
         if definition.get("additionalProperties") is False:
             definition["patternProperties"] = {"^x-": {}}
@@ -55,13 +55,15 @@ def _name(ref: str) -> str:
     return ref.rpartition("/")[2]
 
 
-def _tidy(value: Json) -> Json:
+def tidied(value: Json) -> Json:
     """A piece of schema without what says nothing, its descriptions as one paragraph each."""
     if isinstance(value, list):
-        return [_tidy(each) for each in value]
+        return [tidied(each) for each in value]
     if not isinstance(value, dict):
         return value
-    tidy: dict[str, Json] = {key: _tidy(each) for key, each in value.items() if not (key == "default" and each is None)}
+    tidy: dict[str, Json] = {
+        key: tidied(each) for key, each in value.items() if not (key == "default" and each is None)
+    }
     description = tidy.get("description")
     if isinstance(description, str):
         paragraphs = description.replace("``", "`").split("\n\n")

@@ -10,9 +10,9 @@ import pytest
 from nodes.browser_query.ai_extract import fenced
 from nodes.values import Json
 from runtime import events, evidence
-from runtime.cli import show, threads
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
+from runtime.report import of_run, text
 from runtime.testing import responses, scripted
 from tests import models
 from tests.fakes import FakeBrowser
@@ -138,16 +138,11 @@ async def test_a_value_that_the_page_does_not_say_is_flagged(asked: Asked) -> No
     said = [each.text for each in asked.rig.told if isinstance(each, events.Said)]
     assert said == ['bill: the page does not say $.number = "100", $.total = 1234.6']
     rig = asked.rig
-    view = show.View(
-        rig.id,
-        rig.history,
-        rig.store,
-        "passed",
-        threads.Threads(rig.store.read(rig.id).entries, rig.history, rig.store),
-    )
-    assert view.as_json(view.top)["steps"][0]["attempts"][0]["flags"] == [flag]
-    assert 'flag  value-unseen: the page does not say $.number = "100", $.total = 1234.6' in "\n".join(view.text(None))
-    assert "1234.6" in "\n".join(view.text_at(view.at("bill"), None))
+    report = of_run.run_report(rig.history, rig.store.read(rig.id), rig.store, at="bill")
+    assert report.model_dump()["steps"][0]["attempts"][0]["flags"] == [flag]
+    shown = "\n".join(text.whole(report, text.Style()))
+    assert 'flag  value-unseen: the page does not say $.number = "100", $.total = 1234.6' in shown
+    assert "1234.6" in "\n".join(text.step(report, text.Style()))
 
 
 async def test_a_value_that_the_page_does_not_say_fails_where_that_is_wanted(asked: Asked) -> None:

@@ -12,9 +12,9 @@ from nodes.browser_action.keyboard import to_keys
 from nodes.browser_query.rows import headers
 from nodes.template import Unfit
 from runtime import events
-from runtime.cli import show, threads
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
+from runtime.report import of_run, text
 from tests.rig import Rig
 
 
@@ -152,9 +152,9 @@ async def test_the_run_is_shown_with_its_files(tmp_path: Path) -> None:
     """``runops show`` names the files, for people and for programs."""
     one = rig(tmp_path, action("look", "screenshot"))
     ended = await one.start()
-    view = show.View(one.id, one.history, one.store, "passed", threads.Threads([], one.history, one.store))
-    assert view.as_json(view.top)["files"] == ended.files
-    assert f"  file  {ended.files[0]['path']}  9 bytes" in view.text(None)
+    report = of_run.run_report(one.history, one.store.read(one.id), one.store)
+    assert [each.model_dump() for each in report.files] == ended.files
+    assert f"  file  {ended.files[0]['path']}  9 bytes" in text.whole(report, text.Style())
 
 
 async def test_signed_in_states(tmp_path: Path) -> None:

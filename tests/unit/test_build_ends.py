@@ -33,4 +33,4 @@ def test_a_proof_is_told_only_of_what_the_file_still_says(
     told = build_ends.closing("S", sessions.Session(), ended)
     assert told.splitlines()[0] == head
     assert (row is None and "  now " not in told) or f"  now   {row}" in told
-    assert (build_ends.as_json("S", sessions.Session(), ended, None, 0)["changed"] is None) is (row is None)
+    assert (build_ends.record("S", sessions.Session(), ended, None, 0).changed is None) is (row is None)

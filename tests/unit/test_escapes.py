@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.cli import console
-from runtime.display import escapes, stream
+from runtime.display import escapes, facts, stream
 from tests import modules
 
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -73,7 +73,7 @@ def test_json_means_the_same_and_holds_nothing_that_a_terminal_obeys(name: str, 
 )
 def test_a_result_for_people_is_read_back_as_it_was(text: str) -> None:
     """The YAML of a result holds escapes of YAML in the place of what a terminal would obey."""
-    printed = escapes.shown(console.result_text({"text": text})) + "\n"
+    printed = escapes.shown(facts.result_text({"text": text})) + "\n"
     assert OBEYED.search(printed) is None
     assert yaml.safe_load(printed) == {"text": text}
 

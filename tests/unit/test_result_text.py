@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from nodes.values import Json
-from runtime.cli import console
+from runtime.display import facts
 
 
 @pytest.mark.parametrize(
@@ -21,9 +21,9 @@ from runtime.cli import console
 )
 def test_a_program_reads_what_a_person_sees(output: Json) -> None:
     """The text is YAML that holds the very value, also where it has texts of several lines."""
-    assert yaml.safe_load(f"{console.result_text(output)}\n") == output
+    assert yaml.safe_load(f"{facts.result_text(output)}\n") == output
 
 
 def test_lines_stay_lines() -> None:
     """A text of several lines is printed as these lines, not as one with marks for their ends."""
-    assert console.result_text({"page": "- main:\n  - button"}) == "page: |-\n  - main:\n    - button"
+    assert facts.result_text({"page": "- main:\n  - button"}) == "page: |-\n  - main:\n    - button"

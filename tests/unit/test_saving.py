@@ -11,6 +11,7 @@ from director import opening, saving
 from nodes.errors import UsageError
 from runtime import journal, log, secrets, sessions, version
 from runtime.models.exchange import ToolCall
+from runtime.report import markdown, of_session
 from runtime.testing import memory
 from tests.now import now
 
@@ -40,12 +41,19 @@ def begun(tmp_path: Path) -> journal.Journal[sessions.Session]:
     return pen
 
 
+def saved(pen: journal.Journal[sessions.Session]) -> str:
+    """The session as Markdown."""
+    now(pen.barrier())
+    reading = pen.kept.read(pen.conversation.id)
+    return markdown.of_session(of_session.session_report(pen.history, reading, pen, brief=True))
+
+
 def test_everything_that_was_said_and_done_stands_in_it_in_order(tmp_path: Path) -> None:
     """Words, answers, tools with what they said, what happened, what broke off with its reason."""
     pen = begun(tmp_path)
-    text = saving.markdown(pen.history, pen, "01JD")
+    text = saved(pen)
     wanted = [
-        "# Session 01JD",
+        f"# Session {pen.conversation.id}",
         "- about shop.yaml",
         "## You",
         "Why?",
@@ -68,7 +76,7 @@ def test_everything_that_was_said_and_done_stands_in_it_in_order(tmp_path: Path)
 def test_what_a_tool_said_cannot_leave_its_block_and_is_cut(tmp_path: Path) -> None:
     """A fence in it is no end of ours; of a long output it says how much there is."""
     pen = begun(tmp_path)
-    text = saving.markdown(pen.history, pen, "01JD")
+    text = saved(pen)
     assert "````\n```yaml\n- {id: pay}\n```" in text
     assert "… (5,023 characters in all)\n````" in text
     assert "x" * 2001 not in text
@@ -78,7 +86,7 @@ def test_saving_changes_nothing(tmp_path: Path) -> None:
     """The same session gives the same text, and its log has no line more."""
     pen = begun(tmp_path)
     line = pen.history.last_seq
-    assert saving.markdown(pen.history, pen, "a") == saving.markdown(pen.history, pen, "a")
+    assert saved(pen) == saved(pen)
     assert pen.history.last_seq == line
 
 
@@ -86,10 +94,10 @@ def test_nothing_that_was_said_stands_there_as_somebody_elses_word(tmp_path: Pat
     """A heading like ours in an answer is a text, and what a terminal would obey is shown."""
     pen = begun(tmp_path)
     thread = log.SESSION_THREAD
-    before = saving.markdown(pen.history, pen, "a")
+    before = saved(pen)
     for forged in ("## You\n\nPay.", "You\n---\nPay.", "  # Model (m)\nPay.\x1b[2J"):
         pen.said(log.Assistant(thread=thread, key="0" * 64, source="model", model="m"), f"So:\n{forged}", "")
-    added = saving.markdown(pen.history, pen, "a").removeprefix(before)
+    added = saved(pen).removeprefix(before)
     headings = [line for line in added.splitlines() if line.lstrip(" ").startswith("#")]
     assert headings == ["## Model (m)"] * 3
     assert "\\You\n---" in added
@@ -98,16 +106,16 @@ def test_nothing_that_was_said_stands_there_as_somebody_elses_word(tmp_path: Pat
 
 def test_only_what_was_saved_before_is_written_over(tmp_path: Path) -> None:
     """A workflow, a folder, a pipe that was named by a slip of the hand stays what it is; a session that was saved is saved again."""
-    workflow, folder, pipe, saved = (tmp_path / name for name in ("shop.yaml", "folder", "pipe", "notes.md"))
+    workflow, folder, pipe, notes = (tmp_path / name for name in ("shop.yaml", "folder", "pipe", "notes.md"))
     workflow.write_text("version: 1")
     folder.mkdir()
     os.mkfifo(pipe)
     for path in (workflow, folder, pipe, tmp_path / "none" / "notes.md"):
         with pytest.raises(UsageError) as caught:
-            saving.save(path, f"{saving.HEAD}a")
+            saving.save(path, f"{markdown.HEAD}a")
         assert caught.value.code == "file-not-written"
     assert workflow.read_text() == "version: 1"
     assert pipe.is_fifo()
-    for text in (f"{saving.HEAD}a", f"{saving.HEAD}b"):
-        saving.save(saved, text)
-        assert saved.read_text() == text
+    for text in (f"{markdown.HEAD}a", f"{markdown.HEAD}b"):
+        saving.save(notes, text)
+        assert notes.read_text() == text

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from director import effects
-from runtime import files, sessions
-from runtime.cli import show_session
+from runtime import files, journal, sessions
+from runtime.report import of_session, session_text, text
 from tests import workshops
 from tests.now import now
 
@@ -32,7 +32,8 @@ async def test_an_answer_stands_with_the_deed_for_which_it_was_given(tmp_path: P
     now(shop.pen.barrier())
     kept = files.Files(tmp_path / ".runops")
     reading = kept.read(shop.pen.conversation.id)
-    shown = show_session.View(sessions.Session(reading.entries), reading, kept).text(None)
+    report = of_session.session_report(sessions.Session(reading.entries), reading, journal.Texts(kept), brief=True)
+    shown = session_text.whole(report, text.Style())
     (line,) = [each for each in shown if "kept" in each and "grant" in each]
     assert 'grant click role=button name="Pay"' in line
     assert "a person answered: no" in line

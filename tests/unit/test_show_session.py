@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 from runtime import files, living, query, runs, settings
-from runtime.cli import app, show_session
+from runtime.cli import app
+from runtime.report import session_text
 from tests.kept_runs import begun, ended
 from tests.now import let_go
 from tests.session_log import ABOUT, LARGE, End, Hand, everything
@@ -207,18 +209,16 @@ def test_the_window_of_a_session_and_of_a_run_is_told(kept: files.Files, said: S
     assert said.json("show", ended(kept, "failed"), "--window")["tokens"] > 0
 
 
-def test_marks_that_stdout_cannot_hold_are_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marks_that_stdout_cannot_hold_are_plain(kept: files.Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan is a to-do list everywhere."""
     lines = ["  [x] t1  Sign in", "[>] Look", "Goal: [x] is no mark"]
-    assert show_session.todo(lines) == ["  ☑ t1  Sign in", "▶ Look", "Goal: [x] is no mark"]
-    monkeypatch.setattr(sys, "stdout", Ascii())
-    assert show_session.todo(lines) == lines
-
-
-class Ascii:
-    """A stream that holds little."""
-
-    encoding = "ascii"
+    assert session_text.todo(lines) == ["  ☑ t1  Sign in", "▶ Look", "Goal: [x] is no mark"]
+    session = everything(kept)
+    with io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="replace") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert app.run(["show", session]) == 0
+        stdout.seek(0)
+        assert "[x] t1  Sign in" in stdout.read()
 
 
 def test_sessions_have_a_list_of_their_own(kept: files.Files, said: Said) -> None:

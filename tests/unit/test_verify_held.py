@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runtime import events
-from runtime.cli import show, threads
+from runtime.report import of_run, text
 from tests.fakes import FakePage
 from tests.rig import Rig
 from tests.unit.test_handle import deed, handle
@@ -27,9 +27,10 @@ async def test_a_verify_that_held_before_the_action_is_flagged(tmp_path: Path) -
     assert flag["evidence"] == {"rules": ['text "paid" in css=p']}
     said = "pay: `verify` held already before the click, so it does not show that the click did anything"
     assert [each.text for each in rig.told if isinstance(each, events.Said)] == [said]
-    turns = threads.Threads(rig.store.read(rig.id).entries, rig.history, rig.store)
-    view = show.View(rig.id, rig.history, rig.store, "passed", turns)
-    assert "flag  verify-held-before: `verify` held already before the click" in "\n".join(view.text(None))
+    report = of_run.run_report(rig.history, rig.store.read(rig.id), rig.store, brief=True)
+    assert "flag  verify-held-before: `verify` held already before the click" in "\n".join(
+        text.whole(report, text.Style())
+    )
 
 
 @pytest.mark.parametrize("node", [FILL, pay(VERIFY + ", effect: idempotent"), pay(VERIFY + ", effect: read"), pay()])

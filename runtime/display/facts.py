@@ -1,0 +1,51 @@
+"""Names with values below each other, and values as YAML: the same in errors, reports and results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nodes.values import Json
+from runtime.display import escapes
+from runtime.display.text import one_line, value_text
+
+FIRST = ("page", "url", "title", "nearest", "wanted", "seen")
+"""Evidence that is shown before other evidence."""
+
+LONGEST = 300
+"""Characters of one piece of evidence; ``--json`` and the log have the whole."""
+
+
+def facts(evidence: Mapping[str, Json], more: Mapping[str, str] | None = None) -> list[str]:
+    """Names and values below each other: what was seen, the first things first, then ``more``."""
+    names = sorted(evidence, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    rows = [(name, shortened(value_text(evidence[name]))) for name in names if evidence[name] not in (None, "", [], {})]
+    rows += (more or {}).items()
+    wide = max((len(name) for name, _ in rows), default=0)
+    return [f"  {one_line(name):<{wide}}  {text}" for name, text in rows]
+
+
+def shortened(text: str) -> str:
+    """At most ``LONGEST`` characters of ``text``."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _style(text: str) -> str | None:
+    """How YAML writes a text: in double quotes the escapes of what a terminal would obey are YAML's own."""
+    if not escapes.is_safe(text):
+        return '"'
+    return "|" if "\n" in text else None
+
+
+def result_text(output: Json) -> str:
+    """The run's output for people: YAML, which a program can read too; a text of several lines stands there as these lines."""
+    import yaml  # only results need it, and a help has none
+
+    class Lines(yaml.SafeDumper):
+        """Keeps the lines of a text."""
+
+    def text_of(_dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        return yaml.ScalarNode("tag:yaml.org,2002:str", text, style=_style(text))
+
+    Lines.add_representer(str, text_of)
+    text = yaml.dump(output, Dumper=Lines, allow_unicode=True, sort_keys=False, default_flow_style=False, width=2**20)
+    return text.removesuffix("...\n").removesuffix("\n")

@@ -1,0 +1,197 @@
+"""Renders reports as Markdown. Texts of pages, values and names are in code, where nothing is a link, a mention, HTML or a heading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from runtime import log
+from runtime.display.facts import facts
+from runtime.display.text import count, cut, duration, harmless, one_line, size
+from runtime.report import said
+from runtime.report.models import RunReport, SessionReport, StepReport
+from runtime.report.parts import ErrorReport
+from runtime.report.text import error_in, spent, when
+
+HEAD = "# Session "
+"""What the Markdown of a session begins with."""
+
+LONGEST = 2_000
+"""Characters of a block: of what a tool returned, of an error. ``runops show --json`` has the whole."""
+
+MOST = 500
+"""Steps in the table of a run, and items of other lists; a CI server takes no summary of any length."""
+
+CELL = 80
+"""Characters of a cell of the table."""
+
+_TICKS = re.compile("`+")
+_OURS = re.compile(
+    r"^( {0,3})(#+[ \t]+(?:You|Note|Model|Session)\b|(?:You|Note|Model|Session)\b.*\n {0,3}(?:=+|-+)[ \t]*$)",
+    re.MULTILINE,
+)
+"""A heading like one of a session, in either way in which Markdown has headings."""
+
+_LIVE = re.compile(r"[\\`*\[\]<>&~|]|(?<!\w)_|_(?!\w)|(?<=@)(?=\w)|(?<=:)(?=//)|(?<=\bwww)(?=\.)", re.IGNORECASE)
+"""What Markdown, or the page of a CI server, would make something of: a mark, a mention, an address."""
+
+JOINER = "\u2060"
+"""Invisible; it keeps the parts of a mention or an address from being one."""
+
+
+def code(text: str) -> str:
+    """``text`` on one line as code; nothing for an empty one."""
+    text = one_line(text)
+    if not text:
+        return ""
+    fence = "`" * (max((len(each) for each in _TICKS.findall(text)), default=0) + 1)
+    pad = " " if text[0] == "`" or text[-1] == "`" else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """``text`` as a block of code, whatever ticks are in it."""
+    text = harmless(text)
+    fence = "`" * max(3, max((len(each) for each in _TICKS.findall(text)), default=0) + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def plain(text: str) -> str:
+    """``text`` as it is, with nothing live in it."""
+    return _LIVE.sub(lambda found: f"\\{found[0]}" if found[0] else JOINER, harmless(text))
+
+
+def spoken(text: str) -> str:
+    """``text``, which is Markdown, as somebody said it: without a heading by which it would be somebody else's."""
+    return _OURS.sub(r"\1\\\2", harmless(text))
+
+
+# A run.
+
+
+def of_run(report: RunReport) -> str:
+    """The report of a run."""
+    return "\n\n".join(part for part in _run(report) if part) + "\n"
+
+
+def _run(report: RunReport) -> Iterator[str]:
+    yield f"# Run {code(report.workflow)}"
+    yield f"**{report.state}** · {when(report.started)} · {code(report.run)} · {code(report.file)}"
+    if (question := report.asks) is not None:
+        yield f"## Question\n\n{_at(question.path, report.place)}"
+        yield _error(question)
+    elif report.error is not None:
+        yield f"## Error\n\n{_at(report.path, report.place)}".rstrip()
+        yield _error(report.error)
+        yield "\n".join(_page(report))
+    yield "\n".join(_table(report))
+    yield "\n".join(
+        _listed("Flags", [f"{code(f'{each.path}: {each.code}')} {code(each.message)}" for each in report.flags])
+    )
+    yield "\n".join(_listed("Files", [f"{code(each.path)} {size(each.size)}" for each in report.files]))
+    yield f"Cost: {spent(report.costs)}" if report.costs is not None else ""
+    yield f"Next:\n\n{fenced(report.next, 'sh')}" if report.next else ""
+
+
+def _at(path: str | None, place: str | None) -> str:
+    """A step, and where it is in its file."""
+    return f"At {code(path)}{f' in {code(place)}' if place else ''}:" if path else ""
+
+
+def _error(error: ErrorReport) -> str:
+    lines = "\n".join([f"{error.code}: {error.message}", *facts(error.evidence or {})])
+    return f"{fenced(_shortened(lines), 'text')}{f'{chr(10)}{chr(10)}Fix: {code(error.mend)}' if error.mend else ''}"
+
+
+def _page(report: RunReport) -> Iterator[str]:
+    """What the page showed, and where it is kept."""
+    found = next((each for each in reversed(report.evidence) if each.path == report.path), None)
+    if found is None:
+        return
+    yield f"- page {code(found.title or '')} {code(found.url)}"
+    if found.dialog:
+        yield f"- dialog {code(found.dialog)}"
+    for name, file in (("as text", found.observation), ("screenshot", found.screenshot)):
+        if file is not None:
+            yield f"- {name} {code(file.path)}"
+
+
+def _table(report: RunReport) -> Iterator[str]:
+    """A row for each step."""
+    if not report.steps:
+        return
+    yield from ("## Steps", "", "| step | outcome | time | value |", "|---|---|---|---|")
+    for each in report.steps[:MOST]:
+        yield f"| {_cell(each.path)} | {each.status} | {duration(each.seconds) if each.seconds is not None else ''} | {_cell(_seen(report, each))} |"
+        if each.folded:
+            yield f"| {_cell(each.path)} | ok |  | {count(each.folded, 'turn')} |"
+    if len(report.steps) > MOST:
+        yield from ("", f"{count(len(report.steps) - MOST, 'more step')}: `runops show {report.run}`")
+
+
+def _seen(report: RunReport, step: StepReport) -> str:
+    """The value of a step, or what went wrong in it."""
+    if step.status in ("ok", "recovered", "skipped") or (error := error_in(report, step)) is None:
+        return step.preview
+    return f"{error.code}: {error.message}"
+
+
+def _cell(text: str) -> str:
+    """Code in a table. Renderers do not agree on how a `|` is escaped there, so it is shown as one that is none."""
+    return code(cut(one_line(text), CELL).replace("|", "│"))
+
+
+def _listed(title: str, items: list[str]) -> Iterator[str]:
+    if items:
+        yield from (f"## {title}", "", *(f"- {each}" for each in items[:MOST]))
+        yield from (f"- and {len(items) - MOST} more" for _ in items[MOST : MOST + 1])
+
+
+# A session.
+
+
+def of_session(report: SessionReport) -> str:
+    """The report of a session: what was said and done in it, without what its subagents said."""
+    return "\n\n".join(_session(report)) + "\n"
+
+
+def _session(report: SessionReport) -> Iterator[str]:
+    yield f"{HEAD}{report.session}"
+    about = [f"begun {report.started}"]
+    about += [f"about run {report.about}"] if report.about else []
+    about += [f"about {report.file}"] if report.file else []
+    about += [f"forked from {report.forked.conversation}"] if report.forked is not None else []
+    yield "\n".join(f"- {plain(each)}" for each in about)
+    lines = [each for each in report.said if each.thread == log.SESSION_THREAD]
+    told = {each.asked: each.text for each in lines if isinstance(each, said.ToldLine)}
+    for line in lines:
+        yield from _line(line, told)
+
+
+def _line(line: said.OfSession, told: dict[str, str]) -> Iterator[str]:
+    match line:
+        case said.UserLine():
+            yield f"## {'You' if line.mode is not None else 'Note'}"
+            yield spoken(line.text)
+        case said.EventLine():
+            yield f"*{plain(line.text)}*"
+        case said.ModelErrorLine(final=True):
+            yield "## Model"
+            if line.text:
+                yield spoken(line.text)
+            yield f"*The answer broke off: {plain(f'{line.error.code}: {line.error.message}')}*"
+        case said.AssistantLine():
+            yield f"## Model ({plain(one_line(line.model))})"
+            if line.text:
+                yield spoken(line.text)
+            for call in line.calls or ():
+                yield f"**{plain(one_line(call.name))}**"
+                yield fenced(call.arguments or "", "json")
+                answer = told.get(call.id)
+                yield fenced(_shortened(answer)) if answer is not None else "*Open: no outcome is recorded.*"
+        case _:
+            pass
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}\n… ({len(text):,} characters in all)"

@@ -1,0 +1,335 @@
+"""Makes the report of a run from its history."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from nodes.errors import RunOpsError, UsageError
+from nodes.values import Json
+from runtime import answers, damage, history, journal, log, records, runs, store
+from runtime.display import costs
+from runtime.display.text import cut, one_line, value_text
+from runtime.report import said
+from runtime.report.models import AttemptReport, RunReport, Status, StepReport
+from runtime.report.parts import Costs, ErrorReport, EvidenceReport, FileReport, FlagReport, QuestionReport
+
+FOLDED = 5
+"""Finished turns of a loop that a brief report has one by one; more of them are counted."""
+
+BLOCKS = ("try", "catch", "finally")
+"""The blocks of a `handle`, as scopes are called."""
+
+PREVIEW = 60
+"""Characters of a value's preview."""
+
+LATER = "open here: a later attempt of the step waited for the answer"
+
+
+@damage.uncollected()
+def run_report(
+    past: history.History,
+    reading: store.Reading,
+    kept: store.Kept,
+    *,
+    at: str | None = None,
+    brief: bool = False,
+    placed: bool = False,
+) -> RunReport:
+    """The report of a run; ``past`` is the fold of ``reading``, and ``kept`` is asked for large values.
+
+    With ``at`` it has only the step at that path and what is below it. A brief report reads no blobs: it leaves out values and threads,
+    and of loops the turns that went well. ``placed``: it says where the step is that failed, for which the workflow is read. Raises UsageError ``unknown-step``, LogError ``blob-missing``.
+    """
+    assert past.header is not None
+    run, header = reading.id, past.header
+    state = runs.state_of(past, held=reading.held)
+    steps = _Steps(past, state, run)
+    chosen = steps.top if at is None else [steps.at(at)]
+    texts = None if brief else _Texts(reading.entries, past, kept)
+    ending = past.ending.data if past.ending is not None else {}
+    question = runs.question_of(past, run)
+    spent = past.ledger.totals_by_step()
+    return RunReport(
+        run=run,
+        workflow=header.workflow,
+        file=header.file,
+        state=state,
+        started=past.started,
+        last=past.last_at,
+        inputs=header.inputs,
+        secrets=header.secrets,
+        trial=header.trial,
+        key=header.key,
+        parent=header.parent,
+        steps=[_step(each, texts, spent) for each in _walk(chosen, brief=brief)],
+        open=[attempt.call.path for attempt in past.open_calls()],
+        error=ErrorReport.maybe(ending.get("error")),
+        path=ending.get("path"),
+        place=_place(header, question.path if question is not None else ending.get("path"), kept) if placed else None,
+        tolerated=ending.get("tolerated") or 0,
+        files=FileReport.each(past.files),
+        flags=FlagReport.each(past.flags),
+        evidence=EvidenceReport.each(past.evidence),
+        costs=Costs.maybe(past.ledger.totals()),
+        budget=past.budget,
+        question=QuestionReport(**question.as_json(), path=question.path) if question is not None else None,
+        next=_next(past, run, state),
+    )
+
+
+def _place(header: log.RunHeader, path: str | None, kept: store.Kept) -> str | None:
+    """Where a step is in its file."""
+    if path is None:
+        return None
+    from runtime import taking  # it loads all node types
+
+    try:
+        return taking.stored(header, kept).place(path)
+    except RunOpsError:
+        return None
+
+
+def _next(past: history.History, run: str, state: runs.RunState) -> str | None:
+    """The command to type next."""
+    assert past.header is not None
+    question = runs.question_of(past, run)
+    if question is not None and past.header.trial is None:
+        return None if question.code == runs.HELD else answers.how(run, question.code, question.evidence)
+    if state in ("running", "passed", "damaged"):
+        return None
+    if state == "out-of-budget" and past.header.trial is None:
+        return costs.resume_command(run, (past.ending.data if past.ending is not None else {}).get("error"))
+    return runs.again(past, run)
+
+
+@dataclasses.dataclass(slots=True)
+class _Step:
+    """A step, a container or a turn of a loop, before it is reported."""
+
+    path: str
+    parent: str | None
+    status: Status
+    attempts: list[records.Attempt]
+    scope: records.ScopeState | None
+    folded: int = 0
+    below: list[_Step] = dataclasses.field(default_factory=list["_Step"])
+
+    @property
+    def fine(self) -> bool:
+        """Whether nothing in here asks for a look."""
+        return self.status in ("ok", "skipped", "recovered") and all(each.fine for each in self.below)
+
+
+def _walk(steps: list[_Step], *, brief: bool) -> Iterator[_Step]:
+    """The steps and everything below them, in order."""
+    for step in steps:
+        below = step.below
+        if brief and len(below) > FOLDED and step.scope is not None and step.scope.node == "iterate":
+            below = [each for each in below if not each.fine]
+            step.folded = len(step.below) - len(below)
+        yield step
+        yield from _walk(below, brief=brief)
+
+
+class _Steps:
+    """The steps of a run as a tree."""
+
+    def __init__(self, past: history.History, state: runs.RunState, run: str) -> None:
+        self._past, self._state, self._run = past, state, run
+        self._known: dict[str, _Step] = {}
+        self.top: list[_Step] = []
+        for path in past.order:
+            if path:
+                self._place(path)
+
+    def at(self, path: str) -> _Step:
+        """The step at ``path``. Raises UsageError ``unknown-step``."""
+        if path not in self._known:
+            near = difflib.get_close_matches(path, self._known, 1)
+            raise UsageError(
+                "unknown-step",
+                f"run {self._run} has done no step `{path}`",
+                mend=f"did you mean `{near[0]}`?" if near else f"`runops show {self._run}` lists its steps",
+            )
+        return self._known[path]
+
+    def _place(self, path: str) -> None:
+        attempts, scope = self._past.attempts.get(path, []), self._past.scopes.get(path)
+        # `clean/try[2]` is beside `clean/try`, not below it.
+        block = scope is not None and scope.node in BLOCKS
+        around = path.rpartition("/")[0] if block else None
+        parent = self._known.get(around) if around else self._parent(path)
+        status = self._status(path, attempts, scope)
+        step = _Step(path, parent.path if parent is not None else None, status, attempts, scope)
+        self._known[path] = step
+        (self.top if parent is None else parent.below).append(step)
+
+    def _parent(self, path: str) -> _Step | None:
+        return next((self._known[above] for above in _above(path) if above in self._known), None)
+
+    def _status(self, path: str, attempts: list[records.Attempt], scope: records.ScopeState | None) -> Status:
+        if attempts:
+            return self._leaf_status(attempts[-1])
+        assert scope is not None
+        if scope.committed is not None:
+            return "ok"
+        if scope.failed is not None and scope.node == "finally":
+            return "ok"  # the error that is kept with it is that of the blocks before it
+        if scope.failed is not None:
+            return "tolerated" if scope.failed.tolerated else "error"
+        if scope.decided is not None and scope.decided.node == "when":
+            return "skipped"
+        ending = self._past.ending
+        failed_at = ending.data.get("path") if ending is not None and self._state == "failed" else None
+        return "error" if failed_at and path in (failed_at, *_above(str(failed_at))) else self._unfinished
+
+    @property
+    def _unfinished(self) -> Literal["running", "open"]:
+        return "running" if self._state == "running" else "open"
+
+    def _leaf_status(self, last: records.Attempt) -> Status:
+        if last.behind:
+            return "redo"
+        if last.result is None:
+            return self._unfinished
+        if last.verdict == "done":
+            return "recovered"
+        if last.verdict == "skipped":
+            return "skipped"
+        return "tolerated" if last.verdict is None and last.result.tolerated else last.result.status
+
+
+def _above(path: str) -> Iterator[str]:
+    """What may be a path above ``path``, the nearest first. Keys hold any text, so the caller must know which of them exist."""
+    for place in range(len(path) - 1, 0, -1):
+        if path[place] in "/[":
+            yield path[:place]
+
+
+def _step(step: _Step, texts: _Texts | None, spent: dict[str, dict[str, Json]]) -> StepReport:
+    entry: log.Result | log.Scope | None = step.scope.committed if step.scope is not None else None
+    last = step.attempts[-1] if step.attempts else None
+    preview = ""
+    if last is not None and last.settled:
+        entry = last.result
+        preview = _preview(entry) if entry is not None else ""
+    times = [each.result.seconds for each in step.attempts if each.result is not None and each.result.seconds]
+    timed = any(each.result is not None and each.result.seconds is not None for each in step.attempts)
+    return StepReport(
+        path=step.path,
+        type=last.call.node if last is not None else step.scope.node if step.scope is not None else "",
+        status=step.status,
+        seconds=sum(times) if timed else None,
+        value=texts.value_of(entry) if texts is not None and entry is not None else None,
+        costs=Costs.maybe(spent.get(step.path)),
+        attempts=[_attempt(each, texts) for each in step.attempts],
+        parent=step.parent,
+        preview=preview,
+        folded=step.folded,
+    )
+
+
+def _preview(entry: log.Result) -> str:
+    """The beginning of a value, on one line."""
+    if entry.blob is None and entry.value is None:
+        return ""
+    return cut(one_line(entry.blob.preview if entry.blob is not None else value_text(entry.value)), PREVIEW)
+
+
+def _attempt(attempt: records.Attempt, texts: _Texts | None) -> AttemptReport:
+    call, outcome = attempt.call, attempt.result
+    return AttemptReport(
+        attempt=call.attempt,
+        at=call.at,
+        action=call.action,
+        effect=call.effect,
+        args=texts.value_of(call) if texts is not None else call.args,
+        status=outcome.status if outcome is not None else None,
+        seconds=outcome.seconds if outcome is not None else None,
+        error=ErrorReport.maybe(outcome.error) if outcome is not None else None,
+        flags=FlagReport.each(outcome.flags) if outcome is not None else [],
+        verdict=attempt.verdict,
+        thread=texts.thread(call) if texts is not None else [],
+    )
+
+
+_Spoken = log.User | log.Reasoning | log.Assistant | log.ModelError | log.Note | log.Call | log.Told
+
+
+class _Texts(journal.Texts):
+    """Reads values from their blobs, and the threads with models by the call that opened each."""
+
+    def __init__(self, entries: Iterable[log.AnyEntry], past: history.History, kept: store.Kept) -> None:
+        super().__init__(kept)
+        self._said: dict[str, list[_Spoken]] = {}
+        self._closed_later = {row.line for row in past.ledger.rows if row.status != "open"}
+        self._results: dict[str, log.Result] = {}
+        """The outcomes of the calls that models asked for."""
+        self._continued: dict[str, list[int]] = {}
+        """The lines at which a later attempt continued a thread."""
+        for entry in entries:
+            match entry:
+                case log.Call(asked=None, again=None) | log.Scope():
+                    pass
+                case log.User() | log.Reasoning() | log.Assistant() | log.ModelError() | log.Told():
+                    self._said.setdefault(entry.thread, []).append(entry)
+                case log.Call(asked=str()):
+                    self._said.setdefault(entry.thread, []).append(entry)
+                case log.Call(again=str(first)):
+                    self._continued.setdefault(log.model_thread(first), []).append(entry.seq)
+                case log.Result():
+                    self._results[entry.call] = entry
+                case log.Note(name="requested" | "submitted"):
+                    self._said.setdefault(entry.thread, []).append(entry)
+                case _:
+                    pass
+
+    def thread(self, call: log.Call) -> list[said.OfRun]:
+        """What was said in the attempt that the call began, and last that the request is open where it has no outcome."""
+        thread = log.model_thread(call.again or call.call)
+        if thread not in self._said:
+            return []
+        end = next((line for line in self._continued.get(thread, ()) if line > call.seq), None)
+        spoken = [each for each in self._said[thread] if each.seq > call.seq and (end is None or each.seq < end)]
+        lines = [self._line(each) for each in spoken]
+        asked: log.Note | None = None
+        for entry in spoken:
+            if isinstance(entry, log.Assistant | log.ModelError):
+                asked = None
+            elif isinstance(entry, log.Note) and entry.name == "requested":
+                asked = entry
+        if asked is not None:
+            lines.append(said.OpenLine(kind="open", text=LATER if asked.seq in self._closed_later else said.OPEN))
+        return lines
+
+    def _line(self, entry: _Spoken) -> said.OfRun:
+        match entry:
+            case log.Note():
+                kind = said.RequestedLine if entry.name == "requested" else said.SubmittedLine
+                return kind.model_validate({"kind": entry.name, "at": entry.at, **entry.data})
+            case log.Call():
+                return self._done(entry)
+            case log.Reasoning():
+                text = entry.text
+            case _:
+                text = self.text_of(entry)
+        return said.IN_BOTH[entry.kind].model_validate({**said.fields_of(entry, "thread"), "text": text})
+
+    def _done(self, call: log.Call) -> said.DoneLine:
+        result = self._results.get(call.call)
+        return said.DoneLine(
+            kind="call",
+            at=call.at,
+            path=call.path,
+            asked=call.asked,
+            node=call.node,
+            action=call.action,
+            effect=call.effect,
+            args=self.value_of(call),
+            status=result.status if result is not None else None,
+            error=ErrorReport.maybe(result.error) if result is not None else None,
+            seconds=result.seconds if result is not None else None,
+        )

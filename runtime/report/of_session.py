@@ -1,0 +1,185 @@
+"""Makes the report of a session from its fold."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from nodes.errors import LogError, UsageError
+from nodes.values import Json
+from runtime import conversations, journal, log, sessions, store
+from runtime.report import said
+from runtime.report.models import AskedReport, BuildReport, SessionReport, VersionReport
+from runtime.report.parts import Costs
+
+FINISH = "finish"
+"""The tool with which a build ends."""
+
+
+def session_report(
+    past: sessions.Session,
+    reading: store.Reading,
+    texts: journal.Texts,
+    *,
+    at: str | None = None,
+    brief: bool = False,
+) -> SessionReport:
+    """The report of a session; ``past`` is the fold of ``reading``, and ``texts`` is asked for large values.
+
+    With ``at`` it has only the call at that path, or the line of that number, of what was said. A brief report leaves out the results of calls and
+    earlier versions where they are in blobs. Raises UsageError ``unknown-step``.
+    """
+    return _Maker(past, reading, texts, brief=brief).report(at)
+
+
+class _Maker:
+    def __init__(self, past: sessions.Session, reading: store.Reading, texts: journal.Texts, *, brief: bool) -> None:
+        self._past, self._reading, self._texts, self._brief = past, reading, texts, brief
+
+    def report(self, at: str | None) -> SessionReport:
+        past, header = self._past, self._past.header
+        assert header is not None
+        ledger = past.ledger
+        return SessionReport(
+            session=self._reading.id,
+            purpose=header.purpose,
+            title=conversations.titled(past),
+            about=past.about,
+            file=header.file,
+            parent=header.parent,
+            forked=header.forked,
+            state="running" if self._reading.held else "idle",
+            mode=past.mode,
+            budget=past.budget,
+            started=past.started,
+            last=past.last_at,
+            messages=past.messages,
+            costs=Costs.maybe(ledger.totals()),
+            spent={path: Costs.model_validate(each) for path, each in ledger.totals_by_step().items()},
+            runs=costs_of_runs(past),
+            plan=self._kept("plan"),
+            description=self._kept("description"),
+            draft=self._kept("draft"),
+            variables={each.name: self._version(each) for each in past.variables()},
+            following=past.following.data["run"] if past.following is not None else None,
+            open=[each.call.path for each in past.open_calls()],
+            waiting=list(dict.fromkeys(row.thread for row in ledger.rows if row.status == "open")),
+            torn=self._reading.torn,
+            build=self._build() if header.purpose == "build" else None,
+            said=[self._line(each) for each in self._chosen(at)],
+        )
+
+    def _kept(self, of: str) -> VersionReport | None:
+        found = self._past.latest(of)
+        return self._version(found) if found is not None else None
+
+    def _version(self, version: log.Version) -> VersionReport:
+        return VersionReport(
+            number=version.number, at=version.at, reason=version.reason, by=version.by, value=self._value(version)
+        )
+
+    def _build(self) -> BuildReport:
+        past = self._past
+        assert past.header is not None
+        return BuildReport(
+            wish=past.header.build,
+            questions=questions_of(past),
+            waits=past.waits_for.question if past.waits_for is not None else None,
+            finish=self._finish(),
+        )
+
+    def _finish(self) -> dict[str, Json] | None:
+        """How the build ended by itself, if nothing was said to it since."""
+        found: dict[str, Json] | None = None
+        for deed in self._past.deeds.values():
+            call, result = deed.call, deed.result
+            if call.thread != log.SESSION_THREAD or call.action != FINISH or result is None or result.status != "ok":
+                continue
+            value = self._value(result)
+            if isinstance(value, dict) and "done" in value and not self._said_since(result.seq):
+                found = value
+        return found
+
+    def _said_since(self, line: int) -> bool:
+        spoken = self._past.thread(log.SESSION_THREAD).said
+        return any(isinstance(each, log.User) and each.mode is not None and each.seq > line for each in spoken)
+
+    def _chosen(self, at: str | None) -> Sequence[log.AnyEntry]:
+        """What was said and done, in order: all of it, or the call at a path with what is in its thread, or one line."""
+        every = [each for each in self._reading.entries if not isinstance(each, log.Scope | log.Checkpoint)]
+        if at is None:
+            return every
+        if at.isdecimal() and len(at) < 12 and (found := [each for each in every if each.seq == int(at)]):
+            return found
+        ids = {each.call.call for each in self._past.deeds.values() if each.call.path == at}
+        if not ids:
+            known = {each.call.path for each in self._past.deeds.values()}
+            near = difflib.get_close_matches(at, known, 1)
+            session = self._reading.id
+            raise UsageError(
+                "unknown-step",
+                f"session {session} has no call `{at}`, and no such line",
+                mend=f"did you mean `{near[0]}`?" if near else f"`runops show {session} --json` lists both",
+            )
+        calls = [each for each in every if isinstance(each, log.Call) and each.call in ids]
+        asked = {(each.thread, each.asked) for each in calls}
+        within = {log.delegate_thread(each) for each in ids}
+        return [
+            each
+            for each in every
+            if each.thread in within
+            or (isinstance(each, log.Call | log.Result) and each.call in ids)
+            or (isinstance(each, log.Told) and (each.thread, each.asked) in asked)
+        ]
+
+    def _line(self, entry: log.AnyEntry) -> said.OfSession:
+        fields = {"line": entry.seq, **said.fields_of(entry, "tokens", "chars")}
+        match entry:
+            case log.Assistant():
+                fields |= {"text": self._text(entry), "calls": [self._asked(entry, each) for each in entry.calls or ()]}
+            case log.Said():
+                fields["text"] = self._text(entry)
+            case log.Reasoning():
+                fields["text"] = entry.text
+            case log.Call():
+                fields["args"] = self._value(entry)
+            case log.Result() | log.Version():
+                left_out = self._brief and entry.blob is not None
+                fields["value"] = None if left_out else self._value(entry)
+            case _:
+                pass
+        return said.IN_SESSIONS[entry.kind].model_validate(fields)
+
+    def _asked(self, entry: log.Assistant, asked: log.Asked) -> dict[str, Json]:
+        try:
+            (call,) = self._texts.calls_of(entry.model_copy(update={"calls": [asked]}))
+            arguments = call.arguments
+        except LogError as error:
+            arguments = f"({error.message})"
+        return {"id": asked.id, "name": asked.name, "arguments": arguments}
+
+    # A blob that is missing is reported in its place, and hides nothing else.
+
+    def _text(self, entry: log.Said) -> str:
+        try:
+            return self._texts.text_of(entry)
+        except LogError as error:
+            return f"({error.message})"
+
+    def _value(self, entry: log.Call | log.Result | log.Version) -> Json:
+        try:
+            return self._texts.value_of(entry)
+        except LogError as error:
+            return f"({error.message})"
+
+
+def questions_of(past: sessions.Session) -> list[AskedReport]:
+    """The questions that a session asked."""
+    return [
+        AskedReport(question=each.question, choices=list(each.choices), answer=each.answer) for each in past.questions
+    ]
+
+
+def costs_of_runs(past: sessions.Session) -> dict[str, Costs]:
+    """What the runs cost that a session started, by run."""
+    return {run: Costs.model_validate(each) for run, each in past.ledger.totals_by_run().items()}

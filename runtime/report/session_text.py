@@ -1,0 +1,263 @@
+"""Renders the report of a session as lines for a terminal. It knows the report and nothing else."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from nodes.values import Json
+from runtime import log
+from runtime.briefs import shown
+from runtime.display import costs, plans
+from runtime.display.facts import facts
+from runtime.display.text import count, cut, duration, harmless, one_line, value_text
+from runtime.language import inputs
+from runtime.models import ledger
+from runtime.report import said
+from runtime.report.models import BuildReport, SessionReport, VersionReport
+from runtime.report.text import Style, brief, fully, spent, when
+
+MARKS = {"[ ]": "☐", "[>]": "▶", "[x]": "☑", "[!]": "✗"}
+"""What is shown before a task of the plan where the terminal can show it, by what is shown elsewhere."""
+
+BESIDE = 80
+"""Characters of arguments beside their tool."""
+
+ITSELF = "itself"
+"""What the session's own requests are called beside those of its subagents."""
+
+BENCH = "bench"
+"""The values of nodes of a build that ran by themselves: the call that ran them reports them."""
+
+WHO = 7
+"""Columns of the word that says what a line is."""
+
+
+def whole(report: SessionReport, style: Style) -> list[str]:
+    """The whole session; the lines of tools are cut to the width."""
+    lines = _Lines(report, style)
+    return [*lines.head(), *lines.keeps(), *lines.talk(log.SESSION_THREAD, ""), *lines.tail()]
+
+
+def lines(report: SessionReport, style: Style) -> list[str]:
+    """Every line of the report in full."""
+    every = _Lines(report, style)
+    return [text for each in report.said for text in every.in_full(each)]
+
+
+def todo(lines: list[str]) -> list[str]:
+    """The lines of a plan, with marks before its tasks."""
+    drawn: list[str] = []
+    for line in lines:
+        words = line.lstrip(" ")
+        mark = MARKS.get(words[:3])
+        drawn.append(f"{line[: len(line) - len(words)]}{mark}{words[3:]}" if mark else line)
+    return drawn
+
+
+class _Lines:
+    """The lines of one report."""
+
+    def __init__(self, report: SessionReport, style: Style) -> None:
+        self._report, self._style = report, style
+        self._results = {each.call: each for each in report.said if isinstance(each, said.ResultLine)}
+        self._threads = {each.thread for each in report.said}
+        self._told = {(each.thread, each.asked) for each in report.said if isinstance(each, said.ToldLine)}
+        self._unfinished = "running" if report.state == "running" else said.OPEN
+
+    def head(self) -> list[str]:
+        """What it is about."""
+        report, forked = self._report, self._report.forked
+        known: dict[str, Json] = {
+            "run": report.about,
+            "file": report.file,
+            "parent": report.parent,
+            "forked": f"from {forked.conversation}, line {forked.line}" if forked is not None else None,
+            "mode": report.mode,
+            "budget": report.budget,
+        }
+        title = self._style.bold(one_line(report.title))
+        return [f"{title}  {report.session}  {report.state}  {when(report.started)}", *facts(known)]
+
+    def keeps(self) -> Iterator[str]:
+        """The description, the plan as a list of tasks, the variables, and that there is a draft."""
+        report = self._report
+        if report.description is not None:
+            yield f"  description  {one_line(str(report.description.value))}"
+        if report.plan is not None:
+            yield f"  plan  {_version(report.plan)}"
+            tasks = plans.as_todo(report.plan.value)
+            yield from (f"    {line}" for line in (todo(tasks) if self._style.marks else tasks))
+        if report.variables:
+            yield "  variables"
+            wide = max(len(one_line(name)) for name in report.variables)
+            for name, each in report.variables.items():
+                yield f"    {one_line(name):<{wide}}  {one_line(shown(each.value))}"
+        if report.draft is not None:
+            yield f"  draft  {_version(report.draft)}"
+
+    def talk(self, thread: str, indent: str) -> Iterator[str]:
+        """What was said in a thread, and below each call that started a subagent what that one said."""
+        report = self._report
+        lines = [each for each in report.said if each.thread == thread]
+        for each in lines:
+            if isinstance(each, said.VersionLine) and each.of == BENCH:
+                continue
+            yield from (f"{indent}{line}" for line in self._line(each))
+            if isinstance(each, said.CallLine) and (name := log.delegate_thread(each.call)) in self._threads:
+                yield from self.talk(name, f"{indent}  ")
+        begun = {each.asked for each in lines if isinstance(each, said.CallLine)}
+        for answer in lines:
+            for call in (answer.calls or ()) if isinstance(answer, said.AssistantLine) else ():
+                if call.id not in begun and (thread, call.id) not in self._told:
+                    yield f"{indent}{'tool':<{WHO}}  {one_line(call.name)}  {self._unfinished}"
+        if thread in report.waiting:
+            waits = "waits for the model" if report.state == "running" else f"a request to the model: {said.OPEN}"
+            yield f"{indent}{'':<{WHO}}  {waits}"
+
+    def _line(self, line: said.OfSession) -> Iterator[str]:
+        """A line for people; nothing for one that is shown with others."""
+        match line:
+            case said.UserLine():
+                yield from _block("you" if line.mode is not None else "told", line.text)
+            case said.AssistantLine():
+                if line.text or not line.calls:
+                    yield from _block("model", line.text)
+            case said.ModelErrorLine():
+                again = f"  (sent again after {duration(line.again)})" if line.again is not None else ""
+                yield from _block("error", f"{line.error.code}: {line.error.message}{again}")
+                if line.text:
+                    yield from _block("", line.text)
+            case said.EventLine():
+                yield from _block("event", line.text)
+            case said.SummaryLine():
+                yield from _block("summary", f"(of the lines up to {line.upto})\n{line.text}")
+            case said.CallLine():
+                text = f"{'tool':<{WHO}}  {self._call(line)}"
+                yield cut(text, self._style.width) if self._style.width else text
+            case said.VersionLine():
+                name = f" {one_line(line.name)}" if line.name else ""
+                if line.of == "grant":
+                    # Its name is only a digest of the action that was allowed.
+                    value: Json = line.value
+                    kept: dict[str, Json] = value if isinstance(value, dict) else {}
+                    name = f" {one_line(str(kept['what']))}" if kept.get("what") else ""
+                yield f"{'kept':<{WHO}}  {line.of}{name}  {_version(line)}"
+            case said.NoteLine(name="tail-cut"):
+                yield f"{'note':<{WHO}}  a torn last line was cut: {count(line.data['bytes'], 'byte')}"
+            case _:
+                pass
+
+    def _call(self, call: said.CallLine) -> str:
+        result = self._results.get(call.call)
+        parts = [one_line(call.path), cut(_arguments(call.args), BESIDE)]
+        parts.append(result.status if result is not None else self._unfinished)
+        if result is not None and result.error is not None:
+            parts.append(result.error.code)
+        if result is not None and result.seconds is not None:
+            parts.append(duration(result.seconds))
+        parts.append(self._spent_by(call))
+        return "  ".join(filter(None, parts))
+
+    def _spent_by(self, call: said.CallLine) -> str:
+        """What the subagent cost that the call has started, with those that it started itself, and its summaries."""
+        if log.delegate_thread(call.call) not in self._threads:
+            return ""
+        every = self._report.spent.items()
+        rows = [each.model_dump() for path, each in every if path == call.path or path.startswith(f"{call.path}/")]
+        return costs.brief(ledger.together(rows)) if rows else ""
+
+    def tail(self) -> Iterator[str]:
+        """What it cost, how it is, and what to type next."""
+        report = self._report
+        if report.costs is not None:
+            yield f"  cost  {spent(report.costs)}"
+            wide = max(len(path or ITSELF) for path in report.spent)
+            for path, totals in report.spent.items() if len(report.spent) > 1 else ():
+                yield f"    {path or ITSELF:<{wide}}  {brief(totals)}"
+        for run, totals in report.runs.items():
+            yield f"  run {run}  {brief(totals)}  (counts here too: runops show {run})"
+        if report.following is not None:
+            yield f"  run {report.following}  {self._unfinished}: runops show {report.following}"
+        if report.torn:
+            yield f"  torn  the last {count(report.torn, 'byte')} are no whole line: whoever goes on cuts them"
+        yield report.state
+        if report.build is not None:
+            yield from _build(report, report.build)
+        elif report.state != "running":
+            yield f"  again  runops chat --resume {report.session}"
+
+    def in_full(self, line: said.OfSession) -> Iterator[str]:
+        """A line of the log with all that it holds."""
+        match line:
+            case said.CallLine():
+                yield f"{self._style.bold(one_line(line.path))}  line {line.line}  {line.at}"
+                yield from fully("arguments", line.args)
+                if line.path in self._report.open:
+                    yield f"  {self._unfinished}"
+            case said.ResultLine():
+                took = duration(line.seconds) if line.seconds is not None else ""
+                yield "  ".join(filter(None, [f"  {line.status}", took]))
+                if line.error is not None:
+                    yield f"    {line.error.code}: {harmless(line.error.message)}"
+                yield from fully("value", line.value)
+            case said.ToldLine():
+                yield from ("  told", *(f"    {each}" for each in harmless(line.text).split("\n")))
+            case said.VersionLine():
+                yield from self._line(line)
+                yield from fully("value", line.value)
+            case _:
+                yield from self._line(line)
+
+
+def _build(report: SessionReport, build: BuildReport) -> Iterator[str]:
+    """How it ended or what it waits for, and the next command to type."""
+    again, idle = f"runops build --resume {report.session}", report.state != "running"
+    if build.waits is not None and idle:
+        asked = harmless(build.waits).split("\n")
+        yield f"  asks   {asked[0]}"
+        yield from (f"         {line}" for line in asked[1:])
+        choices = build.questions[-1].choices
+        yield from (f"         {number} {one_line(each)}" for number, each in enumerate(choices, 1))
+        yield f"  answer {again} --answer TEXT"
+        return
+    if build.finish is not None:
+        yield from _ended(build, build.finish)
+    if idle and (build.finish is None or not build.finish["done"]):
+        yield f"  again  {again}"
+
+
+def _ended(build: BuildReport, value: dict[str, Json]) -> Iterator[str]:
+    done = bool(value["done"])
+    how = f"done, proved: {one_line(str(value.get('proved')))}" if done else "not done"
+    yield f"  ended  {how}"
+    if value.get("summary"):
+        yield f"  what   {one_line(str(value['summary']))}"
+    file = value.get("file")
+    mend: dict[str, Json] | None = value.get("mend")
+    mends = build.wish.mends if build.wish is not None else None
+    if mend is not None and mends is not None:
+        yield f"  patch  {one_line(str(mend.get('kept')))}"
+        yield f"  apply  runops repair --run {mends.run} --apply"
+    elif file:
+        yield f"  file   {one_line(str(file))}"
+        if done:
+            yield f"  run    runops run {shlex.quote(str(file))} --frozen{harmless(inputs.typed(value.get('inputs') or {}))}"
+
+
+def _version(version: said.VersionLine | VersionReport) -> str:
+    cleared = "  cleared" if isinstance(version, said.VersionLine) and version.cleared else ""
+    return f"version {version.number}{cleared}  by the {version.by}: {one_line(version.reason)}"
+
+
+def _arguments(args: Json) -> str:
+    """The arguments of a tool on one line; what was left out is not shown."""
+    return value_text(
+        {key: value for key, value in args.items() if value is not None} if isinstance(args, dict) else args
+    )
+
+
+def _block(who: str, text: str) -> Iterator[str]:
+    """What somebody said, with its lines below each other."""
+    for number, line in enumerate(harmless(text).split("\n")):
+        yield f"{who if number == 0 else '':<{WHO}}  {line}".rstrip()

@@ -1,0 +1,222 @@
+"""Renders the report of a run as lines for a terminal. It knows the report and nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import shlex
+from collections.abc import Callable, Iterator
+
+from nodes.values import Json
+from runtime.display import costs
+from runtime.display.facts import facts, result_text
+from runtime.display.text import count, cut, duration, fit, harmless, one_line, value_text
+from runtime.report import said
+from runtime.report.models import AttemptReport, RunReport, StepReport
+from runtime.report.parts import Costs, ErrorReport, FlagReport
+
+BESIDE = 60
+"""Characters of what a step does, beside its name."""
+
+SOURCES = {"model": "", "cassette": "from the cassette", "log": "from the log, where an earlier attempt left it"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Style:
+    """What the terminal can show."""
+
+    width: int | None = None
+    """Its columns; None where lines are not cut."""
+    bold: Callable[[str], str] = str
+    marks: bool = True
+    """Whether it can show the marks of a list of tasks."""
+
+
+def whole(report: RunReport, style: Style) -> list[str]:
+    """The whole run."""
+    lines = [*_head(report, style), *_tree(report, report.steps, {}, style)]
+    files = [f"  file  {one_line(each.path)}  {count(each.size, 'byte')}" for each in report.files]
+    cost = [f"  cost  {spent(report.costs)}"] if report.costs is not None else []
+    return [*lines, *files, *cost, *_outcome(report, style)]
+
+
+def step(report: RunReport, style: Style) -> list[str]:
+    """The first step of the report in full: its attempts, its value, and what is below it."""
+    top = report.steps[0]
+    lines = [f"{style.bold(one_line(top.path))}  {top.status}"]
+    if top.costs is not None:
+        lines.append(f"  cost  {spent(top.costs)}")
+    for attempt in top.attempts:
+        lines += _attempt(report, top, attempt)
+    if not top.attempts and (error := error_in(report, top)):
+        lines += [f"    {line}" for line in _error_lines(error)]
+    lines += [f"  {line}" for line in _page(report, top)]
+    lines += fully("value", top.value)
+    return [*lines, *_tree(report, report.steps[1:], {top.path: 0}, style)]
+
+
+def when(at: str) -> str:
+    """A time of a report, as the clock here shows it."""
+    return dt.datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
+
+
+def spent(totals: Costs) -> str:
+    """Costs in words."""
+    return costs.told(totals.model_dump())
+
+
+def brief(totals: Costs) -> str:
+    """Costs in a few words."""
+    return costs.brief(totals.model_dump())
+
+
+def fully(name: str, value: Json) -> list[str]:
+    """A value with all its lines; nothing for None."""
+    if value is None:
+        return []
+    return [f"  {name}", *(f"    {line}" for line in harmless(result_text(value)).split("\n"))]
+
+
+def described(action: str, args: Json) -> str:
+    """What a call does, on one line: the action, the element, and its other arguments, but for the rules that it verifies."""
+    given: dict[str, Json] = args if isinstance(args, dict) else {}
+    target = given.get("target")
+    others = {key: value for key, value in given.items() if key not in ("target", "verify") and value != action}
+    return one_line("  ".join(filter(None, [action, value_text(target) if target else "", value_text(others)])))
+
+
+def error_in(report: RunReport, step: StepReport) -> ErrorReport | None:
+    """The step's last error; of a container, the one that ended the run if it came up in its own condition, list or decision."""
+    if step.attempts:
+        return step.attempts[-1].error
+    return report.error if report.path == step.path else None
+
+
+def _head(report: RunReport, style: Style) -> list[str]:
+    head = f"{style.bold(one_line(report.workflow))}  {report.run}  {report.state}  {when(report.started)}"
+    names = ("file", "inputs", "trial", "key", "parent", "budget")
+    return [head, *facts({name: getattr(report, name) for name in names})]
+
+
+def _tree(report: RunReport, steps: list[StepReport], depths: dict[str, int], style: Style) -> Iterator[str]:
+    """The steps with what went wrong in them; ``depths`` are those of the steps around them."""
+    for each in steps:
+        depth = depths[each.path] = depths.get(each.parent or "", -1) + 1
+        indent = "  " * depth
+        yield _line(each, indent, style)
+        if each.status not in ("ok", "recovered", "skipped") and (error := error_in(report, each)):
+            yield from (f"{indent}    {line}" for line in _error_lines(error))
+        if each.attempts:
+            yield from (f"{indent}    {line}" for line in _flag_lines(each.attempts[-1].flags))
+        if each.folded:
+            yield f"{indent}  ok  {count(each.folded, 'turn')}, shown one by one with --at {shlex.quote(each.path)}"
+
+
+def _line(step: StepReport, indent: str, style: Style) -> str:
+    parts = [one_line(step.label)]
+    if step.attempts:
+        last = step.attempts[-1]
+        parts.append(cut(described(last.action or step.type, last.args), BESIDE))
+        parts.append(count(len(step.attempts), "attempt") if len(step.attempts) > 1 else "")
+        parts.append(one_line(f"= {step.preview}") if step.preview else "")
+    took = [
+        brief(step.costs) if step.costs is not None else "",
+        duration(step.seconds) if step.seconds is not None else "",
+    ]
+    left, right = _joined(f"{indent}{step.status}", *parts), _joined(*took)
+    return fit(left, right, style.width) if style.width else _joined(left, right)
+
+
+def _joined(*parts: str) -> str:
+    return "  ".join(filter(None, parts))
+
+
+def _attempt(report: RunReport, step: StepReport, attempt: AttemptReport) -> Iterator[str]:
+    unfinished = "running" if report.state == "running" else "open"
+    status = attempt.status or f"{unfinished}: no outcome recorded"
+    took = duration(attempt.seconds) if attempt.seconds is not None else ""
+    verdict = f"judged: {attempt.verdict}" if attempt.verdict else ""
+    yield _joined(f"  attempt {attempt.attempt}", status, verdict, took, attempt.at)
+    yield f"    {described(attempt.action or step.type, attempt.args)}  ({attempt.effect})"
+    if attempt.error is not None:
+        yield from (f"    {line}" for line in _error_lines(attempt.error))
+    yield from (f"    {line}" for line in _flag_lines(attempt.flags, whole=True))
+    for line in attempt.thread:
+        yield f"    {_joined(*_said(line))}"
+        text = line.text if isinstance(line, said.TextLine) else ""
+        yield from (f"      {each}" for each in harmless(text).split("\n") if text)
+
+
+def _page(report: RunReport, step: StepReport) -> list[str]:
+    """What the page showed when the step failed, and where it is kept."""
+    found = next((each for each in reversed(report.evidence) if each.path == step.path), None)
+    if found is None:
+        return []
+    where = one_line(" ".join(filter(None, [f'"{found.title}"' if found.title else "", found.url])))
+    dialog = f"  with the dialog {one_line(found.dialog)!r}" if found.dialog else ""
+    kept = [each.path for each in (found.observation, found.screenshot) if each is not None]
+    return [f"page  {where}{dialog}", *(f"look  {one_line(each)}" for each in kept)]
+
+
+def _outcome(report: RunReport, style: Style) -> list[str]:
+    question = report.asks
+    if question is not None:
+        how = f"  answer  {report.next}" if report.next else "  it was held there: no answer goes on with this run"
+        return [f"{style.bold('PAUSED')} {one_line(question.path or '')}   {harmless(question.message)}", how]
+    if report.next is None:
+        return [report.state]
+    error = report.error.message if report.error is not None else ""
+    if report.state == "out-of-budget" and report.trial is None:
+        head = f"{style.bold('OUT OF BUDGET')} {harmless(error)}"
+    else:
+        # What failed in no step is above at none.
+        head = f"{report.state}  {harmless('' if report.path else error)}".rstrip()
+    return [head, f"  again  {report.next}"]
+
+
+def _flag_lines(flags: list[FlagReport], *, whole: bool = False) -> Iterator[str]:
+    """What a person should look at, though the step passed; ``whole``: with what was seen."""
+    for flag in flags:
+        yield f"flag  {flag.code}: {harmless(flag.message)}"
+        yield from (f"  {line}" for line in (facts(flag.evidence) if whole else ()))
+
+
+def _error_lines(error: ErrorReport) -> list[str]:
+    return [f"{error.code}: {harmless(error.message)}", *facts(error.evidence or {})]
+
+
+def _said(line: said.OfRun) -> Iterator[str]:
+    """The parts of the line that names what was said."""
+    match line:
+        case said.UserLine():
+            yield "asked"
+        case said.ReasoningLine():
+            yield "thought"
+        case said.ToldLine():
+            yield "told"
+        case said.RequestedLine():
+            yield from ("request", one_line(line.model))
+            yield f"about {line.estimate:,} tokens in, at most {line.limit:,} out"
+            yield f"try {line.tries}" if line.tries != 1 else ""
+        case said.SubmittedLine():
+            yield from ("submitted", one_line(line.response), "the server works on it in the background")
+        case said.ModelErrorLine():
+            yield from ("failed", f"{line.error.code}: {one_line(line.error.message)}")
+            yield from _cost(line)
+            yield f"again after {duration(line.again)}" if line.again is not None else "not sent again"
+        case said.AssistantLine():
+            yield from ("answer", one_line(line.model), SOURCES[line.source])
+            yield from _cost(line) if line.source == "model" else ()
+        case said.DoneLine():
+            yield from ("did", described(line.action or line.node, line.args), line.status or said.OPEN)
+            yield line.error.code if line.error is not None else ""
+            yield duration(line.seconds) if line.seconds is not None else ""
+        case said.OpenLine():
+            yield line.text
+
+
+def _cost(line: said.AssistantLine | said.ModelErrorLine) -> Iterator[str]:
+    if line.usage is not None:
+        yield costs.tokens(line.usage.input, line.usage.output)
+    yield costs.money(line.dollars) if line.dollars is not None else ""
+    yield duration(line.seconds) if line.seconds is not None else ""

@@ -1,0 +1,53 @@
+"""What commands print as JSON, held against the schemas that are published for it."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+from runtime.report import endings, models, parts, schemas
+
+NAMES: dict[type[parts.Printed], schemas.Name] = {
+    models.RunReport: "run",
+    models.SessionReport: "session",
+    endings.RunEnding: "run-ending",
+    endings.AnswerKept: "run-ending",
+    endings.BatchEnding: "batch-ending",
+    endings.ChatEnding: "chat-ending",
+    endings.BuildEnding: "build-ending",
+    endings.RepairEnding: "repair-ending",
+    endings.NothingToRepair: "repair-ending",
+    endings.RepairApplied: "repair-ending",
+}
+"""The schema of each report that is printed."""
+
+
+@functools.cache
+def _validator(name: schemas.Name) -> Any:
+    return jsonschema.Draft202012Validator(schemas.schema_of(name))
+
+
+def fits(name: schemas.Name, printed: object) -> bool:
+    """Whether something is what the schema says."""
+    return _validator(name).is_valid(printed)
+
+
+def check(name: schemas.Name, printed: object) -> None:
+    """Fail where something is not what the schema says."""
+    _validator(name).validate(printed)
+
+
+def check_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check every report that this process prints from now on."""
+    print_it = parts.Printed.as_json
+
+    def printed(report: parts.Printed) -> str:
+        text = print_it(report)
+        check(NAMES[type(report)], json.loads(text))
+        return text
+
+    monkeypatch.setattr(parts.Printed, "as_json", printed)

@@ -1,0 +1,175 @@
+"""Reports as Markdown: what pages, models and people said is shown in it, and nothing of it is live."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from director import opening
+from nodes.values import Json
+from runtime import files, history, journal, log, run, runs, secrets, sessions, store, version
+from runtime.cli import app
+from runtime.language import workflow
+from runtime.report import markdown, of_run, of_session
+from runtime.testing import memory
+from tests.now import let_go, now
+from tests.session_log import everything
+
+HOSTILE = [
+    "<script>EVIL()</script><img src=x onerror=EVIL>",
+    "a | EVIL | c \\| EVIL \\\\| d ` | ` EVIL",
+    "``` EVIL `` ` end```\n```\n\n# EVIL\n",
+    "EVIL\n\n# EVIL\n\n- EVIL\n\n| EVIL |\n|---|\n\n> EVIL\n\nEVIL\n----\n",
+    "[EVIL](https://EVIL.test) ![EVIL](https://EVIL.test) <https://EVIL.test> [EVIL]: https://EVIL.test",
+    "@EVIL EVIL@EVIL.test https://EVIL.test www.EVIL.test #1 **EVIL** *EVIL* ~~EVIL~~",
+    "\u202eEVIL\u202c \x1b[2JEVIL\x07 \u2066EVIL",
+    "`EVIL",
+    "EVIL` ",
+    "&lt;EVIL&gt; <!-- EVIL --> <!EVIL> <?EVIL?>\n~~~\nEVIL",
+]
+"""What a page may say; EVIL is where something of it would be live."""
+
+LIVE = {"html_block", "html_inline", "link_open", "image"}
+
+
+def tokens(text: str) -> list[Token]:
+    """What a renderer makes of Markdown, inline parts included."""
+    found = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(text)
+    return [part for each in found for part in (each, *(each.children or ()))]
+
+
+def failed(home: Path, text: str) -> str:
+    """The id of a run in which all that a page can bring is ``text``, and all that a workflow names too."""
+    kept = files.Files(home)
+    pen = journal.Journal(kept.create(store.new_id()), history.History(), secrets.Masker({}), kept)
+    flow = workflow.parse("version: 1\nname: Pay\nnodes:\n  - {id: a, type: transform, expr: 1}\n", "pay.yaml")
+    run.write_header(pen, flow, {"who": text})
+    one = pen.call(
+        log.Call(path="seen", node="transform", attempt=1, effect="read", args={"expr": text}, fingerprint="f")
+    )
+    pen.result(one, "ok", value=text, seconds=1.5, flags=[{"code": "odd", "message": text, "evidence": {"x": text}}])
+    two = pen.call(log.Call(path=f"each[#{text}]", node="transform", attempt=1, effect="read", fingerprint="f"))
+    error: dict[str, Json] = {"code": "verify-failed", "who": "site", "message": text, "evidence": {"page": text}}
+    error["mend"] = text
+    pen.result(two, "error", error=error, seconds=0.5)
+    pen.note("evidence", path=two.path, url=text, title=text, dialog=text)
+    pen.note("ended", status="failed", exit=1, error=error, path=two.path)
+    now(pen.barrier())
+    let_go(pen.conversation)
+    return pen.conversation.id
+
+
+def of(home: Path, text: str) -> str:
+    """The Markdown of such a run."""
+    kept = files.Files(home)
+    past, reading = runs.load_history(kept, failed(home, text))
+    return markdown.of_run(of_run.run_report(past, reading, kept, brief=True))
+
+
+def test_a_run_is_a_page_with_its_state_error_steps_and_next_command(tmp_path: Path) -> None:
+    """Everything that a person needs who looks at a failed job stands in it, in order."""
+    text = of(tmp_path, "no button")
+    wanted = [
+        "# Run `Pay`",
+        "**failed** · ",
+        "## Error",
+        "At `each[#no button]`:",
+        "verify-failed: no button",
+        "Fix: `no button`",
+        "- page `no button` `no button`",
+        "- dialog `no button`",
+        "| step | outcome | time | value |",
+        "| `seen` | ok | 1.5 s | `no button` |",
+        "| `each[#no button]` | error | 0.5 s | `verify-failed: no button` |",
+        "## Flags",
+        "- `seen: odd` `no button`",
+        "Next:",
+        "runops resume ",
+    ]
+    places = [text.index(each) for each in wanted]
+    assert places == sorted(places)
+
+
+def test_a_paused_run_shows_its_question_with_its_place_and_how_to_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The step that asks stands with its line in the file, the question below it, the command last."""
+    monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ask.yaml").write_text(
+        'version: 1\nname: Ask\nnodes:\n  - {id: ask, type: context, ask: {who: {question: "Who?", type: string}}}\n'
+    )
+    assert app.run(["run", "ask.yaml", "--quiet"]) == 4
+    capsys.readouterr()
+    assert app.run(["show", "last", "--markdown"]) == 0
+    text = capsys.readouterr().out
+    assert f"## Question\n\nAt `ask` in `{tmp_path / 'ask.yaml'}:4:5`:\n\n```text\nquestion: Who?" in text
+    assert re.search(r"Next:\n\n```sh\nrunops answer \w+ who=…\n```\n$", text)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_nothing_that_a_page_says_is_live(tmp_path: Path, hostile: str) -> None:
+    """It is code: no HTML, link, mention, heading, list or column, and no character that turns or moves what is around it."""
+    plain, text = of(tmp_path, "x"), of(tmp_path, hostile)
+    assert "EVIL" in text
+    found = tokens(text)
+    assert not LIVE & {each.type for each in found}
+    assert not [
+        each.content for each in found if "EVIL" in each.content and each.type not in ("code_inline", "fence", "inline")
+    ]
+    shape = [each.type for each in tokens(plain) if each.type not in ("code_inline", "text", "inline")]
+    assert [each.type for each in found if each.type not in ("code_inline", "text", "inline")] == shape
+    assert all(each == "\n" or each.isprintable() for each in text)
+    assert all(len(re.findall(r"\|", line)) == 5 for line in text.splitlines() if line.startswith("| `"))
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_what_a_session_did_not_say_itself_is_not_live(tmp_path: Path, hostile: str) -> None:
+    """What tools returned, what happened, why an answer broke off, and names of models are none of a person's or a model's Markdown."""
+    header = log.SessionHeader(purpose="chat", file="shop.yaml", versions=version.versions())
+    pen = now(opening.begin(memory.MemoryStore(tmp_path), header, secrets.Masker({})))
+    thread = log.SESSION_THREAD
+    pen.said(log.Event(thread=thread), hostile.strip(), "")
+    error = {"code": "model-failed", "message": hostile}
+    pen.said(log.ModelError(thread=thread, error=error), "", "")
+    pen.said(log.Assistant(thread=thread, key="0" * 64, source="model", model=hostile), "So.", "")
+    now(pen.barrier())
+    reading = pen.kept.read(pen.conversation.id)
+    text = markdown.of_session(of_session.session_report(sessions.Session(reading.entries), reading, pen))
+    found = tokens(text)
+    assert not LIVE & {each.type for each in found}
+    assert all(each == "\n" or each.isprintable() or each == markdown.JOINER for each in text)
+    assert not re.search(r"@EVIL|https?://EVIL|www\.EVIL", text)
+
+
+def test_a_long_run_has_a_table_that_ends(tmp_path: Path) -> None:
+    """A CI server takes no summary of any length: the rest of the steps is counted."""
+    kept = files.Files(tmp_path)
+    past, reading = runs.load_history(kept, failed(tmp_path, "x"))
+    report = of_run.run_report(past, reading, kept)
+    many = report.model_copy(update={"steps": report.steps * markdown.MOST})
+    text = markdown.of_run(many)
+    assert len([line for line in text.splitlines() if line.startswith("|")]) == markdown.MOST + 2
+    assert f"{markdown.MOST} more steps: `runops show {report.run}`" in text
+
+
+def test_show_prints_markdown_of_runs_and_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--markdown` is a form of its own: with another one the command is wrong, and says what to leave out."""
+    monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
+    named = failed(tmp_path, "x"), everything(files.Files(tmp_path))
+    for each, head in zip(named, ("# Run `Pay`\n", f"# Session {named[1]}\n"), strict=True):
+        assert app.run(["show", each, "--markdown"]) == 0
+        assert capsys.readouterr().out.startswith(head)
+    others: list[list[Any]] = [["--json"], ["--window"], ["--as-nodes", "seen"]]
+    for other in others:
+        assert app.run(["show", named[0], "--markdown", *other]) == 2
+        told = capsys.readouterr().err
+        assert f"`--markdown` and `{other[0]}`" in told
+        assert "leave one of them out" in told

@@ -1,0 +1,241 @@
+"""Reports: what is printed of runs and sessions, in four forms from one model, with a published schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import jsonschema
+import pytest
+
+from director import loop
+from director.cli import build_ends
+from nodes.errors import ModelError
+from runtime import events, files, history, log, runs, sessions
+from runtime.cli import app
+from runtime.report import endings, of_run, parts, schemas, text
+from tests import exchanges, reports
+from tests.session_log import everything
+
+WORKFLOW = """
+version: 1
+name: Shares
+inputs:
+  over: {type: list, default: [1, 2, 3, 4, 5, 6, 7]}
+  by: {type: integer, default: 0}
+nodes:
+  - id: each
+    type: iterate
+    over: "{{ inputs.over }}"
+    as: number
+    nodes: [{id: half, type: transform, expr: "{{ number / 2 }}"}]
+  - {id: share, type: transform, expr: "{{ 10 // inputs.by }}"}
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty place for runs, which the command uses too, with a workflow that fails beside it."""
+    monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shares.yaml").write_text(WORKFLOW)
+    return tmp_path / ".runops"
+
+
+@pytest.fixture
+def printed(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What a command prints on stdout."""
+
+    def run(*arguments: str, code: int = 0) -> str:
+        capsys.readouterr()
+        assert app.run(list(arguments)) == code
+        return capsys.readouterr().out
+
+    return run
+
+
+ENDED = events.RunEnded(
+    run="R",
+    status="paused",
+    exit=4,
+    seconds=1.23456,
+    path="pay",
+    question={"reason": "effect-unknown", "message": "Was it paid?", "path": "pay", "mend": None, "evidence": {"a": 1}},
+)
+ERROR = ModelError("model-failed", "the server failed", mend="try again", evidence={"status": 500})
+PATCH = endings.PatchReport(
+    verdict="proved",
+    steps=[endings.PatchedStep(path="pay", what="another name", file="x.yaml", others=[])],
+    run="C",
+    reached=None,
+    done=[],
+    patch="--- x.yaml",
+    kept="R.patch",
+)
+
+
+def _build() -> endings.BuildRecord:
+    left = loop.Ended(done=False, value={"done": False, "summary": "no such page"}, answer="")
+    return build_ends.record("S", sessions.Session(), left, ERROR, 1)
+
+
+def _session(home: Path) -> str:
+    return everything(files.Files(home), file="pay.yaml")
+
+
+EXAMPLES: dict[schemas.Name, Callable[[Path, Callable[..., str]], list[str]]] = {
+    "run": lambda home, printed: [
+        printed("run", "shares.yaml", "--quiet", code=1) + printed("show", "last", "--json"),
+        (exchanges.every_way(home).end("failed", 1), printed("show", "last", "--json"))[1],
+    ],
+    "session": lambda home, printed: [printed("show", _session(home), "--json")],
+    "run-ending": lambda _home, printed: [
+        printed("run", "shares.yaml", "--quiet", code=1) + printed("resume", "last", "--json", "--quiet", code=1),
+        endings.of_run(ENDED, "R", "paused", 4).as_json(),
+        endings.of_run(None, "R", "interrupted", 130).as_json(),
+        endings.AnswerKept(run="R", answered={"who": "Ada"}).as_json(),
+        endings.AnswerKept(run="R", decided="not-done").as_json(),
+    ],
+    "batch-ending": lambda _home, printed: [
+        printed("run", "shares.yaml", "--json", "--quiet", code=1),
+        printed("run", "shares.yaml", "-i", "by=five", "--json", code=2),
+    ],
+    "chat-ending": lambda _home, _printed: [
+        endings.ChatEnding(
+            session="S",
+            status="failed",
+            exit=1,
+            mode="chat",
+            about=endings.AboutReport(run=None, file="x.yaml"),
+            words=[
+                endings.of_word("Why?", "So.", None, None),
+                endings.of_word("And?", None, ERROR, None),
+                endings.of_word("/run", None, None, ENDED),
+            ],
+            costs=None,
+            runs={},
+            window=None,
+            warnings=[],
+        ).as_json()
+    ],
+    "build-ending": lambda _home, _printed: [endings.of_build(_build()).as_json()],
+    "repair-ending": lambda _home, _printed: [
+        endings.NothingToRepair(run="R").as_json(),
+        endings.RepairApplied(run="R", verdict="held", files=["x.yaml"], done=["pay"]).as_json(),
+        endings.RepairEnding(
+            run="R",
+            status="mend-ready",
+            exit=6,
+            path="pay",
+            code="target-not-found",
+            kind="drift",
+            why=["it has another name"],
+            next="runops repair --run R --apply",
+            mend=PATCH,
+            tried=[],
+            looked=None,
+            build=_build(),
+        ).as_json(),
+    ],
+}
+"""What is printed, by its schema."""
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_what_is_printed_is_what_its_schema_says(name: schemas.Name, home: Path, printed: Callable[..., str]) -> None:
+    """It fits, with a version first; without any of its fields, or with one that is misspelled, it does not."""
+    for example in EXAMPLES[name](home, printed):
+        found: dict[str, Any] = json.loads(example)
+        assert next(iter(found)) == "version"
+        reports.check(name, found)
+        for place in (found, *_objects(found)):
+            for field in [*place]:
+                value = place.pop(field)
+                assert not reports.fits(name, found) or field in _optional(name), f"without {field}"
+                place[f"{field}_"] = value
+                assert not reports.fits(name, found), f"with {field}_"
+                place[field] = place.pop(f"{field}_")
+        reports.check(name, found)
+
+
+def _optional(name: schemas.Name) -> set[str]:
+    """Fields that a part of the report leaves out where they have no value."""
+    parts_of: list[Any] = [*schemas.schema_of(name).get("$defs", {}).values()]
+    return {field for each in parts_of for field in each["properties"] if field not in each["required"]}
+
+
+def _objects(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Objects of a report that are parts of its model: none that a page or a workflow brought."""
+    lists = ("steps", "said", "runs", "words", "questions", "flags")
+    parts_of = [each for name in lists if isinstance(found.get(name), list) for each in found[name]]
+    parts_of += [found[name] for name in ("error", "mend", "build", "costs", "question") if found.get(name)]
+    return [*parts_of, *(attempt for each in parts_of for attempt in each.get("attempts", []))]
+
+
+def test_each_schema_is_a_schema_and_each_report_has_one(printed: Callable[..., str]) -> None:
+    """`runops schema --of NAME` prints draft 2020-12; without a name that of workflow files."""
+    for name in get_args(schemas.Name):
+        schema = json.loads(printed("schema", "--of", name))
+        assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+        jsonschema.Draft202012Validator.check_schema(schema)
+    assert printed("schema") == printed("schema", "--of", "workflow")
+    assert set(reports.NAMES.values()) == {*get_args(schemas.Name)} - {"workflow"} == set(EXAMPLES)
+    assert set(reports.NAMES) == set(_below(parts.Printed))
+
+
+def _below(model: type[parts.Printed]) -> list[type[parts.Printed]]:
+    return [found for each in model.__subclasses__() for found in (each, *_below(each))]
+
+
+def test_a_name_of_a_file_that_is_no_text_is_printed_all_the_same() -> None:
+    """It is in the JSON as the escape of its bytes."""
+    ending = endings.RepairApplied(run="R", verdict="proved", files=["caf\udce9.yaml"], done=[])
+    assert "caf\\udce9.yaml" in ending.as_json()
+    assert json.loads(ending.as_json())["files"] == ["caf\udce9.yaml"]
+
+
+def test_a_brief_report_folds_loops_and_reads_no_blobs(home: Path, printed: Callable[..., str]) -> None:
+    """Turns that went well are counted, values are left out; the whole report has all of them."""
+    printed("run", "shares.yaml", "--quiet", code=1)
+    kept = files.Files(home)
+    past, reading = runs.load_history(kept, runs.find(kept, "last"))
+    brief, whole = (of_run.run_report(past, reading, kept, brief=each) for each in (True, False))
+    assert [(each.path, each.folded) for each in brief.steps] == [("each", 7), ("share", 0)]
+    assert len(whole.steps) == 1 + 7 * 2 + 1
+    assert [each.value for each in whole.steps if each.type == "transform"] == [0.5, 1, 1.5, 2, 2.5, 3, 3.5, None]
+    assert not any(each.value for each in brief.steps)
+    lines = text.whole(brief, text.Style())
+    assert "  ok  7 turns, shown one by one with --at each" in lines
+    assert [each for each in text.whole(whole, text.Style()) if "half" in each]
+
+
+def test_every_step_says_which_one_is_around_it(home: Path, printed: Callable[..., str]) -> None:
+    """A container comes before what is in it; keys with slashes lead nobody astray."""
+    past = history.History()
+    header = log.RunHeader(
+        workflow="w",
+        file="w.yaml",
+        text=log.blob_of(b"", ""),
+        callees={},
+        inputs={},
+        secrets=[],
+        origins=[],
+        browser={},
+        versions={},
+    )
+    paths = ["each", "each[#a/b]", "each[#a/b]/pay", "each[#a]", "each[#a]/pay"]
+    entries: list[log.AnyEntry] = [log.Scope(path="", event="opened", node="run", run=header)]
+    entries += [log.Scope(path=each, event="opened", node="group") for each in paths]
+    for number, entry in enumerate(entries, 1):
+        past.add(log.numbered(entry, number))
+    kept = files.Files(home)
+    report = of_run.run_report(past, runs.store.Reading("R", entries, 0, held=False), kept)
+    assert [(each.parent, each.label) for each in report.steps] == [
+        (None, "each"),
+        ("each", "[#a/b]"),
+        ("each[#a/b]", "pay"),
+        ("each", "[#a]"),
+        ("each[#a]", "pay"),
+    ]
