@@ -509,7 +509,8 @@ def _touched(blob: Path) -> bool:
         os.utime(blob)
     except FileNotFoundError:
         return False
-    return True
+    # It may have been found under this name, and touched under the other one after its age was looked at.
+    return blob.exists()
 
 
 def _sync(handle: int) -> None:

@@ -122,6 +122,29 @@ def test_a_value_that_nobody_puts_goes(tmp_path: Path) -> None:
     assert [each for each in (tmp_path / "blobs").rglob("*") if each.is_file()] == []
 
 
+def test_a_value_that_is_touched_while_it_is_taken_away_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer found it under its name, and made it young when it had been found old under the other one: it is as good as gone."""
+    kept = files.Files(tmp_path)
+    writer = Writer(kept)
+    sha256 = writer.put(b"value").sha256
+    age(kept.blob_file(sha256))
+    touch = os.utime
+
+    def touched_late(path: Path) -> None:
+        handle = os.open(path, os.O_RDONLY)
+        monkeypatch.undo()
+        assert blobs.take(kept, sha256, time.time() - OLD / 2)
+        touch(handle)
+        os.close(handle)
+
+    monkeypatch.setattr(os, "utime", touched_late)
+    writer.name(writer.put(b"value"))
+    assert (writer.named, writer.missing()) == ([sha256], [])
+    let_go(writer.conversation)
+
+
 def test_writers_in_a_loop_never_miss_a_value(tmp_path: Path) -> None:
     """While values that look old are put and named in one thread and taken away in another, no entry ever names a missing one."""
     kept = files.Files(tmp_path)
