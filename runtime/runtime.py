@@ -286,14 +286,18 @@ class Runtime:
             mend="interrupt it where it runs, or take it over with `resume(…, take_over=True)`",
         )
 
-    async def follow(self, run_id: str, after: int = 0) -> Entries:
+    def follow(self, run_id: str, after: int = 0) -> Entries:
         """The entries of a run's log behind number ``after``, secrets masked, each once and in order, until nobody carries the run.
 
         A number is a cursor: who follows from the last one that was seen misses nothing, also of a run that is gone on with later. Looking
         costs what is new. Raises UsageError ``unknown-run``.
         """
-        if not await asyncio.to_thread(self._host.kept.has, run_id):
-            raise await asyncio.to_thread(store.unknown, self._host.kept, run_id)
+        # At once, and not with the first entry: a service answers with an error while it can.
+        if not self._host.kept.has(run_id):
+            raise store.unknown(self._host.kept, run_id)
+        return self._entries(run_id, after)
+
+    async def _entries(self, run_id: str, after: int) -> Entries:
         was_held = True
         while True:
             reading = await self._host.store.read(run_id, after)

@@ -108,8 +108,8 @@ class Project:
         """What `runops runs --json` lists."""
         return json.loads(self.runops("runs", "--json").stdout)["runs"]
 
-    def show(self, run: str = "last", *more: str) -> dict[str, Any]:
-        """What `runops show --json` says of a run; it fits its schema."""
-        shown = json.loads(self.runops("show", run, "--json", *more).stdout)
-        reports.check("run", shown)
+    def show(self, conversation: str = "last", *more: str) -> dict[str, Any]:
+        """What `runops show --json` says of a run or a session; it fits its schema."""
+        shown = json.loads(self.runops("show", conversation, "--json", *more).stdout)
+        reports.check("session" if "session" in shown else "run", shown)
         return shown
