@@ -37,21 +37,22 @@ class RunSummary:
 
 
 PAGE = 200
-"""Conversations that are asked for at once."""
+"""Conversations that are asked for first; then twice as many each time, for a store may look through all their names for each page."""
 
 
+@damage.uncollected()
 def list_runs(kept: store.Kept, limit: int | None = None, state: RunState | None = None) -> list[RunSummary]:
     """Every run, or the ``limit`` newest, in that ``state``: oldest first. A damaged one is listed as such; a file that holds no entry yet is left out, and so are sessions."""
     found: list[RunSummary] = []
-    before: str | None = None
-    while page := kept.summaries(before, PAGE, state):
+    before, size = None, PAGE
+    while page := kept.summaries(before, size, state):
         for each in page:
             told = _summary(kept, each)
             if told is not None:
                 found.append(told)
             if len(found) == limit:
                 return found[::-1]
-        before = page[-1].id
+        before, size = page[-1].id, 2 * size
     return found[::-1]
 
 
