@@ -84,6 +84,8 @@ class Batch:
         failure: Exception | None = None
         try:
             self._run_all()
+        except signals.Interrupted as interrupted:
+            self._signal = interrupted.number
         except Exception as error:  # noqa: BLE001 — what the other runs came to is told all the same
             failure = error
         with signals.handled_by(lambda _number, _frame: None):

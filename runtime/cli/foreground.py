@@ -78,7 +78,9 @@ class Foreground:
         try:
             yield entered
         finally:
-            self.complete(manager.__aexit__(*sys.exc_info()))
+            # Nothing is lost by then: whoever does not wait for the end of it need not.
+            with signals.handled_by(self._leave):
+                self.complete(manager.__aexit__(*sys.exc_info()))
 
     async def _cancellable(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         self._task = asyncio.current_task()
@@ -111,6 +113,10 @@ class Foreground:
             raise self._interrupted()
         if self._task is not None:
             self._task.get_loop().call_soon_threadsafe(self._cancel, self._task)
+
+    def _leave(self, number: int, _frame: FrameType | None) -> None:
+        if time.monotonic() - self._at > SAME_PRESS:
+            self._end_at_once(number)
 
     def _cancel(self, task: asyncio.Task[Any]) -> None:
         self._notice()

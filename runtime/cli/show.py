@@ -87,19 +87,19 @@ def _session(kept: store.Kept, session: str, at: str | None, *, as_json: bool, a
     if as_json:
         return report.as_json()
     if as_markdown:
-        return markdown.of_session(report).removesuffix("\n")
+        return (markdown.of_session if at is None else markdown.part_of_session)(report).removesuffix("\n")
     return "\n".join((session_text.lines if at is not None else session_text.whole)(report, _style()))
 
 
 def _run(kept: store.Kept, run: str, at: str | None, *, as_json: bool, as_markdown: bool) -> str:
     past, reading = runs.load_history(kept, run)
     report = of_run.run_report(
-        past, reading, kept, at=at, brief=not as_json and at is None, placed=as_json or as_markdown
+        past, reading, kept, at=at, brief=not as_json, placed=as_json or (as_markdown and at is None)
     )
     if as_json:
         return report.as_json()
     if as_markdown:
-        return markdown.of_run(report).removesuffix("\n")
+        return (markdown.of_run if at is None else markdown.part_of_run)(report).removesuffix("\n")
     return "\n".join((text.step if at is not None else text.whole)(report, _style()))
 
 

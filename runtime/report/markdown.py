@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
 from runtime import log
+from runtime.agents import telling
 from runtime.display.facts import facts
 from runtime.display.text import count, cut, duration, harmless, one_line, size
-from runtime.report import said
+from runtime.report import said, session_text, text
 from runtime.report.models import RunReport, SessionReport, StepReport
 from runtime.report.parts import ErrorReport
 from runtime.report.text import error_in, spent, when
@@ -31,6 +33,9 @@ _OURS = re.compile(
     re.MULTILINE,
 )
 """A heading like one of a session, in either way in which Markdown has headings."""
+
+_PAGE = re.compile(rf"{re.escape(telling.BEGIN)}\n(.*?)(?:\n{re.escape(telling.END)}|\Z)", re.DOTALL)
+"""What a page says, in a message of ours."""
 
 _LIVE = re.compile(r"[\\`*\[\]<>&~|]|(?<!\w)_|_(?!\w)|(?<=@)(?=\w)|(?<=:)(?=//)|(?<=\bwww)(?=\.)", re.IGNORECASE)
 """What Markdown, or the page of a CI server, would make something of: a mark, a mention, an address."""
@@ -62,8 +67,11 @@ def plain(text: str) -> str:
 
 
 def spoken(text: str) -> str:
-    """``text``, which is Markdown, as somebody said it: without a heading by which it would be somebody else's."""
-    return _OURS.sub(r"\1\\\2", harmless(text))
+    """``text``, which is Markdown, as somebody said it: without a heading by which it would be somebody else's. What a page says in it is code."""
+    parts = _PAGE.split(text)
+    own = [_OURS.sub(r"\1\\\2", harmless(each)) for each in parts[::2]]
+    theirs = [f"\n\n{fenced(each, 'text')}\n\n" for each in parts[1::2]]
+    return "".join(each for pair in itertools.zip_longest(own, theirs, fillvalue="") for each in pair)
 
 
 # A run.
@@ -147,7 +155,19 @@ def _listed(title: str, items: list[str]) -> Iterator[str]:
         yield from (f"- and {len(items) - MOST} more" for _ in items[MOST : MOST + 1])
 
 
+def part_of_run(report: RunReport) -> str:
+    """The first step of the report in full."""
+    lines = "\n".join(text.step(report, text.Style()))
+    return f"# Run {code(report.workflow)}\n\n{code(report.run)} · {code(report.file)}\n\n{fenced(lines, 'text')}\n"
+
+
 # A session.
+
+
+def part_of_session(report: SessionReport) -> str:
+    """What the report has of a session, line by line."""
+    lines = "\n".join(session_text.lines(report, text.Style()))
+    return f"{HEAD}{report.session}\n\n{fenced(lines, 'text')}\n"
 
 
 def of_session(report: SessionReport) -> str:
@@ -161,7 +181,7 @@ def _session(report: SessionReport) -> Iterator[str]:
     about += [f"about run {report.about}"] if report.about else []
     about += [f"about {report.file}"] if report.file else []
     about += [f"forked from {report.forked.conversation}"] if report.forked is not None else []
-    yield "\n".join(f"- {plain(each)}" for each in about)
+    yield "\n".join(f"- {plain(one_line(each))}" for each in about)
     lines = [each for each in report.said if each.thread == log.SESSION_THREAD]
     told = {each.asked: each.text for each in lines if isinstance(each, said.ToldLine)}
     for line in lines:
@@ -174,12 +194,12 @@ def _line(line: said.OfSession, told: dict[str, str]) -> Iterator[str]:
             yield f"## {'You' if line.mode is not None else 'Note'}"
             yield spoken(line.text)
         case said.EventLine():
-            yield f"*{plain(line.text)}*"
+            yield f"*{plain(one_line(line.text))}*"
         case said.ModelErrorLine(final=True):
             yield "## Model"
             if line.text:
                 yield spoken(line.text)
-            yield f"*The answer broke off: {plain(f'{line.error.code}: {line.error.message}')}*"
+            yield f"*The answer broke off: {plain(one_line(f'{line.error.code}: {line.error.message}'))}*"
         case said.AssistantLine():
             yield f"## Model ({plain(one_line(line.model))})"
             if line.text:

@@ -40,15 +40,15 @@ def run_report(
 ) -> RunReport:
     """The report of a run; ``past`` is the fold of ``reading``, and ``kept`` is asked for large values.
 
-    With ``at`` it has only the step at that path and what is below it. A brief report reads no blobs: it leaves out values and threads,
-    and of loops the turns that went well. ``placed``: it says where the step is that failed, for which the workflow is read. Raises UsageError ``unknown-step``, LogError ``blob-missing``.
+    With ``at`` it has only the step at that path and what is below it. A brief report has no values and threads, and of loops not the turns
+    that went well; with ``at`` it has those of that step, and all turns. ``placed``: it says where the step is that failed, for which the workflow is read. Raises UsageError ``unknown-step``, LogError ``blob-missing``.
     """
     assert past.header is not None
     run, header = reading.id, past.header
     state = runs.state_of(past, held=reading.held)
     steps = _Steps(past, state, run)
     chosen = steps.top if at is None else [steps.at(at)]
-    texts = None if brief else _Texts(reading.entries, past, kept)
+    texts = None if brief and at is None else _Texts(reading.entries, past, kept)
     ending = past.ending.data if past.ending is not None else {}
     question = runs.question_of(past, run)
     spent = past.ledger.totals_by_step()
@@ -64,7 +64,10 @@ def run_report(
         trial=header.trial,
         key=header.key,
         parent=header.parent,
-        steps=[_step(each, texts, spent) for each in _walk(chosen, brief=brief)],
+        steps=[
+            _step(each, texts if not brief or each is chosen[0] else None, spent)
+            for each in _walk(chosen, brief=brief and at is None)
+        ],
         open=[attempt.call.path for attempt in past.open_calls()],
         error=ErrorReport.maybe(ending.get("error")),
         path=ending.get("path"),

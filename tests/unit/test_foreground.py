@@ -120,3 +120,20 @@ def test_what_is_held_open_is_closed_behind_the_last_piece_of_work() -> None:
         with pytest.raises(signals.Interrupted):
             front.run(work("second"))
     assert happened == ["opened", "first", "second", "told", "closed"]
+
+
+def test_a_signal_while_what_was_held_is_closed_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All is written by then, and a browser that does not end keeps nobody waiting."""
+    done: list[object] = []
+
+    @contextlib.asynccontextmanager
+    async def held() -> AsyncGenerator[None]:
+        yield
+        signal.raise_signal(signal.SIGTERM)
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(foreground, "end_children", lambda: done.append("children ended"))
+    monkeypatch.setattr(os, "_exit", done.append)
+    with foreground.Foreground(lambda: "", clear=lambda: done.append("cleared")) as front, front.holding(held()):
+        pass
+    assert done == ["cleared", "children ended", 143]

@@ -13,6 +13,7 @@ from markdown_it.token import Token
 from director import opening
 from nodes.values import Json
 from runtime import files, history, journal, log, run, runs, secrets, sessions, store, version
+from runtime.agents import telling
 from runtime.cli import app
 from runtime.language import workflow
 from runtime.report import markdown, of_run, of_session
@@ -143,8 +144,34 @@ def test_what_a_session_did_not_say_itself_is_not_live(tmp_path: Path, hostile: 
     text = markdown.of_session(of_session.session_report(sessions.Session(reading.entries), reading, pen))
     found = tokens(text)
     assert not LIVE & {each.type for each in found}
+    assert [each.type for each in found].count("heading_open") == 3
     assert all(each == "\n" or each.isprintable() or each == markdown.JOINER for each in text)
     assert not re.search(r"@EVIL|https?://EVIL|www\.EVIL", text)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_what_a_page_says_within_a_message_is_code(hostile: str) -> None:
+    """A build that repairs a run is given what the page showed; what is said around it stays as it is."""
+    for whole in (True, False):
+        page = telling.fenced(hostile) if whole else f"{telling.BEGIN}\n{hostile}"
+        found = tokens(markdown.spoken(f"Repair **it**: {page}{chr(10) + 'Then stop.' if whole else ''}"))
+        assert not LIVE & {each.type for each in found}
+        assert {each.type for each in found if "EVIL" in each.content} == {"fence"}
+        assert "strong_open" in {each.type for each in found}
+        assert any(each.content == "Then stop." for each in found) is whole
+
+
+def test_a_part_of_a_report_is_shown_in_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With ``--at`` the Markdown has, as one block of code, what the text has."""
+    monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
+    run, session = failed(tmp_path, "x"), everything(files.Files(tmp_path))
+    for each, at in ((run, "seen"), (session, "2")):
+        assert app.run(["show", each, "--at", at]) == 0
+        text = capsys.readouterr().out.rstrip("\n")
+        assert app.run(["show", each, "--at", at, "--markdown"]) == 0
+        assert f"```text\n{text}\n```\n" in capsys.readouterr().out
 
 
 def test_a_long_run_has_a_table_that_ends(tmp_path: Path) -> None:
